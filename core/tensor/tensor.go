@@ -1,0 +1,216 @@
+package tensor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// MaxBytes bounds the memory of one tensor.
+const MaxBytes = 1 << 34
+
+const _ = littleEndian
+
+// Tensor is a dense row-major array. Elements lie little-endian in one buffer,
+// so that hashing and storing need no conversion.
+type Tensor struct {
+	Type  DType
+	Shape Shape
+	buf   []byte
+}
+
+// New returns a tensor of zeros.
+func New(t DType, s Shape) (*Tensor, error) {
+	if !t.Valid() {
+		return nil, fmt.Errorf("unknown element type %d", uint8(t))
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	n := s.Elements()
+	if n > MaxBytes/t.Size() {
+		return nil, fmt.Errorf("tensor %v%v needs more than %d bytes", t, s, MaxBytes)
+	}
+	size := n * t.Size()
+	words := make([]uint64, (size+7)/8) // aligned for every element type
+	var buf []byte
+	if size > 0 {
+		buf = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
+	}
+	return &Tensor{t, s.Clone(), buf}, nil
+}
+
+// Must returns t, and panics on an error. It is for shapes that the caller made.
+func Must(t *Tensor, err error) *Tensor {
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// FromBytes returns a tensor with a copy of the given little-endian elements.
+// Float NaNs become canonical; booleans other than 0 and 1 are refused.
+func FromBytes(t DType, s Shape, b []byte) (*Tensor, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if t.Valid() && len(b)/t.Size() != s.Elements() || t.Valid() && len(b)%t.Size() != 0 {
+		return nil, fmt.Errorf("tensor %v%v needs %d elements, got %d bytes", t, s, s.Elements(), len(b))
+	}
+	x, err := New(t, s)
+	if err != nil {
+		return nil, err
+	}
+	copy(x.buf, b)
+	switch t {
+	case Float32:
+		for i, v := range Of[float32](x) {
+			if v != v {
+				Of[float32](x)[i] = CanonNaN(v)
+			}
+		}
+	case Bool:
+		for _, v := range x.buf {
+			if v > 1 {
+				return nil, fmt.Errorf("boolean element is %d", v)
+			}
+		}
+	}
+	return x, nil
+}
+
+// From returns a tensor that holds a copy of v.
+func From[T Element](s Shape, v []T) (*Tensor, error) {
+	x, err := New(typeOf[T](), s)
+	if err != nil {
+		return nil, err
+	}
+	if len(v) != s.Elements() {
+		return nil, fmt.Errorf("shape %v needs %d elements, got %d", s, s.Elements(), len(v))
+	}
+	copy(Of[T](x), v)
+	return x, nil
+}
+
+// Scalar returns a tensor without axes.
+func Scalar[T Element](v T) *Tensor { return Must(From(Shape{}, []T{v})) }
+
+// Element is a Go type that stores the elements of some DType; uint8 stores
+// booleans.
+type Element interface {
+	float32 | int32 | int64 | uint8
+}
+
+func typeOf[T Element]() DType {
+	switch any(*new(T)).(type) {
+	case float32:
+		return Float32
+	case int32:
+		return Int32
+	case int64:
+		return Int64
+	}
+	return Bool
+}
+
+// Of returns the elements of t, shared, not copied. T must store t's type.
+func Of[T Element](t *Tensor) []T {
+	if typeOf[T]() != t.Type {
+		panic(fmt.Sprintf("elements of a %v tensor read as %v", t.Type, typeOf[T]()))
+	}
+	if len(t.buf) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&t.buf[0])), len(t.buf)/t.Type.Size())
+}
+
+// Bytes returns the little-endian elements, shared.
+func (t *Tensor) Bytes() []byte { return t.buf }
+
+// Len returns the number of elements.
+func (t *Tensor) Len() int { return len(t.buf) / t.Type.Size() }
+
+// Clone returns a copy of t.
+func (t *Tensor) Clone() *Tensor {
+	c := Must(New(t.Type, t.Shape))
+	copy(c.buf, t.buf)
+	return c
+}
+
+// Equal reports whether t and u have the same type, shape and bits.
+func (t *Tensor) Equal(u *Tensor) bool {
+	return t.Type == u.Type && t.Shape.Equal(u.Shape) && bytes.Equal(t.buf, u.buf)
+}
+
+// Word is one element in 64 bits: the bits of a float, the sign-extended value
+// of an integer, 0 or 1 for a boolean.
+type Word = uint64
+
+// At returns element i.
+func (t *Tensor) At(i int) Word {
+	return wordAt(t.Type, t.buf, i)
+}
+
+// Set stores element i, wrapped to its type.
+func (t *Tensor) Set(i int, w Word) {
+	switch t.Type.Size() {
+	case 1:
+		t.buf[i] = byte(w)
+	case 4:
+		binary.LittleEndian.PutUint32(t.buf[4*i:], uint32(w))
+	default:
+		binary.LittleEndian.PutUint64(t.buf[8*i:], w)
+	}
+}
+
+func wordAt(t DType, b []byte, i int) Word {
+	switch t {
+	case Bool:
+		return Word(b[i])
+	case Float32:
+		return Word(binary.LittleEndian.Uint32(b[4*i:]))
+	case Int32:
+		return Word(int64(int32(binary.LittleEndian.Uint32(b[4*i:]))))
+	default:
+		return binary.LittleEndian.Uint64(b[8*i:])
+	}
+}
+
+// F32 returns the word of x, with NaN made canonical.
+func F32(x float32) Word { return Word(math.Float32bits(CanonNaN(x))) }
+
+// AsF32 returns the float32 whose word is w.
+func AsF32(w Word) float32 { return math.Float32frombits(uint32(w)) }
+
+// Encode appends type, shape and elements.
+func (t *Tensor) Encode(e *canon.Encoder) {
+	e.U8(uint8(t.Type))
+	t.Shape.encode(e)
+	e.Raw(t.buf)
+}
+
+// Decode reads what Encode wrote. Only canonical NaNs and booleans pass.
+func Decode(d *canon.Decoder) *Tensor {
+	typ := DType(d.U8())
+	shape := decodeShape(d)
+	if d.Err() == nil && (!typ.Valid() || shape.Elements() > d.Left()/typ.Size()) {
+		d.Fail("tensor %v%v is unknown or longer than the input", typ, shape)
+	}
+	if d.Err() != nil {
+		return nil
+	}
+	raw := d.Raw(shape.Elements() * typ.Size())
+	t, err := FromBytes(typ, shape, raw)
+	if err == nil && !bytes.Equal(raw, t.buf) {
+		err = fmt.Errorf("a NaN is not canonical")
+	}
+	if err != nil {
+		d.Fail("%v", err)
+		return nil
+	}
+	return t
+}
