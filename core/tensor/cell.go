@@ -284,25 +284,29 @@ func sumLanes(t DType, lanes []Word) Word {
 	return s[0]
 }
 
+// single computes an element of a map or index primitive.
 func (c *Cell) single() (Word, error) {
-	n := len(c.words)
-	if c.p.Fn == Copy {
-		n = 1
+	p := c.p
+	if p.Fn.Kind() == KindIndex {
+		data := 1
+		if p.Fn == Join {
+			data = len(p.Args)
+		}
+		for i := range data {
+			if w, ok, err := c.read(i); ok || err != nil {
+				return w, err
+			}
+		}
+		return p.Imm[0], nil
 	}
-	for i := range n {
-		w, ok, err := c.read(i)
+	for i := range c.words {
+		w, _, err := c.read(i) // Check has made sure that it lies inside
 		if err != nil {
 			return 0, err
 		}
-		if !ok {
-			return c.p.Imm[0], nil // only a copy may read outside
-		}
 		c.words[i] = w
 	}
-	if c.p.Fn == Copy {
-		return c.words[0], nil
-	}
-	return c.p.Fn.apply(c.p.Args[n-1].Type, c.p.Type, c.words), nil
+	return p.Fn.apply(p.Args[len(p.Args)-1].Type, p.Type, c.words), nil
 }
 
 // Eval computes the whole output of a checked primitive, element by element:

@@ -53,6 +53,10 @@ const (
 
 	// Contraction: products of two operands, accumulated over the folded axes.
 	Dot
+
+	// Index: the first operand that the position lies inside gives the element
+	// (concatenation). Imm[0] is the word for positions outside all of them.
+	Join
 )
 
 // Kind is one of the four kinds of primitive.
@@ -81,7 +85,7 @@ const (
 	logic                   // all bool → bool
 	choose                  // bool, T, T → T
 	convert                 // any → any
-	same                    // T → T
+	alike                   // all T → T
 	locate                  // T numeric → int64
 	scatter                 // T, T, integers… → T
 )
@@ -89,7 +93,7 @@ const (
 type fnInfo struct {
 	name  string
 	kind  Kind
-	arity int // −1: at least 3
+	arity int // −n: at least n
 	rule  rule
 	imms  int // −1: one for each index operand
 	flops int // floating-point operations an output element or a term costs
@@ -107,11 +111,12 @@ var fns = map[Fn]fnInfo{
 	Eq: {"eq", KindMap, 2, compare, 0, 1}, Lt: {"lt", KindMap, 2, compare, 0, 1}, Le: {"le", KindMap, 2, compare, 0, 1},
 	And: {"and", KindMap, 2, logic, 0, 1}, Or: {"or", KindMap, 2, logic, 0, 1}, Not: {"not", KindMap, 1, logic, 0, 1},
 	Where: {"where", KindMap, 3, choose, 0, 1}, Cast: {"cast", KindMap, 1, convert, 0, 1},
-	Copy:    {"copy", KindIndex, 1, same, 1, 0},
+	Copy:    {"copy", KindIndex, 1, alike, 1, 0},
 	FoldSum: {"sum", KindFold, 1, sameNumeric, 0, 1}, FoldMax: {"max", KindFold, 1, sameNumeric, 0, 1},
 	FoldMin: {"min", KindFold, 1, sameNumeric, 0, 1}, FoldArgMax: {"argmax", KindFold, 1, locate, 1, 1},
-	ScatterAdd: {"scatter-add", KindFold, -1, scatter, -1, 1}, ScatterSet: {"scatter-set", KindFold, -1, scatter, -1, 0},
-	Dot: {"dot", KindContraction, 2, sameNumeric, 0, 2},
+	ScatterAdd: {"scatter-add", KindFold, -3, scatter, -1, 1}, ScatterSet: {"scatter-set", KindFold, -3, scatter, -1, 0},
+	Dot:  {"dot", KindContraction, 2, sameNumeric, 0, 2},
+	Join: {"join", KindIndex, -1, alike, 1, 0},
 }
 
 // Kind returns the kind of f, 0 if f is unknown.
@@ -128,7 +133,7 @@ func (f Fn) String() string {
 // check returns an error unless operands of these types give an out.
 func (f Fn) check(in []DType, out DType) error {
 	i := fns[f]
-	if i.arity >= 0 && len(in) != i.arity || i.arity < 0 && len(in) < 3 {
+	if i.arity >= 0 && len(in) != i.arity || len(in) < -i.arity {
 		return fmt.Errorf("%v takes %d operands, got %d", f, i.arity, len(in))
 	}
 	ok := out.Valid()
@@ -155,8 +160,8 @@ func (f Fn) check(in []DType, out DType) error {
 		all(1, out)
 	case convert:
 		ok = ok && in[0].Valid()
-	case same:
-		ok = ok && in[0] == out
+	case alike:
+		all(0, out)
 	case locate:
 		ok = ok && out == Int64 && in[0].Numeric()
 	case scatter:

@@ -9,7 +9,7 @@ import (
 
 // Limits on a primitive, so that checking and evaluating one is cheap.
 const (
-	MaxArgs  = 2 + MaxRank
+	MaxArgs  = 16
 	MaxAxes  = 2 * MaxRank // output axes and folded axes
 	MaxTerms = MaxAxes
 )
@@ -159,7 +159,7 @@ func (p *Primitive) checkAccess(i int) error {
 		if err != nil {
 			return err
 		}
-		mayMiss := p.Fn == Copy && i == 0 || p.Terms() > 0 && fns[p.Fn].rule != scatter
+		mayMiss := p.Fn == Copy && i == 0 || p.Fn == Join || len(p.Fold) > 0 && fns[p.Fn].rule != scatter
 		if !mayMiss && lo <= hi && (lo < 0 || hi >= a.Shape[d]) {
 			return fmt.Errorf("coordinate %d reaches from %d to %d, outside extent %d", d, lo, hi, a.Shape[d])
 		}

@@ -222,6 +222,20 @@ func TestCopyFillsOutside(t *testing.T) {
 	}
 }
 
+func TestJoinTakesTheFirstInside(t *testing.T) {
+	a, b := Must(From(Shape{2}, []int32{1, 2})), Must(From(Shape{3}, []int32{3, 4, 5}))
+	p := &Primitive{Fn: Join, Type: Int32, Shape: Shape{6}, Imm: []Word{9}, Args: []Access{
+		{Type: Int32, Shape: Shape{2}, Dims: dims(0)},
+		{Type: Int32, Shape: Shape{3}, Dims: []Dim{{Offset: -2, Terms: []Term{{0, 1}}}}},
+	}}
+	got := Of[int32](eval(t, p, a, b))
+	for i, want := range []int32{1, 2, 3, 4, 5, 9} {
+		if got[i] != want {
+			t.Fatalf("got %v", got)
+		}
+	}
+}
+
 func TestGatherAndScatter(t *testing.T) {
 	data := Must(From(Shape{3, 2}, []float32{1, 2, 3, 4, 5, 6}))
 	idx := Must(From(Shape{4}, []int64{2, -3, 2, 7}))

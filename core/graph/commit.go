@@ -1,0 +1,125 @@
+package graph
+
+import (
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Header is what a program's root hashes: counts and sub-roots, from which any
+// single node, slot, constant or output can be opened.
+type Header struct {
+	Groups                        int
+	Nodes, Slots, Consts, Outputs Part
+	DataType                      tensor.DType // 0 if no batch is read
+	DataShape                     tensor.Shape
+	Rows                          int
+}
+
+// Part is a committed list: its length and the root over its leaves.
+type Part struct {
+	Len  int
+	Root canon.Hash
+}
+
+// Open checks that item, hashed as a leaf of the part, stands at position i.
+func (p Part) Open(i int, item []byte, path []canon.Hash) error {
+	return canon.Verify(p.Root, p.Len, i, leaf(item), path)
+}
+
+func leaf(item []byte) canon.Hash { return canon.Sum(canon.DomainOpcode, item) }
+
+// Encode appends the canonical encoding of h.
+func (h *Header) Encode(e *canon.Encoder) {
+	e.Uint(uint64(h.Groups))
+	for _, p := range []Part{h.Nodes, h.Slots, h.Consts, h.Outputs} {
+		e.Uint(uint64(p.Len))
+		e.Hash(p.Root)
+	}
+	e.U8(uint8(h.DataType))
+	canon.List(e, h.DataShape, func(e *canon.Encoder, d int) { e.Uint(uint64(d)) })
+	e.Uint(uint64(h.Rows))
+}
+
+// DecodeHeader reads what Encode wrote.
+func DecodeHeader(d *canon.Decoder) *Header {
+	h := &Header{Groups: int(d.Uint(MaxNodes))}
+	for _, p := range []*Part{&h.Nodes, &h.Slots, &h.Consts, &h.Outputs} {
+		*p = Part{int(d.Uint(MaxNodes)), d.Hash()}
+	}
+	h.DataType = tensor.DType(d.U8())
+	h.DataShape = canon.ReadList(d, tensor.MaxRank, 1, func(d *canon.Decoder) int { return int(d.Uint(tensor.MaxDim)) })
+	if err := h.DataShape.Check(); err != nil {
+		d.Fail("%v", err)
+	}
+	h.Rows = int(d.Uint(tensor.MaxDim))
+	return h
+}
+
+// Root returns the program root.
+func (h *Header) Root() canon.Hash {
+	return canon.Sum(canon.DomainProgram, canon.Encode(h.Encode))
+}
+
+// Commitment is a program with its Merkle trees, ready to open any part.
+type Commitment struct {
+	Header
+	NodeTree, SlotTree, ConstTree, OutputTree *canon.Tree
+}
+
+// Commit hashes a checked program.
+func (p *Program) Commit() *Commitment {
+	c := &Commitment{Header: Header{Groups: p.Groups, Rows: p.Rows}}
+	if p.Data != nil {
+		c.DataType, c.DataShape = p.Data.Type, p.Data.Shape
+	}
+	c.NodeTree = leaves(len(p.Nodes), p.EncodedNode)
+	c.SlotTree = leaves(len(p.Slots), p.EncodedSlot)
+	c.OutputTree = leaves(len(p.Outputs), p.EncodedOutput)
+	roots := make([]canon.Hash, len(p.Consts))
+	for i, t := range p.Consts {
+		roots[i] = t.Root()
+	}
+	c.ConstTree = canon.NewTree(roots)
+	part := func(t *canon.Tree) Part { return Part{t.Len(), t.Root()} }
+	c.Nodes, c.Slots, c.Consts, c.Outputs = part(c.NodeTree), part(c.SlotTree), part(c.ConstTree), part(c.OutputTree)
+	return c
+}
+
+func leaves(n int, item func(int) []byte) *canon.Tree {
+	out := make([]canon.Hash, n)
+	for i := range out {
+		out[i] = leaf(item(i))
+	}
+	return canon.NewTree(out)
+}
+
+// EncodedNode returns the bytes that node i is committed by.
+func (p *Program) EncodedNode(i int) []byte { return canon.Encode(p.Nodes[i].Encode) }
+
+// EncodedSlot returns the bytes that slot i is committed by.
+func (p *Program) EncodedSlot(i int) []byte { return canon.Encode(p.Slots[i].encode) }
+
+// EncodedOutput returns the bytes that output i is committed by.
+func (p *Program) EncodedOutput(i int) []byte { return canon.Encode(p.Outputs[i].Encode) }
+
+func (s Slot) encode(e *canon.Encoder) {
+	e.String(s.Name)
+	e.U8(uint8(s.Type))
+	canon.List(e, s.Shape, func(e *canon.Encoder, d int) { e.Uint(uint64(d)) })
+}
+
+// DecodeSlot reads what a slot is committed by.
+func DecodeSlot(d *canon.Decoder) Slot {
+	s := Slot{Name: d.String(canon.MaxKey), Type: tensor.DType(d.U8())}
+	s.Shape = canon.ReadList(d, tensor.MaxRank, 1, func(d *canon.Decoder) int { return int(d.Uint(tensor.MaxDim)) })
+	if err := s.Shape.Check(); err != nil || !s.Type.Valid() {
+		d.Fail("slot %q has type %v%v", s.Name, s.Type, s.Shape)
+	}
+	return s
+}
+
+// Trace is the roots of what the nodes of one run computed, in order.
+type Trace []canon.Hash
+
+// Root returns the trace root.
+func (t Trace) Root() canon.Hash { return canon.Root(t) }

@@ -1,0 +1,128 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Inputs are what one run of a program reads.
+type Inputs struct {
+	States []*State       // one for each group
+	Data   *tensor.Tensor // the training records
+	Rows   []int64        // the batch: which records
+}
+
+// Kernel computes one node from its operands. It must return the bits that
+// tensor.Primitive.Eval defines.
+type Kernel func(i int, n *Opcode, args []*tensor.Tensor) (*tensor.Tensor, error)
+
+// Reference is the kernel that evaluates every node by its definition.
+func Reference(_ int, n *Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) { return n.Eval(args) }
+
+// Observer sees the output of each node, in order. It must not change it.
+type Observer func(i int, out *tensor.Tensor) error
+
+// Run executes a checked program with the given kernel and returns the new
+// state. Intermediate tensors are let go as soon as nothing reads them.
+func (p *Program) Run(in Inputs, kernel Kernel, observe Observer) (*State, error) {
+	outside, err := p.bind(in)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]*tensor.Tensor, len(p.Nodes))
+	last := p.lastUse()
+	get := func(r Ref) *tensor.Tensor {
+		if r.Kind == RefNode {
+			return values[r.Index]
+		}
+		return outside(r)
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		args := make([]*tensor.Tensor, len(n.From))
+		for j, r := range n.From {
+			args[j] = get(r)
+		}
+		if values[i], err = kernel(i, n, args); err != nil {
+			return nil, fmt.Errorf("node %d (%s): %w", i, n.Origin.Op, err)
+		}
+		if observe != nil {
+			if err := observe(i, values[i]); err != nil {
+				return nil, err
+			}
+		}
+		for _, r := range n.From {
+			if r.Kind == RefNode && last[r.Index] == i {
+				values[r.Index] = nil
+			}
+		}
+		if last[i] == unused {
+			values[i] = nil
+		}
+	}
+	out := &State{Slots: p.Slots, Tensors: make([]*tensor.Tensor, len(p.Slots))}
+	for i, r := range p.Outputs {
+		out.Tensors[i] = get(r)
+	}
+	return out, nil
+}
+
+// bind checks the inputs and returns what refs to them mean.
+func (p *Program) bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
+	if len(in.States) != p.Groups {
+		return nil, fmt.Errorf("program reads %d states, got %d", p.Groups, len(in.States))
+	}
+	for _, s := range in.States {
+		if err := s.Fits(p.Slots); err != nil {
+			return nil, err
+		}
+	}
+	var rows *tensor.Tensor
+	if p.Data != nil {
+		if in.Data == nil || in.Data.Type != p.Data.Type || !in.Data.Shape.Equal(p.Data.Shape) {
+			return nil, fmt.Errorf("program reads data of type %v%v", p.Data.Type, p.Data.Shape)
+		}
+		var err error
+		if rows, err = tensor.From(tensor.Shape{p.Rows}, in.Rows); err != nil {
+			return nil, fmt.Errorf("batch: %w", err)
+		}
+	}
+	return func(r Ref) *tensor.Tensor {
+		switch r.Kind {
+		case RefSlot:
+			return in.States[r.Group].Tensors[r.Index]
+		case RefConst:
+			return p.Consts[r.Index]
+		case RefData:
+			return in.Data
+		}
+		return rows
+	}, nil
+}
+
+// unused and kept mark nodes that no node reads, and those that outputs read.
+const (
+	unused = -1
+	kept   = MaxNodes + 1
+)
+
+func (p *Program) lastUse() []int {
+	last := make([]int, len(p.Nodes))
+	for i := range last {
+		last[i] = unused
+	}
+	for i := range p.Nodes {
+		for _, r := range p.Nodes[i].From {
+			if r.Kind == RefNode {
+				last[r.Index] = i
+			}
+		}
+	}
+	for _, r := range p.Outputs {
+		if r.Kind == RefNode {
+			last[r.Index] = kept
+		}
+	}
+	return last
+}
