@@ -275,3 +275,49 @@ func BenchmarkRoot(b *testing.B) {
 		Root(ls)
 	}
 }
+
+type sample struct {
+	U    uint64
+	I    int64
+	N    int
+	B    bool
+	S    string
+	Blob []byte
+	H    Hash
+	Hs   []Hash
+	L    []sample
+}
+
+func (s *sample) Code(c *Codec) {
+	c.U64(&s.U)
+	c.I64(&s.I)
+	c.Int(&s.N, 100)
+	c.Bool(&s.B)
+	c.String(&s.S, 64)
+	c.Blob(&s.Blob, 64)
+	c.Hash(&s.H)
+	c.Hashes(&s.Hs, 4)
+	Seq(c, &s.L, 4, 40, func(c *Codec, s *sample) { s.Code(c) })
+}
+
+func TestCodecReadsWhatItWrites(t *testing.T) {
+	in := sample{U: 1 << 63, I: -5, N: 100, B: true, S: "s", Blob: []byte{1}, H: Sum("x"), Hs: leaves(3), L: []sample{{N: 7}, {S: "inner"}}}
+	b := Marshal(&in)
+	var out sample
+	if err := Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(Marshal(&out), b) || out.L[1].S != "inner" || out.I != -5 {
+		t.Fatalf("got %+v", out)
+	}
+	for i := range b {
+		var cut sample
+		if Unmarshal(b[:i], &cut) == nil {
+			t.Fatalf("the first %d bytes decode alone", i)
+		}
+	}
+	in.N = 101
+	if Unmarshal(Marshal(&in), new(sample)) == nil {
+		t.Fatal("a number above its limit was read")
+	}
+}
