@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ipfs/go-cid"
+	"pgregory.net/rapid"
+)
+
+// sourceFunc lets a test be a source.
+type sourceFunc func(context.Context, cid.Cid) ([]byte, error)
+
+func (f sourceFunc) Block(ctx context.Context, c cid.Cid) ([]byte, error) { return f(ctx, c) }
+
+type counting struct {
+	Source
+	n atomic.Int64
+}
+
+func (c *counting) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
+	c.n.Add(1)
+	return c.Source.Block(ctx, id)
+}
+
+var errAway = errors.New("nobody home")
+
+var (
+	away = sourceFunc(func(context.Context, cid.Cid) ([]byte, error) { return nil, errAway })
+	liar = sourceFunc(func(_ context.Context, c cid.Cid) ([]byte, error) { return noise(99, 100), nil })
+)
+
+func flipping(from Source) Source {
+	return sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+		b, err := from.Block(ctx, c)
+		if err == nil && len(b) > 0 {
+			b[len(b)/2] ^= 4
+		}
+		return b, err
+	})
+}
+
+func TestFetchAmongBadSources(t *testing.T) {
+	origin := open(t, t.TempDir(), roomy)
+	blob := noise(10, 5*BlockSize+3)
+	r := mustPut(t, origin, "", blob)
+	long := sourceFunc(func(context.Context, cid.Cid) ([]byte, error) { return make([]byte, 4*BlockSize), nil })
+	liars := map[string]Source{"liar": liar, "flipping": flipping(origin), "long": long}
+	rapid.Check(t, func(rt *rapid.T) {
+		names := rapid.Permutation([]string{"away", "liar", "flipping", "long", "origin"}).Draw(rt, "order")
+		asked := map[string]*counting{}
+		var sources []Source
+		for _, n := range names {
+			switch n {
+			case "away":
+				sources = append(sources, away)
+			case "origin":
+				sources = append(sources, origin)
+			default:
+				asked[n] = &counting{Source: liars[n]}
+				sources = append(sources, asked[n])
+			}
+		}
+		s := open(t, t.TempDir(), roomy)
+		var last int64
+		var dropped []Source
+		err := s.Fetch(t.Context(), Request{
+			Ref: r, Pin: "lease-1", Sources: sources,
+			Progress: func(done, total int64) {
+				if done <= last || total != r.Size {
+					rt.Errorf("progress %d after %d of %d", done, last, total)
+				}
+				last = done
+			},
+			Dropped: func(src Source, err error) {
+				if err == nil || slices.Contains(dropped, src) {
+					rt.Errorf("dropped %v again: %v", src, err)
+				}
+				dropped = append(dropped, src)
+			},
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		wantBlob(t, s, r, blob)
+		if last != r.Size {
+			rt.Fatalf("progress ended at %d", last)
+		}
+		for n, src := range asked {
+			// Blocks already in flight when it was found out are its last.
+			if got := src.n.Load(); got > fetchesInFlight || (got > 0) != slices.Contains(dropped, Source(src)) {
+				rt.Fatalf("%s was asked %d times, dropped: %v", n, got, dropped)
+			}
+		}
+		if _, err := s.GC(); err != nil {
+			rt.Fatal(err)
+		}
+		wantBlob(t, s, r, blob)
+	})
+}
+
+func TestFetchResumes(t *testing.T) {
+	dir := t.TempDir()
+	origin := open(t, t.TempDir(), roomy)
+	blob := noise(11, 6*BlockSize)
+	r := mustPut(t, origin, "", blob)
+	var mu sync.Mutex
+	given := map[cid.Cid]int{}
+	left := 3
+	flaky := sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left == 0 {
+			return nil, errAway
+		}
+		left--
+		given[c]++
+		return origin.Block(ctx, c)
+	})
+	for tries := 0; ; tries++ {
+		s := open(t, dir, roomy) // as after a restart
+		err := s.Fetch(t.Context(), Request{Ref: r, Pin: "lease-1", Sources: []Source{flaky}})
+		if _, err := s.GC(); err != nil {
+			t.Fatal(err)
+		}
+		if err == nil {
+			wantBlob(t, s, r, blob)
+			break
+		}
+		if !errors.Is(err, errAway) || tries > 3 {
+			t.Fatal(err)
+		}
+		left = 3
+	}
+	for c, n := range given {
+		if n != 1 {
+			t.Errorf("%s was transferred %d times", c, n)
+		}
+	}
+}
+
+// What one source lacks another has; a miss is no reason to drop a source.
+func TestFetchFromPartialSources(t *testing.T) {
+	origin := open(t, t.TempDir(), roomy)
+	blob := noise(12, 6*BlockSize)
+	r := mustPut(t, origin, "", blob)
+	sums, err := origin.members(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(has func(i int) bool) Source {
+		return sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+			d, _ := digestOf(c)
+			if i := slices.Index(sums, d); i >= 0 && !has(i) {
+				return nil, ErrMissing
+			}
+			return origin.Block(ctx, c)
+		})
+	}
+	s := open(t, t.TempDir(), roomy)
+	err = s.Fetch(t.Context(), Request{Ref: r, Sources: []Source{
+		part(func(i int) bool { return i < 3 }), part(func(i int) bool { return i >= 3 }),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBlob(t, s, r, blob)
+}
+
+func TestFetchFails(t *testing.T) {
+	origin := open(t, t.TempDir(), roomy)
+	put := func(b []byte) Ref { return mustPut(t, origin, "", b) }
+	liesAboutSize := put(encodeIndex(BlockSize+2, []digest{put(noise(13, BlockSize)).Sum(), put([]byte("x")).Sum()}))
+	liesAboutSize.Size = BlockSize + 2
+	whole := put(noise(14, BlockSize+1))
+	giant := make([]byte, BlockSize+1)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		q    Request
+		want string
+	}{
+		"no source":     {q: Request{Ref: whole}, want: ErrMissing.Error()},
+		"nobody has it": {q: Request{Ref: whole, Sources: []Source{away, away}}, want: errAway.Error()},
+		"only liars":    {q: Request{Ref: whole, Sources: []Source{liar}}, want: "100 bytes that are not"},
+		"bad pin":       {q: Request{Ref: whole, Pin: "A", Sources: []Source{origin}}, want: "pin name"},
+		"bad index":     {q: Request{Ref: liesAboutSize, Sources: []Source{origin}}, want: "the blob's reference or index says 2"},
+		"not an index":  {q: Request{Ref: Ref{whole.CID, BlockSize + 5}, Sources: []Source{origin}}, want: "the reference says"},
+		"cancelled":     {ctx: cancelled, q: Request{Ref: whole, Sources: []Source{origin}}, want: "canceled"},
+		"block too long": {q: Request{Ref: Ref{digest(sha256.Sum256(giant)).CID(), BlockSize}, Sources: []Source{sourceFunc(
+			func(context.Context, cid.Cid) ([]byte, error) { return giant, nil })}}, want: "bytes that are not"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, t.TempDir(), roomy)
+			ctx := c.ctx
+			if ctx == nil {
+				ctx = t.Context()
+			}
+			if err := s.Fetch(ctx, c.q); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if s.Has(c.q.Ref) && name != "bad index" {
+				t.Fatal("the store has what it could not fetch")
+			}
+			if len(s.held) != 0 {
+				t.Fatal("a failed fetch holds blocks")
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Get returns a reader over a blob, which verifies each block before giving a
+// byte of it. A blob that nobody pins may vanish while it is read; then, and
+// when a block turns out damaged, Read fails with ErrMissing.
+func (s *Store) Get(r Ref) (io.Reader, error) { return s.reader(r) }
+
+// GetBytes returns a blob of at most limit bytes.
+func (s *Store) GetBytes(r Ref, limit int64) ([]byte, error) {
+	if r.Size > limit {
+		return nil, fmt.Errorf("get blob: it has %d bytes, the limit here is %d", r.Size, limit)
+	}
+	if !s.Has(r) {
+		return nil, fmt.Errorf("get blob %s: %w", r, ErrMissing)
+	}
+	in, err := s.reader(r)
+	if err != nil {
+		return nil, err
+	}
+	out := bytes.NewBuffer(make([]byte, 0, r.Size))
+	if _, err := in.WriteTo(out); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+type reader struct {
+	s    *Store
+	size int64
+	sums []digest
+	next int    // block to load
+	rest []byte // of the block before it
+}
+
+func (s *Store) reader(r Ref) (*reader, error) {
+	sums, err := s.members(r)
+	if err != nil {
+		return nil, fmt.Errorf("get blob: %w", err)
+	}
+	return &reader{s: s, size: r.Size, sums: sums}, nil
+}
+
+// load reads the next block.
+func (r *reader) load() error {
+	if r.next == len(r.sums) {
+		return io.EOF
+	}
+	b, err := r.s.read(r.sums[r.next])
+	if err != nil {
+		return fmt.Errorf("get blob: block %d of %d: %w", r.next, len(r.sums), err)
+	}
+	if err := checkLen(b, r.size, r.next); err != nil {
+		return fmt.Errorf("get blob: %w", err)
+	}
+	r.rest = b
+	r.next++
+	return nil
+}
+
+// checkLen compares a sound block with the length that the blob gives it.
+func checkLen(b []byte, size int64, i int) error {
+	if want := blockLen(size, i); len(b) != want {
+		return fmt.Errorf("block %d has %d bytes, the blob's reference or index says %d", i, len(b), want)
+	}
+	return nil
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if err := r.load(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// WriteTo implements io.WriterTo: whole blocks, without a copy.
+func (r *reader) WriteTo(w io.Writer) (total int64, err error) {
+	for {
+		n, err := w.Write(r.rest)
+		r.rest = r.rest[n:]
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+		if err := r.load(); err == io.EOF {
+			return total, nil
+		} else if err != nil {
+			return total, err
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/ipfs/go-cid"
+)
+
+var pinName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+
+func checkPin(name string) error {
+	if !pinName.MatchString(name) {
+		return fmt.Errorf("pin name %.140q: use 1 to 128 of a-z, 0-9, '.', '_' and '-', a letter or digit first", name)
+	}
+	return nil
+}
+
+// Pin keeps a blob from GC and Delete until Unpin(name). A name may pin many
+// blobs, and many names one blob. The block that the Ref's CID names must be
+// on the disk; other blocks are protected as they come.
+func (s *Store) Pin(name string, r Ref) error {
+	if err := checkPin(name); err != nil {
+		return err
+	}
+	head, err := r.digest()
+	if err != nil {
+		return fmt.Errorf("pin %s: %w", name, err)
+	}
+	s.pinning.Lock()
+	defer s.pinning.Unlock()
+	if _, err := s.read(head); err != nil {
+		return fmt.Errorf("pin %s: %w", name, err)
+	}
+	sums, err := s.members(r)
+	if err != nil {
+		return fmt.Errorf("pin %s: %w", name, err)
+	}
+	if err := s.writePin(name, r); err != nil {
+		return fmt.Errorf("pin %s: %w", name, err)
+	}
+	s.cover(name, r, append(sums, head))
+	return nil
+}
+
+func (s *Store) writePin(name string, r Ref) error {
+	dir := filepath.Join(s.dir, pinsDir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, r.String()), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), syncDir(dir), syncDir(filepath.Dir(dir)))
+}
+
+// cover records that name pins r, and with it the blocks sums.
+func (s *Store) cover(name string, r Ref, sums []digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pins[name] == nil {
+		s.pins[name] = map[Ref]bool{}
+	}
+	s.pins[name][r] = true
+	for _, d := range sums {
+		if i, ok := slices.BinarySearch(s.holders[d], name); !ok {
+			s.holders[d] = slices.Insert(s.holders[d], i, name)
+		}
+	}
+}
+
+// Unpin drops every pin of the name. It is no error if there is none.
+func (s *Store) Unpin(name string) error {
+	if err := checkPin(name); err != nil {
+		return err
+	}
+	s.pinning.Lock()
+	defer s.pinning.Unlock()
+	dir := filepath.Join(s.dir, pinsDir, name)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("unpin %s: %w", name, err)
+	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("unpin %s: %w", name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pins, name)
+	for d, names := range s.holders {
+		i, ok := slices.BinarySearch(names, name)
+		if !ok {
+			continue
+		}
+		if s.holders[d] = slices.Delete(names, i, i+1); len(s.holders[d]) == 0 {
+			delete(s.holders, d)
+		}
+	}
+	return nil
+}
+
+// Pins returns the names that pin something, sorted.
+func (s *Store) Pins() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.pins))
+}
+
+// PinnedBy returns the names whose pins cover the block c, sorted: where pins
+// are named by lease, the leases that a block belongs to.
+func (s *Store) PinnedBy(c cid.Cid) []string {
+	d, err := digestOf(c)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.holders[d])
+}
+
+// loadPins reads the pins of an old store. Files that are not pins are left
+// alone.
+func (s *Store) loadPins() error {
+	root := filepath.Join(s.dir, pinsDir)
+	names, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if !n.IsDir() || checkPin(n.Name()) != nil {
+			continue
+		}
+		refs, err := os.ReadDir(filepath.Join(root, n.Name()))
+		if err != nil {
+			return err
+		}
+		for _, e := range refs {
+			r, err := ParseRef(e.Name())
+			if err != nil {
+				continue
+			}
+			sums, err := s.members(r)
+			if err != nil {
+				s.lost[r] = true
+			}
+			s.cover(n.Name(), r, append(sums, r.Sum()))
+		}
+	}
+	return nil
+}
+
+// findLost looks again for the indexes that were not on the disk when their
+// pins were read. The caller holds pinning.
+func (s *Store) findLost() error {
+	for r := range s.lost {
+		var names []string
+		for name, refs := range s.pins {
+			if refs[r] {
+				names = append(names, name)
+			}
+		}
+		sums, err := s.members(r)
+		if err != nil && len(names) > 0 {
+			return fmt.Errorf("the index of %s, pinned by %s, is gone; fetch the blob again or unpin it: %w",
+				r, slices.Min(names), err)
+		}
+		for _, name := range names {
+			s.cover(name, r, sums)
+		}
+		delete(s.lost, r)
+	}
+	return nil
+}
