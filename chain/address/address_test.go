@@ -1,0 +1,32 @@
+package address
+
+import (
+	"strings"
+	"testing"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+)
+
+func TestParse(t *testing.T) {
+	acc := sdk.AccAddress(strings.Repeat("\x07", 20))
+	text := acc.String()
+	if !strings.HasPrefix(text, Prefix+"1") {
+		t.Fatalf("%s has another prefix", text)
+	}
+	back, err := Parse(text)
+	if err != nil || !back.Equals(acc) {
+		t.Fatalf("%v, %v", back, err)
+	}
+	for name, bad := range map[string]string{
+		"empty":        "",
+		"upper case":   strings.ToUpper(text),
+		"checksum":     text[:len(text)-1] + "b",
+		"other prefix": "cosmos1qqqsyqcyq5rqwzqfpg9scrgwpugpzysnrujsuw",
+		"spaces":       " " + text,
+		"long":         text + strings.Repeat("q", 1000),
+	} {
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("%s: %q was taken", name, bad)
+		}
+	}
+}
