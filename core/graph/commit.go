@@ -21,9 +21,9 @@ type Part struct {
 	Root canon.Hash
 }
 
-// Open checks that item, hashed as a leaf of the part, stands at position i.
-func (p Part) Open(i int, item []byte, path []canon.Hash) error {
-	return canon.Verify(p.Root, p.Len, i, leaf(item), path)
+// Open checks that item, given by its encoder, stands at position i.
+func (p Part) Open(i int, item func(*canon.Encoder), path []canon.Hash) error {
+	return canon.Verify(p.Root, p.Len, i, leaf(canon.Encode(item)), path)
 }
 
 func leaf(item []byte) canon.Hash { return canon.Sum(canon.DomainOpcode, item) }
@@ -36,7 +36,7 @@ func (h *Header) Encode(e *canon.Encoder) {
 		e.Hash(p.Root)
 	}
 	e.U8(uint8(h.DataType))
-	canon.List(e, h.DataShape, func(e *canon.Encoder, d int) { e.Uint(uint64(d)) })
+	h.DataShape.Encode(e)
 	e.Uint(uint64(h.Rows))
 }
 
@@ -47,10 +47,7 @@ func DecodeHeader(d *canon.Decoder) *Header {
 		*p = Part{int(d.Uint(MaxNodes)), d.Hash()}
 	}
 	h.DataType = tensor.DType(d.U8())
-	h.DataShape = canon.ReadList(d, tensor.MaxRank, 1, func(d *canon.Decoder) int { return int(d.Uint(tensor.MaxDim)) })
-	if err := h.DataShape.Check(); err != nil {
-		d.Fail("%v", err)
-	}
+	h.DataShape = tensor.DecodeShape(d)
 	h.Rows = int(d.Uint(tensor.MaxDim))
 	return h
 }
@@ -72,9 +69,9 @@ func (p *Program) Commit() *Commitment {
 	if p.Data != nil {
 		c.DataType, c.DataShape = p.Data.Type, p.Data.Shape
 	}
-	c.NodeTree = leaves(len(p.Nodes), p.EncodedNode)
-	c.SlotTree = leaves(len(p.Slots), p.EncodedSlot)
-	c.OutputTree = leaves(len(p.Outputs), p.EncodedOutput)
+	c.NodeTree = leaves(p.Nodes, func(n Opcode, e *canon.Encoder) { n.Encode(e) })
+	c.SlotTree = leaves(p.Slots, Slot.Encode)
+	c.OutputTree = leaves(p.Outputs, Ref.Encode)
 	roots := make([]canon.Hash, len(p.Consts))
 	for i, t := range p.Consts {
 		roots[i] = t.Root()
@@ -85,34 +82,25 @@ func (p *Program) Commit() *Commitment {
 	return c
 }
 
-func leaves(n int, item func(int) []byte) *canon.Tree {
-	out := make([]canon.Hash, n)
-	for i := range out {
-		out[i] = leaf(item(i))
+func leaves[T any](items []T, encode func(T, *canon.Encoder)) *canon.Tree {
+	out := make([]canon.Hash, len(items))
+	for i, it := range items {
+		out[i] = leaf(canon.Encode(func(e *canon.Encoder) { encode(it, e) }))
 	}
 	return canon.NewTree(out)
 }
 
-// EncodedNode returns the bytes that node i is committed by.
-func (p *Program) EncodedNode(i int) []byte { return canon.Encode(p.Nodes[i].Encode) }
-
-// EncodedSlot returns the bytes that slot i is committed by.
-func (p *Program) EncodedSlot(i int) []byte { return canon.Encode(p.Slots[i].encode) }
-
-// EncodedOutput returns the bytes that output i is committed by.
-func (p *Program) EncodedOutput(i int) []byte { return canon.Encode(p.Outputs[i].Encode) }
-
-func (s Slot) encode(e *canon.Encoder) {
+// Encode appends what a slot is committed by.
+func (s Slot) Encode(e *canon.Encoder) {
 	e.String(s.Name)
 	e.U8(uint8(s.Type))
-	canon.List(e, s.Shape, func(e *canon.Encoder, d int) { e.Uint(uint64(d)) })
+	s.Shape.Encode(e)
 }
 
 // DecodeSlot reads what a slot is committed by.
 func DecodeSlot(d *canon.Decoder) Slot {
-	s := Slot{Name: d.String(canon.MaxKey), Type: tensor.DType(d.U8())}
-	s.Shape = canon.ReadList(d, tensor.MaxRank, 1, func(d *canon.Decoder) int { return int(d.Uint(tensor.MaxDim)) })
-	if err := s.Shape.Check(); err != nil || !s.Type.Valid() {
+	s := Slot{d.String(canon.MaxKey), tensor.DType(d.U8()), tensor.DecodeShape(d)}
+	if !s.Type.Valid() {
 		d.Fail("slot %q has type %v%v", s.Name, s.Type, s.Shape)
 	}
 	return s

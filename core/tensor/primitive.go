@@ -204,11 +204,11 @@ func (p *Primitive) reach(dim Dim) (lo, hi int, err error) {
 func (p *Primitive) Encode(e *canon.Encoder) {
 	e.U8(uint8(p.Fn))
 	e.U8(uint8(p.Type))
-	p.Shape.encode(e)
-	Shape(p.Fold).encode(e)
+	p.Shape.Encode(e)
+	Shape(p.Fold).Encode(e)
 	canon.List(e, p.Args, func(e *canon.Encoder, a Access) {
 		e.U8(uint8(a.Type))
-		a.Shape.encode(e)
+		a.Shape.Encode(e)
 		e.Bool(a.Flat)
 		canon.List(e, a.Dims, func(e *canon.Encoder, d Dim) {
 			e.Int(int64(d.Offset))
@@ -224,9 +224,9 @@ func (p *Primitive) Encode(e *canon.Encoder) {
 
 // DecodePrimitive reads what Encode wrote and checks it.
 func DecodePrimitive(d *canon.Decoder) *Primitive {
-	p := &Primitive{Fn: Fn(d.U8()), Type: DType(d.U8()), Shape: decodeShape(d), Fold: decodeShape(d)}
+	p := &Primitive{Fn: Fn(d.U8()), Type: DType(d.U8()), Shape: DecodeShape(d), Fold: DecodeShape(d)}
 	p.Args = canon.ReadList(d, MaxArgs, 4, func(d *canon.Decoder) Access {
-		a := Access{Type: DType(d.U8()), Shape: decodeShape(d), Flat: d.Bool()}
+		a := Access{Type: DType(d.U8()), Shape: DecodeShape(d), Flat: d.Bool()}
 		a.Dims = canon.ReadList(d, MaxRank, 3, func(d *canon.Decoder) Dim {
 			dim := Dim{Offset: int(d.Int())}
 			dim.Terms = canon.ReadList(d, MaxTerms, 2, func(d *canon.Decoder) Term {

@@ -108,11 +108,13 @@ func (s Shape) String() string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-func (s Shape) encode(e *canon.Encoder) {
+// Encode appends the canonical encoding of s.
+func (s Shape) Encode(e *canon.Encoder) {
 	canon.List(e, s, func(e *canon.Encoder, d int) { e.Uint(uint64(d)) })
 }
 
-func decodeShape(d *canon.Decoder) Shape {
+// DecodeShape reads what Encode wrote and checks it.
+func DecodeShape(d *canon.Decoder) Shape {
 	s := Shape(canon.ReadList(d, MaxRank, 1, func(d *canon.Decoder) int { return int(d.Uint(MaxDim)) }))
 	if err := s.Check(); err != nil {
 		d.Fail("%v", err)

@@ -189,14 +189,14 @@ func AsF32(w Word) float32 { return math.Float32frombits(uint32(w)) }
 // Encode appends type, shape and elements.
 func (t *Tensor) Encode(e *canon.Encoder) {
 	e.U8(uint8(t.Type))
-	t.Shape.encode(e)
+	t.Shape.Encode(e)
 	e.Raw(t.buf)
 }
 
 // Decode reads what Encode wrote. Only canonical NaNs and booleans pass.
 func Decode(d *canon.Decoder) *Tensor {
 	typ := DType(d.U8())
-	shape := decodeShape(d)
+	shape := DecodeShape(d)
 	if d.Err() == nil && (!typ.Valid() || shape.Elements() > d.Left()/typ.Size()) {
 		d.Fail("tensor %v%v is unknown or longer than the input", typ, shape)
 	}

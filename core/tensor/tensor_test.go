@@ -75,7 +75,7 @@ func TestTensorEncodingRoundTrips(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	nan := canon.Encode(func(e *canon.Encoder) {
 		e.U8(uint8(Float32))
-		Shape{1}.encode(e)
+		Shape{1}.Encode(e)
 		e.Raw([]byte{1, 0, 0xc0, 0x7f})
 	})
 	for name, b := range map[string][]byte{

@@ -75,7 +75,7 @@ func (l Layout) Word(tile []byte, place int) Word { return wordAt(l.Type, tile, 
 func (l Layout) Root(tiles canon.Hash) canon.Hash {
 	return canon.Sum(canon.DomainTensor, canon.Encode(func(e *canon.Encoder) {
 		e.U8(uint8(l.Type))
-		l.Shape.encode(e)
+		l.Shape.Encode(e)
 		e.Hash(tiles)
 	}))
 }

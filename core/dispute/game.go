@@ -1,0 +1,281 @@
+package dispute
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Side is a party of a game.
+type Side uint8
+
+// The sides. Nobody is the loser of a game that is not over.
+const (
+	Nobody Side = iota
+	Defender
+	Challenger
+)
+
+// String returns the side's name.
+func (s Side) String() string { return [...]string{"nobody", "defender", "challenger"}[min(s, 3)%3] }
+
+// Stage says what kind of move comes next.
+type Stage uint8
+
+// The stages. A Post stage is the defender's, a Pick or Prove stage the
+// challenger's.
+const (
+	PostRoots   Stage = iota + 1 // state roots between two steps
+	PickRoot                     // the first wrong one
+	PostTrace                    // program header and top of the step's trace
+	PickTrace                    // a subtree of the trace, or the outputs
+	PostSubtree                  // the next levels of the tree in hand
+	PickSubtree                  // the first wrong subtree
+	PostNode                     // the node and the top of its output's tile tree
+	PostTile                     // the bytes of the tile
+	PickElement                  // the first wrong element
+	PostStates                   // accumulators between two fold blocks
+	PickState                    // the first wrong one
+	ProveBlock                   // operands of the fold block
+	ProveOutput                  // that a slot's new value is not what the trace says
+	Over
+)
+
+var stageNames = [...]string{"none", "post roots", "pick root", "post trace", "pick in trace", "post subtree", "pick subtree", "post node", "post tile",
+	"pick element", "post states", "pick state", "prove block", "prove output", "over"}
+
+// String returns the stage's name.
+func (s Stage) String() string { return stageNames[min(int(s), len(stageNames)-1)] }
+
+// Turn returns the side that moves in a stage.
+func (s Stage) Turn() Side {
+	switch s {
+	case PostRoots, PostTrace, PostSubtree, PostNode, PostTile, PostStates:
+		return Defender
+	case Over:
+		return Nobody
+	}
+	return Challenger
+}
+
+// Rules are the parameters of a game.
+type Rules struct {
+	Depth int   // a post shows at most 2^Depth commitments
+	Clock int64 // block time in milliseconds that each side has in all
+}
+
+// DefaultRules suit transactions of at most 64 KiB.
+var DefaultRules = Rules{Depth: 6, Clock: 30 * 60 * 1000}
+
+// MaxDepth bounds Rules.Depth.
+const MaxDepth = 8
+
+// Check returns an error unless the rules can be played.
+func (r Rules) Check() error {
+	if r.Depth < 1 || r.Depth > MaxDepth || r.Clock < 1 {
+		return fmt.Errorf("dispute rules need a depth between 1 and %d and a positive clock, got %d and %d", MaxDepth, r.Depth, r.Clock)
+	}
+	return nil
+}
+
+// Tree says which tree is being searched.
+type Tree uint8
+
+// The trees.
+const (
+	TraceTree  Tree = iota + 1 // outputs of the step's nodes
+	OutputTree                 // slots of the resulting state
+	TileTree                   // tiles of one node's output
+)
+
+// Subtree is a commitment that both sides agree on.
+type Subtree struct {
+	Span canon.Span
+	Hash canon.Hash
+}
+
+// Game is the whole state of a dispute.
+type Game struct {
+	Claim Claim
+	Rules Rules
+	Stage Stage
+	Left  [2]int64 // milliseconds left on the clocks of defender and challenger
+	Since int64    // block time at which the turn began
+	Moves int
+
+	// Steps Lo to Hi: the state after Lo is agreed, the one after Hi disputed.
+	Lo, Hi         int
+	LoRoot, HiRoot canon.Hash
+
+	Header *graph.Header // of the program, once it is opened
+	Agreed []Subtree     // of the trace
+
+	// The subtree in hand, and what was posted below it or between its ends.
+	Tree   Tree
+	Span   canon.Span
+	Top    canon.Hash
+	Posted []canon.Hash
+
+	Node    int
+	Opcode  *graph.Opcode
+	Tile    int
+	Content []byte
+	Element int
+
+	// Fold blocks From to To: the state before From is agreed, the one after To
+	// is not. A nil state before block 0 is the primitive's own start.
+	From, To   int
+	FromState  []tensor.Word
+	ToState    []tensor.Word
+	BlockState [][]tensor.Word // posted
+
+	Loser  Side
+	Reason string
+}
+
+// Errors that callers tell apart.
+var (
+	ErrTurn = errors.New("it is the other side's turn")
+	ErrLate = errors.New("the clock has run out")
+	ErrMove = errors.New("move does not fit the game")
+)
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMove, fmt.Sprintf(format, args...))
+}
+
+// Opening starts a game: the challenger names the segment of the claim that is
+// wrong, and opens the two checkpoints at its ends. A claim of a single step
+// has no checkpoints and needs an empty Opening.
+type Opening struct {
+	Segment          int
+	From, To         canon.Hash
+	FromPath, ToPath []canon.Hash
+}
+
+// Open starts a game at block time now. A claim whose own checkpoints
+// contradict its start or its end is lost at once.
+func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
+	if err := r.Check(); err != nil {
+		return Game{}, err
+	}
+	g := Game{Claim: c, Rules: r, Left: [2]int64{r.Clock, r.Clock}, Since: now, Moves: 1}
+	if c.Steps < 1 || len(c.Inputs) == 0 {
+		return Game{}, bad("a claim of %d steps from %d states", c.Steps, len(c.Inputs))
+	}
+	if c.Checkpoints.IsZero() {
+		if c.Steps != 1 {
+			return Game{}, bad("a claim of %d steps without checkpoints", c.Steps)
+		}
+		g.Hi, g.LoRoot, g.HiRoot = 1, c.Inputs[0], c.End
+		g.narrowSteps()
+		return g, nil
+	}
+	n := c.Segments()
+	if len(c.Inputs) != 1 || o.Segment < 0 || o.Segment >= n {
+		return Game{}, bad("segment %d of %d", o.Segment, n)
+	}
+	if err := canon.Verify(c.Checkpoints, n+1, o.Segment, o.From, o.FromPath); err != nil {
+		return Game{}, bad("start of segment %d: %v", o.Segment, err)
+	}
+	if err := canon.Verify(c.Checkpoints, n+1, o.Segment+1, o.To, o.ToPath); err != nil {
+		return Game{}, bad("end of segment %d: %v", o.Segment, err)
+	}
+	g.Lo, g.Hi = o.Segment*c.Interval, min((o.Segment+1)*c.Interval, c.Steps)
+	g.LoRoot, g.HiRoot = o.From, o.To
+	switch {
+	case o.Segment == 0 && o.From != c.Inputs[0]:
+		g.end(Defender, "the first checkpoint is not the start state")
+	case o.Segment == n-1 && o.To != c.End:
+		g.end(Defender, "the last checkpoint is not the end state")
+	default:
+		g.narrowSteps()
+	}
+	return g, nil
+}
+
+func (g *Game) end(loser Side, reason string) {
+	g.Stage, g.Loser, g.Reason = Over, loser, reason
+}
+
+func (g *Game) narrowSteps() {
+	g.Posted = nil
+	if g.Hi-g.Lo > 1 {
+		g.Stage = PostRoots
+	} else {
+		g.Stage = PostTrace
+	}
+}
+
+// Inputs returns the agreed states that the step in hand reads.
+func (g *Game) Inputs() []canon.Hash {
+	if len(g.Claim.Inputs) > 1 {
+		return g.Claim.Inputs
+	}
+	return []canon.Hash{g.LoRoot}
+}
+
+// Expired reports whether the side to move has run out of time at now.
+func (g *Game) Expired(now int64) bool {
+	return g.Stage != Over && now-g.Since > g.Left[g.Stage.Turn()-1]
+}
+
+// Deadline returns the block time after which the side to move has lost.
+func (g *Game) Deadline() int64 { return g.Since + g.Left[max(g.Stage.Turn(), 1)-1] }
+
+// Expire ends g if the side to move has run out of time.
+func Expire(g Game, now int64) Game {
+	if g.Expired(now) {
+		g.end(g.Stage.Turn(), "silent until the clock ran out")
+	}
+	return g
+}
+
+// Apply plays move m of the given side at block time now. An error leaves the
+// game as it was: a wrong move costs nothing but time.
+func Apply(g Game, side Side, m Move, now int64) (Game, error) {
+	switch {
+	case g.Stage == Over:
+		return g, fmt.Errorf("the dispute is over: %s", g.Reason)
+	case side != g.Stage.Turn():
+		return g, ErrTurn
+	case g.Expired(now):
+		return g, ErrLate
+	case m == nil || !m.fits(g.Stage):
+		return g, bad("%v is expected, not %T", g.Stage, m)
+	}
+	next := g
+	if err := m.play(&next); err != nil {
+		return g, err
+	}
+	next.Left[side-1] -= max(now-g.Since, 0)
+	next.Since = now
+	next.Moves++
+	return next, nil
+}
+
+// parts returns the positions at which n > 1 transitions from lo are cut into
+// at most 2^depth parts: the end of every part but the last.
+func parts(lo, hi, depth int) []int {
+	n := min(hi-lo, 1<<depth)
+	out := make([]int, n-1)
+	for i := range out {
+		out[i] = lo + (hi-lo)*(i+1)/n
+	}
+	return out
+}
+
+// Cuts returns the steps or fold blocks that the next post must show.
+func (g *Game) Cuts() []int {
+	if g.Stage == PostStates || g.Stage == PickState {
+		return parts(g.From, g.To, g.Rules.Depth)
+	}
+	return parts(g.Lo, g.Hi, g.Rules.Depth)
+}
+
+// Below returns the subtrees that the last or next post shows below the one in
+// hand.
+func (g *Game) Below() []canon.Span { return g.Span.Expand(g.Rules.Depth) }

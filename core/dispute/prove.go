@@ -1,0 +1,108 @@
+package dispute
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+func (e *Execution) postNode(g *Game) Move {
+	t := canon.NewTree(e.Values[g.Node].Leaves())
+	m := &Node{Opcode: e.Program.Nodes[g.Node], Path: e.commitment.NodeTree.Prove(g.Node)}
+	if t.Len() > 0 {
+		m.Below = t.Nodes(canon.Full(t.Len()).Expand(g.Rules.Depth))
+	}
+	return m
+}
+
+// proveBlock runs the block in hand to see which tiles it reads, and opens them.
+func (e *Execution) proveBlock(g *Game) (Move, error) {
+	n := &e.Program.Nodes[g.Node]
+	var read [][2]int // operand, tile
+	c, err := e.cell(g.Node, g.Element, func(arg, i int) {
+		if n.From[arg].Kind == graph.RefRows {
+			return
+		}
+		tile, _ := tensor.LayoutOf(n.Args[arg].Type, n.Args[arg].Shape).Find(i)
+		if at := [2]int{arg, tile}; !slices.Contains(read, at) {
+			read = append(read, at)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := touchBlock(g, n, c); err != nil {
+		return nil, err
+	}
+	m := &Block{}
+	trees := map[int]*canon.Tree{}
+	for _, at := range read {
+		arg, tile := at[0], at[1]
+		v := e.value(n.From[arg])
+		if trees[arg] == nil {
+			trees[arg] = canon.NewTree(v.Leaves())
+			p, err := e.provenance(g, n.From[arg])
+			if err != nil {
+				return nil, err
+			}
+			m.Sources = append(m.Sources, Source{arg, trees[arg].Root(), p})
+		}
+		m.Tiles = append(m.Tiles, OperandTile{arg, tile, v.Tile(nil, tile), trees[arg].Prove(tile)})
+	}
+	return m, nil
+}
+
+func touchBlock(g *Game, n *graph.Opcode, c *tensor.Cell) error {
+	s := slices.Clone(g.FromState)
+	var err error
+	if g.From == 0 {
+		if s, err = c.Start(); err != nil {
+			return err
+		}
+	}
+	if n.Blocks() == 0 {
+		_, err = c.Finish(s)
+		return err
+	}
+	lo, hi := n.Block(g.From)
+	_, err = c.Run(s, lo, hi)
+	return err
+}
+
+func (e *Execution) provenance(g *Game, r graph.Ref) (Provenance, error) {
+	switch r.Kind {
+	case graph.RefNode:
+		for _, s := range g.Agreed {
+			if s.Span.Has(r.Index) {
+				return Provenance{Path: e.trace.Path(s.Span, r.Index)}, nil
+			}
+		}
+		return Provenance{}, fmt.Errorf("node %d is not agreed on", r.Index)
+	case graph.RefConst:
+		return Provenance{Path: e.commitment.ConstTree.Prove(r.Index)}, nil
+	case graph.RefSlot:
+		k, err := e.In.States[r.Group].Keyed()
+		if err != nil {
+			return Provenance{}, err
+		}
+		return Provenance{Slot: &SlotProof{e.Program.Slots[r.Index], e.commitment.SlotTree.Prove(r.Index), k.Open(r.Index)}}, nil
+	}
+	return Provenance{}, nil
+}
+
+func (e *Execution) proveOutput(g *Game) (Move, error) {
+	q := g.Span.Lo
+	from := e.Program.Outputs[q]
+	p, err := e.provenance(g, from)
+	if err != nil {
+		return nil, err
+	}
+	return &Output{
+		Slot: e.Program.Slots[q], SlotPath: e.commitment.SlotTree.Prove(q),
+		From: from, FromPath: e.commitment.OutputTree.Prove(q),
+		Root: e.value(from).Root(), Provenance: p,
+	}, nil
+}
