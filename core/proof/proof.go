@@ -1,0 +1,98 @@
+// Package proof holds what makes a claim of training checkable: commitments to
+// checkpoints before anybody knows what will be audited, draws that nobody can
+// foresee or choose, and the digest by which an auditor shows that it computed.
+//
+// Proof of learning here is exact: a segment re-executed from its agreed start
+// either ends in the committed root or the claim is false. So thresholds and
+// distances play no part; data, batch order, hyperparameters and checkpoint
+// interval are fixed by the order before the work, which removes what the known
+// attacks choose freely.
+//
+// Sources: Jia et al., Proof-of-Learning (arXiv 2103.05633); Zhang et al. 2022
+// and Fang et al. 2023 for the attacks; DKLabs.AI §10.5.
+package proof
+
+import (
+	"encoding/binary"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// Checkpoints returns the steps at which a unit of the given length commits to
+// its state: 0, interval, 2·interval, …, steps.
+func Checkpoints(steps, interval int) []int {
+	var out []int
+	for s := 0; s < steps; s += interval {
+		out = append(out, s)
+	}
+	return append(out, steps)
+}
+
+// Draw returns k of the numbers 0…n−1, without replacement, in an order that
+// the seed decides: a Fisher–Yates shuffle whose choices are hashes of the seed
+// and a counter. With k ≥ n it returns all of them.
+func Draw(seed []byte, n, k int) []int {
+	k = min(k, n)
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	for i := range k {
+		j := i + int(below(seed, uint64(i), uint64(n-i)))
+		all[i], all[j] = all[j], all[i]
+	}
+	return all[:k]
+}
+
+// below returns a number below n: the first 64-bit word drawn from the seed that
+// lies under the largest multiple of n, so that every number is equally likely.
+func below(seed []byte, at, n uint64) uint64 {
+	limit := -n % n // 2⁶⁴ mod n
+	for try := uint64(0); ; try++ {
+		h := canon.Sum(canon.DomainDraw, canon.Encode(func(e *canon.Encoder) {
+			e.Blob(seed)
+			e.Uint(at)
+			e.Uint(try)
+		}))
+		if w := binary.LittleEndian.Uint64(h[:]); w >= limit {
+			return w % n
+		}
+	}
+}
+
+// AuditInput is what an auditor's VRF is evaluated on: the committed receipt.
+// Nobody can know the output before the receipt is fixed, and only the auditor
+// can before it publishes the proof.
+func AuditInput(receipt canon.Hash, auditor string) []byte {
+	return canon.Encode(func(e *canon.Encoder) {
+		e.String("audit")
+		e.Hash(receipt)
+		e.String(auditor)
+	})
+}
+
+// Segments returns the segments that an auditor with this VRF output must
+// re-execute.
+func Segments(output []byte, segments, audited int) []int { return Draw(output, segments, audited) }
+
+// Digest is an auditor's answer: it binds the roots of all states inside the
+// segments it re-executed, which are published nowhere, to the auditor's name,
+// so that it can neither be copied nor given without computing.
+func Digest(auditor string, receipt canon.Hash, roots []canon.Hash) canon.Hash {
+	return canon.Sum(canon.DomainAudit, canon.Encode(func(e *canon.Encoder) {
+		e.String(auditor)
+		e.Hash(receipt)
+		e.Hashes(roots)
+	}))
+}
+
+// Detection returns the probability that auditing k of n segments at random
+// hits at least one of the forged: 1 − C(n−forged, k)/C(n, k). It is a
+// statistic for people and decides nothing.
+func Detection(n, forged, k int) float64 {
+	miss := 1.0
+	for i := range min(k, n) {
+		miss *= float64(max(n-forged-i, 0)) / float64(n-i)
+	}
+	return 1 - miss
+}

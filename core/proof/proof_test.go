@@ -1,0 +1,93 @@
+package proof
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"pgregory.net/rapid"
+)
+
+func seedOf(i uint64) []byte { return binary.LittleEndian.AppendUint64(nil, i) }
+
+func TestCheckpoints(t *testing.T) {
+	for _, c := range []struct {
+		steps, interval int
+		want            []int
+	}{{6, 2, []int{0, 2, 4, 6}}, {7, 3, []int{0, 3, 6, 7}}, {2, 5, []int{0, 2}}, {1, 1, []int{0, 1}}} {
+		if got := Checkpoints(c.steps, c.interval); !slices.Equal(got, c.want) {
+			t.Errorf("%d steps every %d: %v, want %v", c.steps, c.interval, got, c.want)
+		}
+	}
+}
+
+func TestDrawIsWithoutReplacement(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, k := rapid.IntRange(0, 40).Draw(t, "n"), rapid.IntRange(0, 50).Draw(t, "k")
+		seed := seedOf(rapid.Uint64().Draw(t, "seed"))
+		got := Draw(seed, n, k)
+		if len(got) != min(n, k) || !slices.Equal(got, Draw(seed, n, k)) {
+			t.Fatalf("drew %v", got)
+		}
+		seen := map[int]bool{}
+		for _, x := range got {
+			if x < 0 || x >= n || seen[x] {
+				t.Fatalf("drew %v of %d", got, n)
+			}
+			seen[x] = true
+		}
+	})
+}
+
+func TestDrawIsUniform(t *testing.T) {
+	const n, k, runs = 7, 2, 20000
+	var count [n]int
+	for i := range uint64(runs) {
+		for _, x := range Draw(seedOf(i), n, k) {
+			count[x]++
+		}
+	}
+	// Each number is drawn runs·k/n times, with a deviation of about 65.
+	for x, c := range count {
+		if math.Abs(float64(c)-float64(runs*k)/n) > 5*65 {
+			t.Errorf("%d was drawn %d times of %d", x, c, runs*k/n)
+		}
+	}
+}
+
+func TestDetectionMatchesDraws(t *testing.T) {
+	for _, c := range []struct {
+		n, forged, k int
+		want         float64
+	}{{100, 10, 5, 0.42}, {100, 10, 20, 0.90}, {100, 30, 10, 0.98}, {100, 100, 1, 1}, {10, 0, 5, 0}, {4, 1, 4, 1}} {
+		if got := Detection(c.n, c.forged, c.k); math.Abs(got-c.want) > 0.006 {
+			t.Errorf("Detection(%d, %d, %d) = %.3f, want %.2f", c.n, c.forged, c.k, got, c.want)
+		}
+	}
+	hits, runs := 0, 5000
+	for i := range uint64(runs) {
+		for _, s := range Segments(seedOf(i), 20, 3) {
+			if s < 4 {
+				hits++
+				break
+			}
+		}
+	}
+	if got, want := float64(hits)/float64(runs), Detection(20, 4, 3); math.Abs(got-want) > 0.04 {
+		t.Errorf("auditing hit a forged segment in %.3f of draws, formula says %.3f", got, want)
+	}
+}
+
+func TestDigestBindsAuditorReceiptAndRoots(t *testing.T) {
+	r := canon.Sum("receipt")
+	roots := []canon.Hash{canon.Sum("a"), canon.Sum("b")}
+	d := Digest("x", r, roots)
+	if d == Digest("y", r, roots) || d == Digest("x", canon.Sum("other"), roots) || d == Digest("x", r, roots[:1]) {
+		t.Fatal("a digest fits another auditor, receipt or execution")
+	}
+	if string(AuditInput(r, "x")) == string(AuditInput(r, "y")) {
+		t.Fatal("two auditors share a VRF input")
+	}
+}
