@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"cosmossdk.io/collections"
 	"github.com/cosmos/gogoproto/proto"
 
 	"github.com/cosmos/cosmos-sdk/client"
@@ -43,23 +44,40 @@ func (Base) RegisterLegacyAminoCodec(*codec.LegacyAmino) {}
 func (Base) IsOnePerModuleType() {}
 func (Base) IsAppModule()        {}
 
-// Genesis imports and exports a module's state as the message G. Validate sees
-// every state before Init does, so an error of Init or Export means a broken
-// store or a bank that disagrees with the ledger; the SDK has no way to return
-// it, and both panic.
-type Genesis[G any, M interface {
+// Seal ends the declaration of a keeper's collections. Two of one prefix or name
+// are a programming error, so it panics.
+func Seal(sb *collections.SchemaBuilder) {
+	if _, err := sb.Build(); err != nil {
+		panic(err)
+	}
+}
+
+// Genesis imports and exports a module's state as the message G. It checks every
+// state before importing it, so a later error means a broken store or a bank
+// that disagrees with a ledger; the SDK has no way to return it, and it panics.
+type Genesis[G any, M message[G]] struct {
+	standard func() M
+	check    func(M) error
+	load     func(context.Context, M) error
+	save     func(context.Context) (M, error)
+}
+
+type message[G any] interface {
 	*G
 	proto.Message
-}] struct {
-	Default  func() M
-	Validate func(M) error
-	Init     func(context.Context, M) error
-	Export   func(context.Context) (M, error)
+}
+
+// GenesisOf puts a module's own genesis functions together: the default state,
+// a check that needs no store, import and export.
+func GenesisOf[G any, M message[G]](standard func() M, check func(M) error,
+	load func(context.Context, M) error, save func(context.Context) (M, error),
+) Genesis[G, M] {
+	return Genesis[G, M]{standard, check, load, save}
 }
 
 // DefaultGenesis implements the SDK's HasGenesisBasics.
 func (g Genesis[G, M]) DefaultGenesis(cdc codec.JSONCodec) json.RawMessage {
-	return cdc.MustMarshalJSON(g.Default())
+	return cdc.MustMarshalJSON(g.standard())
 }
 
 // ValidateGenesis implements the SDK's HasGenesisBasics.
@@ -68,21 +86,21 @@ func (g Genesis[G, M]) ValidateGenesis(cdc codec.JSONCodec, _ client.TxEncodingC
 	if err := cdc.UnmarshalJSON(raw, state); err != nil {
 		return fmt.Errorf("read genesis: %w", err)
 	}
-	return g.Validate(state)
+	return g.check(state)
 }
 
 // InitGenesis implements the SDK's HasGenesis.
 func (g Genesis[G, M]) InitGenesis(ctx sdk.Context, cdc codec.JSONCodec, raw json.RawMessage) {
 	state := M(new(G))
 	cdc.MustUnmarshalJSON(raw, state)
-	if err := g.Init(ctx, state); err != nil {
+	if err := g.load(ctx, state); err != nil {
 		panic(err)
 	}
 }
 
 // ExportGenesis implements the SDK's HasGenesis.
 func (g Genesis[G, M]) ExportGenesis(ctx sdk.Context, cdc codec.JSONCodec) json.RawMessage {
-	state, err := g.Export(ctx)
+	state, err := g.save(ctx)
 	if err != nil {
 		panic(err)
 	}

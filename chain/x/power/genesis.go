@@ -1,0 +1,128 @@
+package power
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	"github.com/cometbft/cometbft/crypto/ed25519"
+
+	"cosmossdk.io/collections"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/vrf"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+)
+
+// maxTotal is CometBFT's limit on the votes of a validator set.
+const maxTotal = math.MaxInt64 / 8
+
+// DefaultGenesis has no validators, so a chain needs a genesis of its own.
+func DefaultGenesis() *powerv1.GenesisState { return &powerv1.GenesisState{} }
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *powerv1.GenesisState) error {
+	if len(g.Validators) == 0 {
+		return fmt.Errorf("power genesis: name at least one validator")
+	}
+	total, seen := int64(0), map[string]bool{}
+	for i, v := range g.Validators {
+		switch _, err := address.Parse(v.Account); {
+		case err != nil:
+			return fmt.Errorf("power genesis: validator %d: %w", i, err)
+		case vrf.CheckKey(v.ConsensusKey) != nil:
+			return fmt.Errorf("power genesis: validator %s: consensus_key: %w", v.Account, vrf.CheckKey(v.ConsensusKey))
+		case v.Power < 1 || v.Power > maxTotal-total:
+			return fmt.Errorf("power genesis: validator %s: power %d: want at least 1, and at most %d in all", v.Account, v.Power, maxTotal)
+		case seen[v.Account] || seen[string(v.ConsensusKey)]:
+			return fmt.Errorf("power genesis: validator %s: account and consensus_key must be unique", v.Account)
+		}
+		total += v.Power
+		seen[v.Account], seen[string(v.ConsensusKey)] = true, true
+	}
+	clear(seen)
+	for i, e := range g.Earned {
+		if _, err := address.Parse(e.Account); err != nil {
+			return fmt.Errorf("power genesis: earned %d: %w", i, err)
+		}
+		if e.MicroUt == 0 || seen[e.Account] {
+			return fmt.Errorf("power genesis: earned %s: want one positive entry for an account", e.Account)
+		}
+		seen[e.Account] = true
+	}
+	return nil
+}
+
+// InitGenesis stores a state. ValidatorUpdates then tells consensus of the set.
+func (k *Keeper) InitGenesis(ctx context.Context, g *powerv1.GenesisState) error {
+	for _, v := range g.Validators {
+		account, err := address.Parse(v.Account)
+		if err != nil {
+			return err
+		}
+		if k.bank.BlockedAddr(account) {
+			return fmt.Errorf("power genesis: %s cannot receive fees", v.Account)
+		}
+		if err := k.validators.Set(ctx, ed25519.PubKey(v.ConsensusKey).Address(), v); err != nil {
+			return err
+		}
+	}
+	for _, e := range g.Earned {
+		account, err := address.Parse(e.Account)
+		if err != nil {
+			return err
+		}
+		if err := k.earned.Set(ctx, account, e.MicroUt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidatorUpdates returns the whole set as consensus wants it at genesis.
+func (k *Keeper) ValidatorUpdates(ctx context.Context) ([]abci.ValidatorUpdate, error) {
+	var updates []abci.ValidatorUpdate
+	err := k.validators.Walk(ctx, nil, func(_ []byte, v powerv1.Validator) (bool, error) {
+		updates = append(updates, abci.Ed25519ValidatorUpdate(v.ConsensusKey, v.Power))
+		return false, nil
+	})
+	return updates, err
+}
+
+// ExportGenesis is the inverse of InitGenesis, in store order.
+func (k *Keeper) ExportGenesis(ctx context.Context) (*powerv1.GenesisState, error) {
+	g := DefaultGenesis()
+	err := k.validators.Walk(ctx, nil, func(_ []byte, v powerv1.Validator) (bool, error) {
+		g.Validators = append(g.Validators, v)
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = k.earned.Walk(ctx, nil, func(a sdk.AccAddress, micro uint64) (bool, error) {
+		g.Earned = append(g.Earned, powerv1.Earned{Account: a.String(), MicroUt: micro})
+		return false, nil
+	})
+	return g, err
+}
+
+// Invariant: the set is not empty, and each validator is stored under the
+// address of its key.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	n := 0
+	err := k.validators.Walk(ctx, nil, func(a []byte, v powerv1.Validator) (bool, error) {
+		n++
+		if !bytes.Equal(a, ed25519.PubKey(v.ConsensusKey).Address()) {
+			return true, fmt.Errorf("validator %s is stored under %X", v.Account, a)
+		}
+		return false, nil
+	})
+	if err == nil && n == 0 {
+		err = fmt.Errorf("no validators: %w", collections.ErrNotFound)
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package power
+
+import (
+	"context"
+	"encoding/json"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	gateway "github.com/grpc-ecosystem/grpc-gateway/runtime"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/codec"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
+
+	"github.com/tally-network/tally/chain/module"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+)
+
+// Module is the power module of an app.
+type Module struct {
+	module.Base
+	module.Genesis[powerv1.GenesisState, *powerv1.GenesisState]
+	keeper *Keeper
+}
+
+// NewModule returns the module over k.
+func NewModule(k *Keeper) Module {
+	return Module{
+		Base:    module.Named(Name),
+		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
+		keeper:  k,
+	}
+}
+
+// InitGenesis implements the SDK's HasABCIGenesis: this module, and no other,
+// tells consensus the validator set.
+func (m Module) InitGenesis(ctx sdk.Context, cdc codec.JSONCodec, raw json.RawMessage) []abci.ValidatorUpdate {
+	m.Genesis.InitGenesis(ctx, cdc, raw)
+	updates, err := m.keeper.ValidatorUpdates(ctx)
+	if err != nil {
+		panic(err)
+	}
+	return updates
+}
+
+// EndBlock implements the SDK's HasEndBlocker.
+func (m Module) EndBlock(ctx context.Context) error { return m.keeper.EndBlock(ctx) }
+
+// RegisterInterfaces implements the SDK's AppModuleBasic: there are no messages.
+func (Module) RegisterInterfaces(codectypes.InterfaceRegistry) {}
+
+// RegisterServices implements the SDK's HasServices.
+func (m Module) RegisterServices(c sdkmodule.Configurator) {
+	powerv1.RegisterQueryServer(c.QueryServer(), queryServer{m.keeper})
+}
+
+// RegisterGRPCGatewayRoutes implements the SDK's AppModuleBasic.
+func (Module) RegisterGRPCGatewayRoutes(c client.Context, mux *gateway.ServeMux) {
+	_ = powerv1.RegisterQueryHandlerClient(context.Background(), mux, powerv1.NewQueryClient(c))
+}

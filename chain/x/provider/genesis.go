@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cosmossdk.io/collections"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// DefaultGenesis is an empty registry with a minimum stake of 100 tally for
+// providers and watchers, and of 1000 for validators.
+func DefaultGenesis() *providerv1.GenesisState {
+	return &providerv1.GenesisState{Params: providerv1.Params{
+		MinProviderStake:  100_000_000,
+		MinValidatorStake: 1_000_000_000,
+		MinWatcherStake:   100_000_000,
+	}}
+}
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *providerv1.GenesisState) error {
+	roles, keys, total := map[string]providerv1.Role{}, map[string]bool{}, uint64(0)
+	for _, p := range g.Peers {
+		if err := CheckPeer(p); err != nil {
+			return fmt.Errorf("provider genesis: peer %s: %w", p.Account, err)
+		}
+		if roles[p.Account] != providerv1.ROLE_UNSPECIFIED || keys[string(p.PeerKey)] {
+			return fmt.Errorf("provider genesis: peer %s: account and peer_key must be unique", p.Account)
+		}
+		if p.Reserved > p.Stake || p.Stake > coin.MaxSupply-total {
+			return fmt.Errorf("provider genesis: peer %s: stake %d with %d reserved", p.Account, p.Stake, p.Reserved)
+		}
+		total += p.Stake
+		roles[p.Account], keys[string(p.PeerKey)] = p.Role, true
+	}
+	for _, p := range g.Peers {
+		if v := p.Listing.Validator; v != "" && roles[v] != providerv1.ROLE_VALIDATOR {
+			return fmt.Errorf("provider genesis: peer %s works under %s, which is no validator", p.Account, v)
+		}
+	}
+	return nil
+}
+
+// InitGenesis stores a state. The bank's genesis holds the stakes already.
+func (k *Keeper) InitGenesis(ctx context.Context, g *providerv1.GenesisState) error {
+	if err := k.params.Set(ctx, g.Params); err != nil {
+		return err
+	}
+	for _, p := range g.Peers {
+		account, err := address.Parse(p.Account)
+		if err != nil {
+			return err
+		}
+		if err := k.enter(ctx, account, p); err != nil {
+			return err
+		}
+	}
+	return k.Invariant(ctx)
+}
+
+// ExportGenesis is the inverse of InitGenesis, in account order.
+func (k *Keeper) ExportGenesis(ctx context.Context) (*providerv1.GenesisState, error) {
+	params, err := k.Params(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &providerv1.GenesisState{Params: params}
+	err = k.peers.Walk(ctx, nil, func(_ sdk.AccAddress, p providerv1.Peer) (bool, error) {
+		g.Peers = append(g.Peers, p)
+		return false, nil
+	})
+	return g, err
+}
+
+// Invariant: the stakes add up to the module's balance, no reserved part
+// exceeds its stake, and the indexes name each peer exactly once.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	t, err := k.totals(ctx)
+	if err != nil {
+		return err
+	}
+	if held := k.balance(ctx, Name); held != t.Stake {
+		return fmt.Errorf("stakes add up to %d utally, but the account holds %d", t.Stake, held)
+	}
+	entries := 0
+	err = k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
+		if p.Reserved > p.Stake {
+			return true, fmt.Errorf("peer %s has %d utally reserved of a stake of %d", p.Account, p.Reserved, p.Stake)
+		}
+		own, err := k.ByPeerKey(ctx, p.PeerKey)
+		if err == nil && own.Account != p.Account {
+			err = fmt.Errorf("peer key of %s belongs to %s", p.Account, own.Account)
+		}
+		for _, g := range groups(p) {
+			in, e := k.members.Has(ctx, collections.Join(g, account))
+			if e == nil && !in {
+				e = fmt.Errorf("peer %s is not in group %s", p.Account, g)
+			}
+			err = errors.Join(err, e)
+			entries++
+		}
+		return err != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	return k.members.Walk(ctx, nil, func(m collections.Pair[string, sdk.AccAddress]) (bool, error) {
+		if entries--; entries < 0 {
+			return true, fmt.Errorf("group %s has a member too many", m.K1())
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,243 @@
+// Package provider is the registry of peers and the stake ledger.
+//
+// A peer is an account with one role for good (provider, validator or
+// watcher), an ed25519 key that it uses on the network, and a stake. The stake
+// lies in the module's account; a part of it may be reserved for open work by
+// other modules, and only the rest can be withdrawn. Slashed stake goes to the
+// recipients that the caller names, what remains to the insurance account.
+//
+// Invariants: the stakes add up to the balance of the module's account; no
+// reserved part exceeds its stake; a peer key belongs to one account.
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+const (
+	// Name is the module's name and that of the account that holds the stakes.
+	Name = "provider"
+	// Insurance is the account that receives the rest of slashed stakes.
+	Insurance = "insurance"
+)
+
+// Keeper holds the registry and the stake ledger.
+type Keeper struct {
+	bank   Bank
+	params collections.Item[providerv1.Params]
+	peers  collections.Map[sdk.AccAddress, providerv1.Peer]
+	keys   collections.Map[[]byte, []byte] // peer key → account
+	// members lists accounts by group: every peer in the group of its role,
+	// and a provider in that of its validator.
+	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	k := &Keeper{
+		bank: bank,
+		params: collections.NewItem(sb, collections.NewPrefix(0), "params",
+			codec.CollValue[providerv1.Params](cdc)),
+		peers: collections.NewMap(sb, collections.NewPrefix(1), "peers",
+			sdk.AccAddressKey, codec.CollValue[providerv1.Peer](cdc)),
+		keys: collections.NewMap(sb, collections.NewPrefix(2), "keys",
+			collections.BytesKey, collections.BytesValue),
+		members: collections.NewKeySet(sb, collections.NewPrefix(3), "members",
+			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// Params returns the rules of the registry.
+func (k *Keeper) Params(ctx context.Context) (providerv1.Params, error) { return k.params.Get(ctx) }
+
+// Get returns the peer of an account, or ErrNotRegistered.
+func (k *Keeper) Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error) {
+	p, err := k.peers.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) {
+		return p, errorsmod.Wrap(ErrNotRegistered, account.String())
+	}
+	return p, err
+}
+
+// ByPeerKey returns the peer that a network identity belongs to, or
+// ErrNotRegistered.
+func (k *Keeper) ByPeerKey(ctx context.Context, key []byte) (providerv1.Peer, error) {
+	account, err := k.keys.Get(ctx, key)
+	if errors.Is(err, collections.ErrNotFound) {
+		return providerv1.Peer{}, errorsmod.Wrapf(ErrNotRegistered, "peer key %X", key)
+	}
+	if err != nil {
+		return providerv1.Peer{}, err
+	}
+	return k.Get(ctx, account)
+}
+
+// Providers returns the providers that work under a validator, in account
+// order.
+func (k *Keeper) Providers(ctx context.Context, validator sdk.AccAddress) ([]providerv1.Peer, error) {
+	return k.group(ctx, validator.String())
+}
+
+// WithRole returns the peers of a role, in account order.
+func (k *Keeper) WithRole(ctx context.Context, role providerv1.Role) ([]providerv1.Peer, error) {
+	return k.group(ctx, role.String())
+}
+
+func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, error) {
+	var peers []providerv1.Peer
+	err := k.members.Walk(ctx, collections.NewPrefixedPairRange[string, sdk.AccAddress](name),
+		func(m collections.Pair[string, sdk.AccAddress]) (bool, error) {
+			p, err := k.Get(ctx, m.K2())
+			peers = append(peers, p)
+			return false, err
+		})
+	return peers, err
+}
+
+// Active reports whether a peer may get new work: its stake is at least the
+// minimum of its role, and it is not jailed at the block's time.
+func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
+	params, err := k.Params(ctx)
+	return p.Stake >= minStake(params, p.Role) && p.JailedUntil <= now(ctx), err
+}
+
+// Register enters a peer, whose stake must still be deposited. The caller has
+// checked the signature of the peer key.
+func (k *Keeper) Register(ctx context.Context, p providerv1.Peer) error {
+	account, err := address.Parse(p.Account)
+	if err != nil {
+		return err
+	}
+	switch taken, err := k.peers.Has(ctx, account); {
+	case err != nil:
+		return err
+	case taken:
+		return errorsmod.Wrap(ErrRegistered, p.Account)
+	}
+	switch taken, err := k.keys.Has(ctx, p.PeerKey); {
+	case err != nil:
+		return err
+	case taken:
+		return errorsmod.Wrapf(ErrKeyTaken, "%X", p.PeerKey)
+	}
+	if err := k.checkValidator(ctx, p.Listing); err != nil {
+		return err
+	}
+	return k.enter(ctx, account, p)
+}
+
+// enter stores a peer that is not in the registry, with its indexes.
+func (k *Keeper) enter(ctx context.Context, account sdk.AccAddress, p providerv1.Peer) error {
+	if err := k.peers.Set(ctx, account, p); err != nil {
+		return err
+	}
+	if err := k.keys.Set(ctx, p.PeerKey, account); err != nil {
+		return err
+	}
+	for _, g := range groups(p) {
+		if err := k.members.Set(ctx, collections.Join(g, account)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groups names the groups that a peer is a member of.
+func groups(p providerv1.Peer) []string {
+	if p.Role == providerv1.ROLE_PROVIDER {
+		return []string{p.Role.String(), p.Listing.Validator}
+	}
+	return []string{p.Role.String()}
+}
+
+// Update replaces a peer's listing. A provider stays with its validator while
+// work is open.
+func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv1.Listing) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if err := CheckListing(p.Role, l); err != nil {
+		return err
+	}
+	if from := p.Listing.Validator; l.Validator != from {
+		if p.Reserved > 0 {
+			return errorsmod.Wrapf(ErrOpenWork, "%d utally are reserved under %s", p.Reserved, from)
+		}
+		if err := k.checkValidator(ctx, l); err != nil {
+			return err
+		}
+		if err := k.members.Remove(ctx, collections.Join(from, account)); err != nil {
+			return err
+		}
+		if err := k.members.Set(ctx, collections.Join(l.Validator, account)); err != nil {
+			return err
+		}
+	}
+	p.Listing = l
+	if err := k.peers.Set(ctx, account, p); err != nil {
+		return err
+	}
+	return emit(ctx, &providerv1.EventUpdated{Account: p.Account, Listing: l})
+}
+
+// checkValidator: the validator that a listing names, if any, is registered.
+func (k *Keeper) checkValidator(ctx context.Context, l providerv1.Listing) error {
+	if l.Validator == "" {
+		return nil
+	}
+	account, err := address.Parse(l.Validator)
+	if err != nil {
+		return errorsmod.Wrap(ErrListing, err.Error())
+	}
+	v, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if v.Role != providerv1.ROLE_VALIDATOR {
+		return errorsmod.Wrapf(ErrListing, "%s is no validator: name one to work under", l.Validator)
+	}
+	return nil
+}
+
+// Jail keeps new work from a peer until a block time in ms. It never shortens a
+// sentence.
+func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) error {
+	p, err := k.Get(ctx, account)
+	if err != nil || until <= p.JailedUntil {
+		return err
+	}
+	p.JailedUntil = until
+	if err := k.peers.Set(ctx, account, p); err != nil {
+		return err
+	}
+	return emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
+}
+
+func minStake(p providerv1.Params, role providerv1.Role) uint64 {
+	switch role {
+	case providerv1.ROLE_PROVIDER:
+		return p.MinProviderStake
+	case providerv1.ROLE_VALIDATOR:
+		return p.MinValidatorStake
+	default:
+		return p.MinWatcherStake
+	}
+}
+
+func now(ctx context.Context) int64 { return sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() }

@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"strings"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/core/canon"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Limits on a listing.
+const (
+	MaxAddrs  = 8
+	MaxAddr   = 256               // bytes
+	MaxPrice  = 1_000_000_000_000 // utally per GFLOP or GB
+	MaxFeeBps = 10_000            // a fee of the whole price
+)
+
+// Statement is what a peer key signs (ed25519) to be bound to an account and a
+// role on one chain.
+func Statement(chainID string, account sdk.AccAddress, role providerv1.Role) []byte {
+	h := canon.Sum(canon.DomainPeer, canon.Encode(func(e *canon.Encoder) {
+		e.String(chainID)
+		e.Blob(account)
+		e.Uint(uint64(role))
+	}))
+	return h[:]
+}
+
+// CheckPeer checks all of a peer but its stake, without the registry.
+func CheckPeer(p providerv1.Peer) error {
+	if _, err := address.Parse(p.Account); err != nil {
+		return errorsmod.Wrap(ErrListing, err.Error())
+	}
+	if err := vrf.CheckKey(p.PeerKey); err != nil {
+		return errorsmod.Wrapf(ErrKey, "peer_key: %s", err)
+	}
+	switch p.Role {
+	case providerv1.ROLE_VALIDATOR:
+		if err := vrf.CheckKey(p.VrfKey); err != nil {
+			return errorsmod.Wrapf(ErrKey, "vrf_key: %s", err)
+		}
+	case providerv1.ROLE_PROVIDER, providerv1.ROLE_WATCHER:
+		if len(p.VrfKey) > 0 {
+			return errorsmod.Wrap(ErrKey, "vrf_key: only a validator has one; leave it empty")
+		}
+	default:
+		return errorsmod.Wrapf(ErrListing, "role %d: choose provider, validator or watcher", p.Role)
+	}
+	return CheckListing(p.Role, p.Listing)
+}
+
+// CheckListing checks a listing for its role. The text of an address is
+// checked for its shape only: what the multiaddr library takes may change with
+// its version, and the chain must not.
+func CheckListing(role providerv1.Role, l providerv1.Listing) error {
+	if len(l.Addrs) > MaxAddrs {
+		return errorsmod.Wrapf(ErrListing, "%d addrs: give at most %d", len(l.Addrs), MaxAddrs)
+	}
+	for _, a := range l.Addrs {
+		if len(a) > MaxAddr || !strings.HasPrefix(a, "/") || strings.ContainsFunc(a, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return errorsmod.Wrapf(ErrListing, "addr %.40q: give a multiaddr such as /ip4/192.0.2.1/tcp/4001, at most %d bytes", a, MaxAddr)
+		}
+	}
+	if l.UnitPrice > MaxPrice || l.BytePrice > MaxPrice {
+		return errorsmod.Wrapf(ErrListing, "price: at most %d utally", MaxPrice)
+	}
+	if l.FeeBps > MaxFeeBps {
+		return errorsmod.Wrapf(ErrListing, "fee_bps %d: at most %d", l.FeeBps, MaxFeeBps)
+	}
+	if role == providerv1.ROLE_PROVIDER {
+		if _, err := address.Parse(l.Validator); err != nil {
+			return errorsmod.Wrapf(ErrListing, "validator: name the one to work under: %s", err)
+		}
+	} else if l.Validator != "" || l.UnitPrice != 0 || l.BytePrice != 0 {
+		return errorsmod.Wrap(ErrListing, "validator, unit_price, byte_price: only a provider has them; leave them empty")
+	}
+	if role != providerv1.ROLE_VALIDATOR && l.FeeBps != 0 {
+		return errorsmod.Wrap(ErrListing, "fee_bps: only a validator has one; leave it empty")
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package provider
+
+import (
+	"context"
+	"crypto/ed25519"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+type msgServer struct{ k *Keeper }
+
+func (s msgServer) Register(ctx context.Context, m *providerv1.MsgRegister) (*providerv1.MsgRegisterResponse, error) {
+	account, err := address.Parse(m.Account)
+	if err != nil {
+		return nil, err
+	}
+	p := providerv1.Peer{Account: m.Account, Role: m.Role, PeerKey: m.PeerKey, VrfKey: m.VrfKey, Listing: m.Listing}
+	if err := CheckPeer(p); err != nil {
+		return nil, err
+	}
+	chainID := sdk.UnwrapSDKContext(ctx).ChainID()
+	if !ed25519.Verify(p.PeerKey, Statement(chainID, account, p.Role), m.Signature) {
+		return nil, ErrSignature
+	}
+	params, err := s.k.Params(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if least := minStake(params, p.Role); m.Stake < least {
+		return nil, errorsmod.Wrapf(ErrMinStake, "%d utally offered, %d needed", m.Stake, least)
+	}
+	if err := s.k.Register(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := s.k.Deposit(ctx, account, m.Stake); err != nil {
+		return nil, err
+	}
+	p.Stake = m.Stake
+	return &providerv1.MsgRegisterResponse{}, emit(ctx, &providerv1.EventRegistered{Peer: p})
+}
+
+func (s msgServer) Update(ctx context.Context, m *providerv1.MsgUpdate) (*providerv1.MsgUpdateResponse, error) {
+	account, err := address.Parse(m.Account)
+	if err != nil {
+		return nil, err
+	}
+	return &providerv1.MsgUpdateResponse{}, s.k.Update(ctx, account, m.Listing)
+}
+
+func (s msgServer) Deposit(ctx context.Context, m *providerv1.MsgDeposit) (*providerv1.MsgDepositResponse, error) {
+	account, err := amountOf(m.Account, m.Amount)
+	if err != nil {
+		return nil, err
+	}
+	return &providerv1.MsgDepositResponse{}, s.k.Deposit(ctx, account, m.Amount)
+}
+
+func (s msgServer) Withdraw(ctx context.Context, m *providerv1.MsgWithdraw) (*providerv1.MsgWithdrawResponse, error) {
+	account, err := amountOf(m.Account, m.Amount)
+	if err != nil {
+		return nil, err
+	}
+	return &providerv1.MsgWithdrawResponse{}, s.k.Withdraw(ctx, account, m.Amount)
+}
+
+func amountOf(text string, amount uint64) (sdk.AccAddress, error) {
+	if amount == 0 {
+		return nil, ErrAmount
+	}
+	return address.Parse(text)
+}

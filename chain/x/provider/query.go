@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"github.com/cosmos/cosmos-sdk/types/query"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+type queryServer struct{ k *Keeper }
+
+func (q queryServer) Peer(ctx context.Context, r *providerv1.QueryPeerRequest) (*providerv1.QueryPeerResponse, error) {
+	account, err := address.Parse(r.Account)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	p, err := q.k.Get(ctx, account)
+	return &providerv1.QueryPeerResponse{Peer: p}, asStatus(err)
+}
+
+func (q queryServer) PeerByKey(ctx context.Context, r *providerv1.QueryPeerByKeyRequest) (*providerv1.QueryPeerByKeyResponse, error) {
+	p, err := q.k.ByPeerKey(ctx, r.PeerKey)
+	return &providerv1.QueryPeerByKeyResponse{Peer: p}, asStatus(err)
+}
+
+func (q queryServer) Peers(ctx context.Context, r *providerv1.QueryPeersRequest) (*providerv1.QueryPeersResponse, error) {
+	var group string
+	switch {
+	case r.Validator != "" && r.Role != providerv1.ROLE_UNSPECIFIED:
+		return nil, status.Error(codes.InvalidArgument, "ask by role or by validator, not by both")
+	case r.Validator != "":
+		group = r.Validator
+	case r.Role != providerv1.ROLE_UNSPECIFIED:
+		group = r.Role.String()
+	default:
+		peers, page, err := query.CollectionPaginate(ctx, q.k.peers, r.Pagination,
+			func(_ sdk.AccAddress, p providerv1.Peer) (providerv1.Peer, error) { return p, nil })
+		return &providerv1.QueryPeersResponse{Peers: peers, Pagination: page}, err
+	}
+	peers, page, err := query.CollectionPaginate(ctx, q.k.members, r.Pagination,
+		func(m collections.Pair[string, sdk.AccAddress], _ collections.NoValue) (providerv1.Peer, error) {
+			return q.k.Get(ctx, m.K2())
+		}, query.WithCollectionPaginationPairPrefix[string, sdk.AccAddress](group))
+	return &providerv1.QueryPeersResponse{Peers: peers, Pagination: page}, err
+}
+
+func (q queryServer) Params(ctx context.Context, _ *providerv1.QueryParamsRequest) (*providerv1.QueryParamsResponse, error) {
+	params, err := q.k.Params(ctx)
+	return &providerv1.QueryParamsResponse{Params: params}, err
+}
+
+func (q queryServer) Stake(ctx context.Context, _ *providerv1.QueryStakeRequest) (*providerv1.QueryStakeResponse, error) {
+	t, err := q.k.totals(ctx)
+	t.Insurance = q.k.balance(ctx, Insurance)
+	return &t, err
+}
+
+// totals adds up the ledger.
+func (k *Keeper) totals(ctx context.Context) (t providerv1.QueryStakeResponse, err error) {
+	err = k.peers.Walk(ctx, nil, func(_ sdk.AccAddress, p providerv1.Peer) (bool, error) {
+		t.Stake += p.Stake
+		t.Reserved += p.Reserved
+		return false, nil
+	})
+	return t, err
+}
+
+// balance returns the utally of a module's account.
+func (k *Keeper) balance(ctx context.Context, name string) uint64 {
+	return k.bank.GetBalance(ctx, authtypes.NewModuleAddress(name), coin.Denom).Amount.Uint64()
+}
+
+func asStatus(err error) error {
+	if errors.Is(err, ErrNotRegistered) {
+		return status.Error(codes.NotFound, err.Error())
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	errorsmod "cosmossdk.io/errors"
+	"github.com/cosmos/gogoproto/proto"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Deposit moves amount utally from a peer's account to its stake.
+func (k *Keeper) Deposit(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	return k.change(ctx, account, func(p *providerv1.Peer) error {
+		if err := k.bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
+			return fmt.Errorf("deposit %d utally of stake: %w", amount, err)
+		}
+		p.Stake += amount // no overflow: the supply bounds what an account can send
+		return nil
+	})
+}
+
+// Withdraw moves amount utally of free stake back to the peer's account. A peer
+// left with less than its role's minimum gets no new work.
+func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	return k.change(ctx, account, func(p *providerv1.Peer) error {
+		if err := take(p, 0, amount); err != nil {
+			return err
+		}
+		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
+			return fmt.Errorf("withdraw %d utally of stake: %w", amount, err)
+		}
+		return nil
+	})
+}
+
+// Reserve binds amount utally of free stake to open work.
+func (k *Keeper) Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	return k.change(ctx, account, func(p *providerv1.Peer) error {
+		if free := p.Stake - p.Reserved; amount > free {
+			return errorsmod.Wrapf(ErrFreeStake, "%s has %d utally free, %d are asked for", p.Account, free, amount)
+		}
+		p.Reserved += amount
+		return nil
+	})
+}
+
+// Release frees amount utally of reserved stake.
+func (k *Keeper) Release(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	return k.change(ctx, account, func(p *providerv1.Peer) error {
+		if amount > p.Reserved {
+			return errorsmod.Wrapf(ErrReserved, "%s has %d utally reserved, %d were to be released", p.Account, p.Reserved, amount)
+		}
+		p.Reserved -= amount
+		return nil
+	})
+}
+
+// Slash takes stake from a peer, so much out of its reserved and so much out of
+// its free part (utally), and pays it out; what the payouts leave goes to the
+// insurance account. It refuses to take or pay more than there is.
+func (k *Keeper) Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error {
+	rest := reserved + free
+	err := k.change(ctx, account, func(p *providerv1.Peer) error {
+		if err := take(p, reserved, free); err != nil {
+			return err
+		}
+		for _, out := range payouts {
+			if out.Amount > rest {
+				return errorsmod.Wrapf(ErrPayout, "%d utally slashed from %s do not pay %d to %s", reserved+free, p.Account, out.Amount, out.Account)
+			}
+			rest -= out.Amount
+			if err := k.payOut(ctx, out); err != nil {
+				return err
+			}
+		}
+		if rest == 0 {
+			return nil
+		}
+		return k.bank.SendCoinsFromModuleToModule(ctx, Name, Insurance, coin.Of(rest))
+	})
+	if err != nil {
+		return err
+	}
+	return emit(ctx, &providerv1.EventSlashed{
+		Account: account.String(), Amount: reserved + free, Payouts: payouts, Insurance: rest,
+	})
+}
+
+func (k *Keeper) payOut(ctx context.Context, out providerv1.Payout) error {
+	to, err := address.Parse(out.Account)
+	if err != nil || out.Amount == 0 {
+		return err
+	}
+	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, to, coin.Of(out.Amount)); err != nil {
+		return fmt.Errorf("pay slashed stake to %s: %w", out.Account, err)
+	}
+	return nil
+}
+
+// take lowers a peer's stake by a reserved and a free part.
+func take(p *providerv1.Peer, reserved, free uint64) error {
+	if reserved > p.Reserved {
+		return errorsmod.Wrapf(ErrReserved, "%s has %d utally reserved, %d were to be taken", p.Account, p.Reserved, reserved)
+	}
+	if have := p.Stake - p.Reserved; free > have {
+		return errorsmod.Wrapf(ErrFreeStake, "%s has %d utally free, %d are asked for", p.Account, have, free)
+	}
+	p.Reserved -= reserved
+	p.Stake -= reserved + free
+	return nil
+}
+
+// change applies f to a peer's stake and stores the result.
+func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, f func(*providerv1.Peer) error) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	before := p
+	if err := f(&p); err != nil {
+		return err
+	}
+	if p.Stake == before.Stake && p.Reserved == before.Reserved {
+		return nil
+	}
+	if err := k.peers.Set(ctx, account, p); err != nil {
+		return err
+	}
+	return emit(ctx, &providerv1.EventStake{Account: p.Account, Stake: p.Stake, Reserved: p.Reserved})
+}
+
+func emit(ctx context.Context, event proto.Message) error {
+	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
+}

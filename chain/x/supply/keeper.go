@@ -1,0 +1,68 @@
+// Package supply guards the number of tokens: all of them exist from genesis,
+// and only Burn destroys any.
+//
+// Invariants: minted − burnt = the bank's supply = the sum of all balances. The
+// ledgers of the other modules (stakes, escrow, bonds) each add up to the
+// balance of their module's account, so nothing is counted twice or lost.
+package supply
+
+import (
+	"context"
+	"fmt"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
+	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
+)
+
+// Name is the module's name and that of the account through which it burns.
+const Name = "supply"
+
+// Keeper counts what was minted and burnt.
+type Keeper struct {
+	bank   Bank
+	minted collections.Item[uint64] // utally, set at genesis
+	burnt  collections.Item[uint64] // utally
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(svc store.KVStoreService, bank Bank) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	k := &Keeper{
+		bank:   bank,
+		minted: collections.NewItem(sb, collections.NewPrefix(0), "minted", collections.Uint64Value),
+		burnt:  collections.NewItem(sb, collections.NewPrefix(1), "burnt", collections.Uint64Value),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// Burn destroys amount utally of a module's account.
+func (k *Keeper) Burn(ctx context.Context, from string, amount uint64) error {
+	if amount == 0 {
+		return nil
+	}
+	// Only this module's account may burn, so the tokens pass through it.
+	if err := k.bank.SendCoinsFromModuleToModule(ctx, from, Name, coin.Of(amount)); err != nil {
+		return fmt.Errorf("burn %d utally of %s: %w", amount, from, err)
+	}
+	if err := k.bank.BurnCoins(ctx, Name, coin.Of(amount)); err != nil {
+		return fmt.Errorf("burn %d utally of %s: %w", amount, from, err)
+	}
+	burnt, err := k.burnt.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := k.burnt.Set(ctx, burnt+amount); err != nil {
+		return err
+	}
+	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&supplyv1.EventBurnt{Module: from, Amount: amount})
+}
+
+// Burnt returns the utally destroyed so far.
+func (k *Keeper) Burnt(ctx context.Context) (uint64, error) { return k.burnt.Get(ctx) }
