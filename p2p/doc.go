@@ -1,0 +1,23 @@
+// Package p2p connects the machines of the network: a libp2p host that proves
+// its ed25519 peer key (Noise over TCP, TLS over QUIC), and stream protocols of
+// one request and one response.
+//
+// On the wire a request is its length, four bytes big-endian, and its bytes; a
+// response is a status byte, then the same. The bytes are opaque here; Typed
+// puts an encoding on top. The blob protocol gives one block for one CID.
+//
+// Invariants:
+//   - A handler knows who asks: the peer.ID it gets is the peer key that the
+//     connection proved, and PublicKey returns that key.
+//   - A length is compared with the protocol's limit, and reserved with the
+//     resource manager, before memory is allocated for it.
+//   - Every exchange ends by its protocol's timeout, and one peer has a bounded
+//     number of them, so a slow or greedy peer costs others nothing.
+//   - Blocks are served only to whom the node's callback allows them; without a
+//     callback, to nobody.
+//   - A host makes no use of relays, NAT mapping or address guessing; it dials
+//     what the chain's registry says.
+//
+// Source: libp2p specifications (github.com/libp2p/specs); the protocols are
+// ours.
+package p2p

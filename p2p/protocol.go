@@ -1,0 +1,171 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+var (
+	// ErrRefused says that the peer may not have what it asks for. A handler
+	// returns it, and Call returns it at the other end.
+	ErrRefused = errors.New("refused")
+	// ErrBusy says that the peer runs as many exchanges with us as it allows.
+	ErrBusy = errors.New("peer is busy")
+)
+
+// Protocol is a stream protocol of one request and one response.
+type Protocol struct {
+	ID          protocol.ID
+	MaxRequest  int           // bytes
+	MaxResponse int           // bytes
+	Timeout     time.Duration // of an exchange, from opening the stream to the last byte
+	PerPeer     int           // exchanges that a caller runs with one peer at a time
+}
+
+// Handler answers a request. ctx ends with the protocol's timeout or the host.
+// The words of an error travel to the peer, so they must hold nothing private.
+type Handler func(ctx context.Context, from peer.ID, request []byte) (response []byte, err error)
+
+// check refuses a protocol that lacks a limit: every exchange would hang.
+func (p Protocol) check() error {
+	if p.ID == "" || p.MaxRequest < 0 || p.MaxResponse < 0 || p.Timeout <= 0 || p.PerPeer <= 0 {
+		return fmt.Errorf("protocol %q lacks a limit: %+v", p.ID, p)
+	}
+	return nil
+}
+
+// Handle makes f answer the protocol's requests from now on. It panics if p
+// lacks a limit.
+func (h *Host) Handle(p Protocol, f Handler) {
+	if err := p.check(); err != nil {
+		panic(err)
+	}
+	h.host.SetStreamHandler(p.ID, func(s network.Stream) {
+		if !h.start() {
+			s.Reset()
+			return
+		}
+		defer h.running.Done()
+		done := h.metrics.begin(p.ID, sideIn)
+		result, err := h.answer(p, f, s)
+		if err != nil {
+			s.Reset()
+			h.log.Debug("exchange broke off", "protocol", p.ID, "peer", s.Conn().RemotePeer(), "error", err)
+		} else {
+			s.Close()
+		}
+		done(result)
+	})
+}
+
+// answer serves one exchange. An error means that the peer gets no response.
+func (h *Host) answer(p Protocol, f Handler, s network.Stream) (outcome, error) {
+	ctx, cancel := context.WithTimeout(h.ctx, p.Timeout)
+	defer cancel()
+	if end, ok := ctx.Deadline(); ok {
+		if err := s.SetDeadline(end); err != nil {
+			return outcomeBroken, err
+		}
+	}
+	from := s.Conn().RemotePeer()
+	// A caller sees the response before our side has left the lane, so the
+	// places here are more than PerPeer.
+	leave, ok := h.in.tryEnter(lane{p.ID, from}, 2*p.PerPeer)
+	if !ok {
+		return outcomeBusy, writeResponse(s, statusBusy, nil)
+	}
+	defer leave()
+	request, err := readFrame(s, p.MaxRequest, reserveOn(s))
+	if err != nil {
+		return outcomeBroken, fmt.Errorf("read request: %w", err)
+	}
+	response, err := f(ctx, from, request)
+	if err == nil && len(response) > p.MaxResponse {
+		return outcomeBroken, fmt.Errorf("response of %d bytes, the limit is %d", len(response), p.MaxResponse)
+	}
+	if err == nil {
+		err = reserveOn(s)(len(response))
+	}
+	switch {
+	case errors.Is(err, ErrRefused):
+		return outcomeRefused, writeResponse(s, statusRefused, nil)
+	case err != nil:
+		words := strings.ToValidUTF8(err.Error(), "?")
+		return outcomeFailed, writeResponse(s, statusFailed, []byte(words[:min(len(words), maxWords)]))
+	}
+	if err := writeResponse(s, statusOK, response); err != nil {
+		return outcomeBroken, fmt.Errorf("write response: %w", err)
+	}
+	return outcomeOK, nil
+}
+
+// reserveOn counts message bytes against the stream's share of memory. The
+// resource manager takes them back when the stream ends.
+func reserveOn(s network.Stream) reserve {
+	return func(n int) error {
+		return s.Scope().ReserveMemory(n, network.ReservationPriorityMedium)
+	}
+}
+
+// Call sends a request to a peer and returns its response, dialling the peer
+// by the addresses that SetAddrs gave if there is no connection.
+func (h *Host) Call(ctx context.Context, p Protocol, to peer.ID, request []byte) ([]byte, error) {
+	done := h.metrics.begin(p.ID, sideOut)
+	response, result, err := h.call(ctx, p, to, request)
+	done(result)
+	if err != nil {
+		return nil, fmt.Errorf("call %s on peer %s: %w", p.ID, to, err)
+	}
+	return response, nil
+}
+
+func (h *Host) call(ctx context.Context, p Protocol, to peer.ID, request []byte) ([]byte, outcome, error) {
+	if err := p.check(); err != nil {
+		return nil, outcomeBroken, err
+	}
+	if len(request) > p.MaxRequest {
+		return nil, outcomeBroken, fmt.Errorf("request of %d bytes, the limit is %d", len(request), p.MaxRequest)
+	}
+	leave, err := h.out.enter(ctx, lane{p.ID, to}, p.PerPeer)
+	if err != nil {
+		return nil, outcomeBroken, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	s, err := h.host.NewStream(ctx, to, p.ID)
+	if err != nil {
+		return nil, outcomeBroken, err
+	}
+	defer context.AfterFunc(ctx, func() { s.Reset() })()
+
+	// A busy peer answers before it has read the request, so a failed write
+	// need not be the end.
+	sent := errors.Join(writeRequest(s, request), s.CloseWrite())
+	st, body, err := readResponse(s, p.MaxResponse, reserveOn(s))
+	if err != nil {
+		s.Reset()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, outcomeBroken, errors.Join(err, sent)
+	}
+	s.Close()
+	switch st {
+	case statusOK:
+		return body, outcomeOK, nil
+	case statusRefused:
+		return nil, outcomeRefused, ErrRefused
+	case statusBusy:
+		return nil, outcomeBusy, ErrBusy
+	default:
+		return nil, outcomeFailed, fmt.Errorf("it says %q", body)
+	}
+}
