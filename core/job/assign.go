@@ -1,0 +1,144 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Assign gives units of the round to providers that have signed for them.
+type Assign struct {
+	By    string
+	Units []Assignment
+}
+
+// Assignment is one unit and its provider's signature over an Acceptance.
+type Assignment struct {
+	Unit, Attempt int
+	Provider      string
+	Signature     []byte
+}
+
+func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
+	switch {
+	case e.By != l.Lead():
+		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
+	case l.Phase != Active:
+		return nil, fmt.Errorf("the lease is %v", l.Phase)
+	case len(e.Units) == 0:
+		return nil, fmt.Errorf("no unit is assigned")
+	}
+	id := l.Order.ID()
+	var effects []Effect
+	for _, a := range e.Units {
+		u, err := l.current(a.Unit, a.Attempt, Open)
+		if err != nil {
+			return nil, err
+		}
+		if r := a.Unit / l.Order.Problem.Shards; r != l.Round {
+			return nil, fmt.Errorf("unit %d belongs to round %d, the lease is at round %d", a.Unit, r, l.Round)
+		}
+		p := find(l.Providers, a.Provider)
+		if p == nil || slices.Contains(l.Barred, a.Provider) {
+			return nil, fmt.Errorf("%s is not a provider of this lease, or barred from it", a.Provider)
+		}
+		if n := l.openUnits(a.Provider); n >= l.Params.MaxOpen {
+			return nil, fmt.Errorf("%s has %d units open, the most that it may", a.Provider, n)
+		}
+		acc := Acceptance{id, a.Unit, a.Attempt, a.Provider}
+		if err := verify("the acceptance", p.Key, acc.SignBytes(), a.Signature); err != nil {
+			return nil, err
+		}
+		bond, err := l.bond(l.Round)
+		if err != nil {
+			return nil, err
+		}
+		*u = Unit{Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Due: now + l.Order.Conditions.UnitTimeout}
+		effects = append(effects,
+			Effect{Reserve, a.Provider, bond, fmt.Sprintf("unit %d", a.Unit)},
+			Effect{Emit, a.Provider, uint64(a.Unit), "assigned"})
+	}
+	l.watchLead(now)
+	return effects, nil
+}
+
+// openUnits counts the units that a provider computes now.
+func (l *Lease) openUnits(provider string) (n int) {
+	for i := range l.Units {
+		if l.Units[i].Status == Assigned && l.Units[i].Provider == provider {
+			n++
+		}
+	}
+	return n
+}
+
+// reopen makes a unit open again, for the next attempt.
+func (u *Unit) reopen() { *u = Unit{Status: Open, Attempt: u.Attempt + 1} }
+
+// giveUp takes a unit from a provider that did not deliver: a small penalty, the
+// rest of its bond back, and after too many the lease is closed to it.
+func (l *Lease) giveUp(i int) ([]Effect, error) {
+	u := &l.Units[i]
+	penalty, err := scale(l.Quote.Unit, l.Params.LateBps, bps)
+	if err != nil {
+		return nil, err
+	}
+	penalty = min(penalty, u.Bond)
+	effects := l.slash(u.Provider, penalty, []Share{{Insurance, penalty}})
+	effects = append(effects, Effect{Release, u.Provider, u.Bond - penalty, "late"}, Effect{Emit, u.Provider, uint64(i), "late"})
+	if l.countFault(u.Provider) > l.Params.MaxLate {
+		l.bar(u.Provider)
+	}
+	u.reopen()
+	return effects, nil
+}
+
+func (l *Lease) countFault(provider string) int {
+	for i := range l.Faults {
+		if l.Faults[i].Provider == provider {
+			l.Faults[i].Late++
+			return l.Faults[i].Late
+		}
+	}
+	l.Faults = append(l.Faults, Fault{provider, 1})
+	return 1
+}
+
+func (l *Lease) bar(account string) {
+	if !slices.Contains(l.Barred, account) && find(l.Providers, account) != nil {
+		l.Barred = append(l.Barred, account)
+	}
+}
+
+// slash takes amount from a bond and awards it in shares; it records both.
+func (l *Lease) slash(account string, amount uint64, shares []Share) []Effect {
+	if amount == 0 {
+		return nil
+	}
+	effects := []Effect{{Kind: Slash, Account: account, Amount: amount}}
+	l.Ledger.Slashed += amount
+	for _, s := range shares {
+		if s.Amount > 0 {
+			l.Ledger.SlashPaid = addShare(l.Ledger.SlashPaid, s)
+			effects = append(effects, Effect{Kind: Award, Account: s.Account, Amount: s.Amount})
+		}
+	}
+	return effects
+}
+
+// addShare adds s to the share of its account, keeping accounts in order.
+func addShare(shares []Share, s Share) []Share {
+	i, found := slices.BinarySearchFunc(shares, s.Account, func(x Share, account string) int {
+		switch {
+		case x.Account < account:
+			return -1
+		case x.Account > account:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		shares[i].Amount += s.Amount
+		return shares
+	}
+	return slices.Insert(shares, i, s)
+}

@@ -1,0 +1,95 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Reserved returns the bond that the lease holds of every account.
+func (l *Lease) Reserved() []Share {
+	var out []Share
+	hold := func(account string, amount uint64) {
+		if amount > 0 {
+			out = addShare(out, Share{account, amount})
+		}
+	}
+	for i := range l.Units {
+		hold(l.Units[i].Provider, l.Units[i].Bond)
+	}
+	for _, d := range l.Leads {
+		hold(d.Account, d.Bond)
+	}
+	for _, c := range l.Disputes {
+		if c.Void {
+			hold(c.Defender, c.Bond)
+		}
+	}
+	return out
+}
+
+// Check returns an error if an invariant of the package does not hold.
+func (l *Lease) Check() error {
+	if err := l.checkMoney(); err != nil {
+		return err
+	}
+	for i := range l.Units {
+		if err := l.checkUnit(i); err != nil {
+			return fmt.Errorf("unit %d: %w", i, err)
+		}
+	}
+	for r, m := range l.Merges {
+		if m.Root.IsZero() != (r >= l.Round) {
+			return fmt.Errorf("round %d of %d has merge %v", r, l.Round, m.Root.Short())
+		}
+	}
+	return nil
+}
+
+func (l *Lease) checkMoney() error {
+	total := func(shares []Share) (t uint64) {
+		for _, s := range shares {
+			t += s.Amount
+		}
+		return t
+	}
+	m := &l.Ledger
+	if t := m.Escrow + total(m.Paid) + m.Refund + m.Burnt; t != l.Quote.Price {
+		return fmt.Errorf("escrow, pay, refund and burn are %d utally, the price was %d", t, l.Quote.Price)
+	}
+	if l.Phase == Settled && m.Escrow != 0 {
+		return fmt.Errorf("settled with %d utally in escrow", m.Escrow)
+	}
+	if t := total(m.SlashPaid); t != m.Slashed {
+		return fmt.Errorf("%d utally were slashed, %d paid out of it", m.Slashed, t)
+	}
+	if l.Phase == Settled {
+		for _, s := range l.Reserved() {
+			if !slices.ContainsFunc(l.Disputes, func(c Contest) bool { return c.Defender == s.Account }) {
+				return fmt.Errorf("settled, and %d utally of %s are still reserved", s.Amount, s.Account)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Lease) checkUnit(i int) error {
+	u := &l.Units[i]
+	round := i / l.Order.Problem.Shards
+	switch {
+	case round < l.Round && u.Status != Accepted:
+		return fmt.Errorf("round %d is merged, the unit is %v", round, u.Status)
+	case round > l.Round && u.Status != Open:
+		return fmt.Errorf("round %d is not begun, the unit is %v", round, u.Status)
+	case (u.Status != Open && l.Phase != Settled) != (u.Bond > 0):
+		return fmt.Errorf("the unit is %v with a bond of %d utally", u.Status, u.Bond)
+	case (u.Status >= Received) != (u.Receipt != nil):
+		return fmt.Errorf("the unit is %v, and its receipt is there or not", u.Status)
+	case u.Status >= Counted && len(u.Attested) < l.Order.Conditions.Quorum():
+		return fmt.Errorf("the unit counts with %d attestations", len(u.Attested))
+	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
+		return fmt.Errorf("the receipt does not start where the round starts")
+	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0):
+		return fmt.Errorf("accepted with an audit outstanding")
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package job
+
+import "github.com/tally-network/tally/core/canon"
+
+const maxParties = 1 << 12
+
+// Code walks the fields of l except its units, which are stored one by one.
+func (l *Lease) Code(w *canon.Codec) {
+	l.Order.Code(w)
+	l.Params.Code(w)
+	w.U64(&l.FeeBps)
+	l.Quote.code(w)
+	w.Hash(&l.Seed)
+	w.I64(&l.MatchedAt)
+	canon.Seq(w, &l.Leads, maxParties, 3, func(w *canon.Codec, d *Leader) {
+		w.String(&d.Account, maxAccount)
+		w.U64(&d.Bond)
+		w.Bool(&d.Gone)
+	})
+	for _, p := range []*[]Party{&l.Providers, &l.Auditors, &l.Keepers} {
+		canon.Seq(w, p, maxParties, 5, codeParty)
+	}
+	w.U8((*uint8)(&l.Phase))
+	w.String(&l.Reason, MaxText)
+	w.Int(&l.LeadIndex, maxParties)
+	w.I64(&l.DueSince)
+	w.Int(&l.Round, MaxUnits)
+	w.I64(&l.WindowEnd)
+	canon.Seq(w, &l.Merges, MaxUnits, 38, codeMerge)
+	canon.Seq(w, &l.Disputes, MaxUnits, 8, codeContest)
+	canon.Seq(w, &l.Faults, maxParties, 2, func(w *canon.Codec, f *Fault) {
+		w.String(&f.Provider, maxAccount)
+		w.Int(&f.Late, maxAttempts)
+	})
+	canon.Seq(w, &l.Barred, maxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	l.Ledger.code(w)
+}
+
+// Code walks the fields of p.
+func (p *Params) Code(w *canon.Codec) {
+	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond} {
+		w.U64(v)
+	}
+	w.Int(&p.MaxOpen, maxParties)
+	w.Int(&p.MaxLate, maxParties)
+	w.I64(&p.LeadTimeout)
+}
+
+func (q *Quote) code(w *canon.Codec) {
+	for _, v := range []*uint64{&q.Unit, &q.Audit, &q.Keep, &q.Fee, &q.Burn, &q.Price, &q.Honest} {
+		w.U64(v)
+	}
+}
+
+func codeParty(w *canon.Codec, p *Party) {
+	w.String(&p.Account, maxAccount)
+	w.Blob(&p.Key, 64)
+	w.Blob(&p.VRF, 64)
+	w.U64(&p.GFLOP)
+	w.U64(&p.GB)
+}
+
+func codeMerge(w *canon.Codec, m *Merge) {
+	w.String(&m.By, maxAccount)
+	w.Hash(&m.Root)
+	w.Hashes(&m.Inputs, MaxUnits)
+	m.Data.code(w)
+	w.Int(&m.Attempt, maxAttempts)
+}
+
+func codeContest(w *canon.Codec, c *Contest) {
+	w.U64(&c.ID)
+	w.Bool(&c.Target.Merge)
+	w.Int(&c.Target.Index, MaxUnits)
+	w.Int(&c.Attempt, maxAttempts)
+	w.String(&c.Defender, maxAccount)
+	w.String(&c.Challenger, maxAccount)
+	w.U64(&c.Bond)
+	w.Bool(&c.Void)
+}
+
+// Code walks the fields of u.
+func (u *Unit) Code(w *canon.Codec) {
+	w.U8((*uint8)(&u.Status))
+	w.Int(&u.Attempt, maxAttempts)
+	w.String(&u.Provider, maxAccount)
+	w.U64(&u.Bond)
+	given := u.Receipt != nil
+	if w.Bool(&given); given {
+		if u.Receipt == nil {
+			u.Receipt = new(Receipt)
+		}
+		u.Receipt.Code(w)
+	}
+	canon.Seq(w, &u.Attested, 16, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &u.Audits, 16, 37, func(w *canon.Codec, a *Audit) {
+		w.String(&a.Auditor, maxAccount)
+		w.Bool(&a.Done)
+		w.Bool(&a.Pass)
+		w.Bool(&a.Forfeit)
+		canon.Seq(w, &a.Segments, MaxSegments, 1, func(w *canon.Codec, s *int) { w.Int(s, MaxSegments) })
+		w.Hash(&a.Digest)
+	})
+	w.I64(&u.Due)
+	w.I64(&u.WindowEnd)
+	w.I64(&u.HeldUntil)
+}
+
+// Code walks the fields of s.
+func (s *Settlement) Code(w *canon.Codec) {
+	w.Hash(&s.Order)
+	w.U8((*uint8)(&s.Phase))
+	for _, h := range []*canon.Hash{&s.Start, &s.Final, &s.Receipts, &s.Merges} {
+		w.Hash(h)
+	}
+	w.U64(&s.Price)
+	s.Ledger.code(w)
+}
+
+func (m *Ledger) code(w *canon.Codec) {
+	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Slashed} {
+		w.U64(v)
+	}
+	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid} {
+		canon.Seq(w, p, maxParties, 2, func(w *canon.Codec, s *Share) {
+			w.String(&s.Account, maxAccount)
+			w.U64(&s.Amount)
+		})
+	}
+}

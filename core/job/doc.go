@@ -1,0 +1,28 @@
+// Package job is the life of an order as a pure state machine.
+//
+// An Order is a consumer's signed wish: a problem, all of whose parts are bound
+// by roots, and conditions. Matched to an offer it becomes a Lease. The problem
+// cuts itself into units (rounds × shards, each a fixed number of local steps
+// from the round's start state); the lease follows each of them from open over
+// assigned, received and counted to accepted, follows each round to its merge,
+// and the whole to its settlement:
+//
+//	Apply(Lease, Event) → (Lease, []Effect, error)
+//
+// Events are what people and the clock do; effects are what the chain must do
+// with money and records. Nothing here reads a clock or touches an account.
+//
+// # Invariants (Lease.Check)
+//
+//   - What escrow paid, returned and burnt adds up to the price once the lease
+//     has ended, and never exceeds it before.
+//   - A unit is accepted only after its window, attested by a quorum of keepers,
+//     with every audit that was drawn either passed or forfeited, and no dispute
+//     open about it.
+//   - Every open unit and every open dispute has bond reserved behind it.
+//   - State roots depend on the order alone: a unit's start is the start state or
+//     the merge of the round before, whoever computed it.
+//
+// Sources: DKLabs.AI §7, §10.5; Distribute.AI §5; MatrixAI §3.4; the project's
+// specification is docs/spec/lease.md.
+package job

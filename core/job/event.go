@@ -1,0 +1,86 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Event is something that happens to a lease.
+type Event interface {
+	apply(l *Lease, now int64) ([]Effect, error)
+}
+
+// ErrEnded is returned for an event after the lease has ended.
+var ErrEnded = errors.New("the lease has ended")
+
+// Apply lets an event happen at block time now. On an error nothing has
+// happened.
+func Apply(l Lease, e Event, now int64) (Lease, []Effect, error) {
+	if _, closing := e.(CloseDispute); l.Phase == Settled && !closing {
+		return l, nil, ErrEnded
+	}
+	next := l.clone()
+	effects, err := e.apply(&next, now)
+	if err != nil {
+		return l, nil, err
+	}
+	return next, effects, nil
+}
+
+// current returns unit i if the given attempt is the current one and has one of
+// the wanted statuses.
+func (l *Lease) current(i, attempt int, want ...Status) (*Unit, error) {
+	if i < 0 || i >= len(l.Units) {
+		return nil, fmt.Errorf("the order has no unit %d", i)
+	}
+	u := &l.Units[i]
+	if u.Attempt != attempt {
+		return nil, fmt.Errorf("attempt %d of unit %d is not under way; attempt %d is", attempt, i, u.Attempt)
+	}
+	if !slices.Contains(want, u.Status) {
+		return nil, fmt.Errorf("unit %d is %v, not %v", i, u.Status, want[0])
+	}
+	return u, nil
+}
+
+// watchLead starts the lead's clock if it has something to do, and stops it if
+// not.
+func (l *Lease) watchLead(now int64) {
+	if !l.leadMustAct() {
+		l.DueSince = 0
+	} else if l.DueSince == 0 {
+		l.DueSince = now
+	}
+}
+
+// leadMustAct reports whether a unit waits for a provider or a round for its
+// merge.
+func (l *Lease) leadMustAct() bool {
+	if l.Phase != Active || l.Round == len(l.Merges) {
+		return false
+	}
+	accepted, busy := 0, 0
+	for _, u := range l.round(l.Round) {
+		switch u.Status {
+		case Accepted:
+			accepted++
+		case Assigned:
+			busy++
+		case Open:
+			// Units may wait while every provider has as many as it may.
+			return l.idleProviders() > 0 || busy == 0
+		}
+	}
+	return accepted == l.Order.Problem.Shards
+}
+
+// idleProviders counts those that may be given another unit.
+func (l *Lease) idleProviders() (n int) {
+	for _, p := range l.Providers {
+		if !slices.Contains(l.Barred, p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
+			n++
+		}
+	}
+	return n
+}

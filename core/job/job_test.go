@@ -1,0 +1,787 @@
+package job
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/tensor"
+	"pgregory.net/rapid"
+)
+
+// world is a chain in miniature: it keeps the accounts that effects move money
+// between, and checks every invariant after every event.
+type world struct {
+	t     fataler
+	lease Lease
+	keys  map[string]ed25519.PrivateKey
+	free  map[string]uint64 // stake not reserved
+	held  map[string]uint64 // stake reserved
+	purse map[string]uint64
+	pot   uint64 // slashed, not yet awarded
+	burnt uint64
+	flops map[string]uint64
+	now   int64
+	next  uint64 // dispute
+}
+
+type fataler interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+const stake = 1_000_000_000
+
+func testOrder() Order {
+	h := func(s string) canon.Hash { return canon.Sum(canon.Domain(s)) }
+	return Order{
+		Chain: "tally-test", Consumer: "consumer", Nonce: 1,
+		Problem: Problem{
+			Kind: "training", Profile: "fp32", Step: h("step"), Merge: h("merge"), Start: h("start"), Data: h("data"),
+			Rounds: 3, Shards: 2, Steps: 6, Interval: 2, Batch: 4, Records: 100, Seed: 7,
+			StepFLOPs: 5e9, StepBytes: 1e9, MergeFLOPs: 1e6, MergeBytes: 1e6,
+			Files: []File{{"model", "cid", 10}},
+		},
+		Conditions: Conditions{
+			MaxPrice: 10_000_000, Expires: 1000, MinProviders: 2, Auditors: 1, AuditSegments: 1, Keepers: 3,
+			UnitTimeout: 100, UnitWindow: 10, Window: 50,
+		},
+	}
+}
+
+func testKey(name string) ed25519.PrivateKey {
+	h := canon.Sum("key", []byte(name))
+	return ed25519.NewKeyFromSeed(h[:])
+}
+
+func party(name string, r Rates) Party {
+	return Party{Account: name, Key: testKey(name).Public().(ed25519.PublicKey), Rates: r}
+}
+
+func testMatch() Match {
+	p := DefaultParams
+	p.LeadTimeout = 200
+	return Match{
+		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"),
+		Providers:  []Party{party("p0", Rates{1000, 10}), party("p1", Rates{1100, 5}), party("p2", Rates{900, 0})},
+		Validators: []Party{party("v1", Rates{}), party("v2", Rates{}), party("v3", Rates{})},
+	}
+}
+
+func newWorld(t fataler) *world {
+	t.Helper()
+	m := testMatch()
+	w := &world{t: t, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, now: 1000}
+	for _, p := range append(append([]Party{{Account: "v0"}}, m.Providers...), m.Validators...) {
+		w.keys[p.Account] = testKey(p.Account)
+		w.free[p.Account] = stake
+	}
+	l, effects, err := NewLease(m, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.lease = l
+	w.perform(effects)
+	w.check()
+	return w
+}
+
+// perform does what a chain would do.
+func (w *world) perform(effects []Effect) {
+	w.t.Helper()
+	take := func(m map[string]uint64, account string, n uint64) {
+		if m[account] < n {
+			w.t.Fatalf("%s has %d, %d is taken", account, m[account], n)
+		}
+		m[account] -= n
+	}
+	for _, e := range effects {
+		switch e.Kind {
+		case Reserve:
+			take(w.free, e.Account, e.Amount)
+			w.held[e.Account] += e.Amount
+		case Release:
+			take(w.held, e.Account, e.Amount)
+			w.free[e.Account] += e.Amount
+		case Slash:
+			take(w.held, e.Account, e.Amount)
+			w.pot += e.Amount
+		case Award:
+			if w.pot < e.Amount {
+				w.t.Fatal("more awarded than slashed")
+			}
+			w.pot -= e.Amount
+			w.purse[e.Account] += e.Amount
+		case Pay, Refund:
+			w.purse[e.Account] += e.Amount
+		case Burn:
+			w.burnt += e.Amount
+		case Credit:
+			w.flops[e.Account] += e.Amount
+		}
+	}
+}
+
+func (w *world) check() {
+	w.t.Helper()
+	if err := w.lease.Check(); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.pot != 0 {
+		w.t.Fatalf("%d utally were slashed and awarded to nobody", w.pot)
+	}
+	reserved := map[string]uint64{}
+	for _, s := range w.lease.Reserved() {
+		reserved[s.Account] = s.Amount
+	}
+	for account, n := range w.held {
+		if reserved[account] != n {
+			w.t.Fatalf("%s has %d reserved, the lease says %d", account, n, reserved[account])
+		}
+	}
+	total := w.burnt + w.lease.Ledger.Escrow
+	for _, m := range []map[string]uint64{w.free, w.held, w.purse} {
+		for _, n := range m {
+			total += n
+		}
+	}
+	if want := w.lease.Quote.Price + 7*stake; total != want {
+		w.t.Fatalf("there are %d utally, there were %d", total, want)
+	}
+	w.roundTrip()
+}
+
+// roundTrip stores and loads the lease.
+func (w *world) roundTrip() {
+	w.t.Helper()
+	b := canon.Marshal(&w.lease)
+	var back Lease
+	if err := canon.Unmarshal(b, &back); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range w.lease.Units {
+		var u Unit
+		if err := canon.Unmarshal(canon.Marshal(&w.lease.Units[i]), &u); err != nil {
+			w.t.Fatal(err)
+		}
+		back.Units = append(back.Units, u)
+	}
+	if string(canon.Marshal(&back)) != string(b) {
+		w.t.Fatal("a lease changed in storage")
+	}
+	w.lease = back
+}
+
+// try applies an event; a refused one must have changed nothing.
+func (w *world) try(e Event) error {
+	w.t.Helper()
+	next, effects, err := Apply(w.lease, e, w.now)
+	if err != nil {
+		if len(effects) != 0 {
+			w.t.Fatal("a refused event has effects")
+		}
+		return err
+	}
+	w.lease = next
+	w.perform(effects)
+	w.check()
+	return nil
+}
+
+func (w *world) do(e Event) {
+	w.t.Helper()
+	if err := w.try(e); err != nil {
+		w.t.Fatalf("%T: %v", e, err)
+	}
+}
+
+// pass lets time pass, and checks that Tick has nothing to do before Wake.
+func (w *world) pass(ms int64) {
+	w.t.Helper()
+	for end := w.now + ms; w.lease.Phase != Settled; {
+		wake := w.lease.Wake()
+		if wake > w.now+1 {
+			before := canon.Marshal(&w.lease)
+			w.now = min(wake-1, end)
+			w.do(Tick{})
+			if string(canon.Marshal(&w.lease)) != string(before) {
+				w.t.Fatalf("Tick did something at %d, Wake said %d", w.now, wake)
+			}
+		}
+		if w.now >= end {
+			return
+		}
+		w.now++
+		w.do(Tick{})
+	}
+}
+
+func (w *world) assign(unit int, provider string) error {
+	w.t.Helper()
+	attempt := w.lease.Units[unit].Attempt
+	acc := Acceptance{w.lease.Order.ID(), unit, attempt, provider}
+	return w.try(Assign{By: w.lease.Lead(), Units: []Assignment{{unit, attempt, provider, ed25519.Sign(w.keys[provider], acc.SignBytes())}}})
+}
+
+// receipt makes the receipt that the provider of a unit would post. The true
+// states are named after unit and step alone; lie changes them.
+func (w *world) receipt(unit int, lie string) Submit {
+	p, u := &w.lease.Order.Problem, &w.lease.Units[unit]
+	r := Receipt{Order: w.lease.Order.ID(), Unit: unit, Attempt: u.Attempt, Provider: u.Provider, Start: w.lease.RoundStart(unit / p.Shards), FLOPs: p.UnitFLOPs()}
+	r.Checkpoints = []canon.Hash{r.Start}
+	for s := range p.Segments() {
+		r.Checkpoints = append(r.Checkpoints, canon.Sum("state", r.Start[:], []byte(fmt.Sprint(unit, s, lie))))
+	}
+	return Submit{r, ed25519.Sign(w.keys[u.Provider], r.SignBytes())}
+}
+
+func (w *world) merge() PostMerge {
+	var ends []byte
+	for _, u := range w.lease.round(w.lease.Round) {
+		h := u.Receipt.End()
+		ends = append(ends, h[:]...)
+	}
+	return PostMerge{By: w.lease.Lead(), Round: w.lease.Round, Root: canon.Sum("merge", ends)}
+}
+
+func (w *world) attest(unit int) {
+	w.t.Helper()
+	u := w.lease.Units[unit]
+	for _, k := range w.lease.Keepers[:w.lease.Order.Conditions.Quorum()] {
+		w.do(Attest{k.Account, unit, u.Attempt})
+	}
+}
+
+func (w *world) audit(unit int, pass bool) {
+	w.t.Helper()
+	for _, a := range w.lease.Units[unit].Audits {
+		w.do(Report{By: a.Auditor, Unit: unit, Attempt: w.lease.Units[unit].Attempt, Output: []byte(a.Auditor), Pass: pass})
+	}
+}
+
+// compute brings a unit from open to counted and audited.
+func (w *world) compute(unit int, provider, lie string) {
+	w.t.Helper()
+	if err := w.assign(unit, provider); err != nil {
+		w.t.Fatal(err)
+	}
+	w.do(w.receipt(unit, lie))
+	w.attest(unit)
+	w.audit(unit, true)
+}
+
+// finishRound computes and merges the round.
+func (w *world) finishRound() {
+	w.t.Helper()
+	for s := range w.lease.Order.Problem.Shards {
+		if i := w.lease.Unit(w.lease.Round, s); w.lease.Units[i].Status == Open {
+			w.compute(i, []string{"p1", "p2"}[s%2], "")
+		}
+	}
+	w.pass(20)
+	w.do(w.merge())
+}
+
+func (w *world) finish() {
+	w.t.Helper()
+	for w.lease.Round < w.lease.Order.Problem.Rounds {
+		w.finishRound()
+	}
+	w.pass(60)
+	if w.lease.Phase != Settled {
+		w.t.Fatalf("the lease is %v", w.lease.Phase)
+	}
+}
+
+func TestHonestOrderIsSettled(t *testing.T) {
+	w := newWorld(t)
+	w.finish()
+	l := &w.lease
+	if l.Reason != "" || l.FinalRoot().IsZero() {
+		t.Fatalf("ended with %q, root %v", l.Reason, l.FinalRoot())
+	}
+	// p1 and p2 computed three units of 30 GFLOP and 6 GB each.
+	if got, want := w.purse["p1"], uint64(3*(30*1100+6*5)); got != want {
+		t.Errorf("p1 earned %d, want %d", got, want)
+	}
+	if got, want := w.purse["p2"], uint64(3*30*900); got != want {
+		t.Errorf("p2 earned %d, want %d", got, want)
+	}
+	if got, want := w.purse["v0"], (w.purse["p1"]+w.purse["p2"])*500/10000; got < want || got > want+1 {
+		t.Errorf("the lead earned %d, want %d", got, want)
+	}
+	if w.flops["p1"] != 3*30e9 || w.burnt == 0 || w.purse["consumer"] == 0 || len(l.Ledger.SlashPaid) != 0 {
+		t.Errorf("credit %d, burnt %d, refund %d, slashed %v", w.flops["p1"], w.burnt, w.purse["consumer"], l.Ledger.SlashPaid)
+	}
+	s := l.Settlement()
+	if s.Final != l.FinalRoot() || s.Order != l.Order.ID() {
+		t.Error("the settlement speaks of another order")
+	}
+	if err := w.try(Tick{}); !errors.Is(err, ErrEnded) {
+		t.Errorf("an ended lease took an event: %v", err)
+	}
+}
+
+// The same order, other people, other times: the same final root.
+func TestFinalRootDependsOnTheOrderAlone(t *testing.T) {
+	a, b := newWorld(t), newWorld(t)
+	a.finish()
+	b.pass(33)
+	b.compute(1, "p0", "")
+	b.compute(0, "p0", "lie")
+	b.do(OpenDispute{ID: 1, Target: Target{Index: 0}, Challenger: "c"})
+	b.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	b.finish()
+	if a.lease.FinalRoot() != b.lease.FinalRoot() {
+		t.Fatal("the final root depends on who computed what, and when")
+	}
+}
+
+func TestLateFraudVoidsItsDescendantsAtTheCheatersCost(t *testing.T) {
+	w := newWorld(t)
+	w.compute(0, "p0", "lie") // the auditor picked other segments
+	w.compute(1, "p1", "")
+	w.pass(20)
+	w.do(w.merge())
+	w.compute(2, "p1", "")
+	if err := w.assign(3, "p2"); err != nil {
+		t.Fatal(err)
+	}
+	before := w.held["p0"]
+	w.do(OpenDispute{ID: 5, Target: Target{Index: 0}, Challenger: "c"})
+	w.do(CloseDispute{ID: 5, Loser: dispute.Defender})
+	l := &w.lease
+	if l.Round != 0 || l.Units[0].Status != Open || l.Units[0].Attempt != 1 || l.Units[1].Status != Accepted || l.Units[2].Status != Open || l.Units[3].Status != Open {
+		t.Fatalf("round %d, units %v %v %v %v", l.Round, l.Units[0].Status, l.Units[1].Status, l.Units[2].Status, l.Units[3].Status)
+	}
+	if l.Ledger.Slashed != before || w.held["p0"] != 0 {
+		t.Fatalf("slashed %d of %d", l.Ledger.Slashed, before)
+	}
+	if got, want := w.purse["p1"], uint64(30*1100+6*5); got != want {
+		t.Errorf("p1's voided unit was paid %d, want %d", got, want)
+	}
+	if got, want := w.purse["c"], (before*4+9)/10; got != want {
+		t.Errorf("the challenger got %d of %d", got, before)
+	}
+	if w.purse[Insurance] == 0 || w.purse["p0"] != 0 {
+		t.Errorf("insurance got %d, the cheater %d", w.purse[Insurance], w.purse["p0"])
+	}
+	if err := w.assign(0, "p0"); err == nil {
+		t.Error("the cheater was given the unit again")
+	}
+	w.finish()
+	if w.purse["p0"] != 0 {
+		t.Error("the cheater was paid")
+	}
+}
+
+func TestWrongMergeCostsTheLeadItsOffice(t *testing.T) {
+	w := newWorld(t)
+	w.compute(0, "p1", "")
+	w.compute(1, "p2", "")
+	w.pass(20)
+	m := w.merge()
+	right := m.Root
+	m.Root = canon.Sum("wrong")
+	w.do(m)
+	w.compute(2, "p1", "")
+	w.do(OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"})
+	if err := w.try(OpenDispute{ID: 2, Target: Target{Merge: true}, Challenger: "c"}); err == nil {
+		t.Fatal("one merge was disputed twice")
+	}
+	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	l := &w.lease
+	if l.Lead() != "" || l.Round != 0 || w.held["v0"] != 0 || w.purse["p1"] == 0 {
+		t.Fatalf("lead %q, round %d", l.Lead(), l.Round)
+	}
+	if err := w.try(m); err == nil {
+		t.Fatal("the dismissed lead posted again")
+	}
+	w.do(TakeLead{l.Leads[1].Account})
+	w.do(PostMerge{By: w.lease.Lead(), Root: right})
+	w.finish()
+	if w.purse["v0"] != 0 {
+		t.Error("the dismissed lead was paid")
+	}
+}
+
+func TestLostChallengeChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.compute(0, "p0", "")
+	w.do(OpenDispute{ID: 9, Target: Target{}, Challenger: "c"})
+	w.pass(500) // nothing falls due while a game is played
+	if w.lease.Units[0].Status != Counted {
+		t.Fatalf("the disputed unit is %v", w.lease.Units[0].Status)
+	}
+	w.do(CloseDispute{ID: 9, Loser: dispute.Challenger})
+	w.pass(1)
+	if w.lease.Units[0].Status != Accepted || w.lease.Ledger.Slashed != 0 {
+		t.Fatalf("the unit is %v", w.lease.Units[0].Status)
+	}
+	w.finish()
+}
+
+func TestProviderThatVanishesLosesTheUnitAndLittleElse(t *testing.T) {
+	w := newWorld(t)
+	for try := range 3 {
+		if err := w.assign(0, "p0"); err != nil {
+			t.Fatal(err)
+		}
+		late := w.receipt(0, "")
+		w.pass(101)
+		if u := w.lease.Units[0]; u.Status != Open || u.Attempt != try+1 {
+			t.Fatalf("unit is %v, attempt %d", u.Status, u.Attempt)
+		}
+		if err := w.try(late); err == nil {
+			t.Fatal("a receipt of a given-up attempt was taken")
+		}
+	}
+	if lost := stake - w.free["p0"]; lost == 0 || lost > 3*w.lease.Quote.Unit/10 {
+		t.Fatalf("three late units cost %d", lost)
+	}
+	if err := w.assign(0, "p0"); err == nil {
+		t.Fatal("a provider that is always late was given another unit")
+	}
+	w.finish()
+}
+
+func TestUnattestedReceiptDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.do(w.receipt(0, ""))
+	w.do(Attest{w.lease.Keepers[0].Account, 0, 0})
+	if err := w.try(Attest{w.lease.Keepers[0].Account, 0, 0}); err == nil {
+		t.Fatal("one keeper attested twice")
+	}
+	if err := w.try(Attest{"p1", 0, 0}); err == nil {
+		t.Fatal("a stranger attested")
+	}
+	w.pass(101)
+	if u := w.lease.Units[0]; u.Status != Open || w.held["p0"] != 0 || w.free["p0"] != stake {
+		t.Fatalf("the unit is %v, %d held", u.Status, w.held["p0"])
+	}
+}
+
+func TestSilentAuditorForfeitsItsWage(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.do(w.receipt(0, ""))
+	w.attest(0)
+	w.pass(50)
+	if w.lease.Units[0].Status != Counted {
+		t.Fatal("accepted with an audit outstanding")
+	}
+	w.pass(60)
+	if w.lease.Units[0].Status != Accepted || !w.lease.Units[0].Audits[0].Forfeit {
+		t.Fatalf("the unit is %v", w.lease.Units[0].Status)
+	}
+}
+
+func TestFailedAuditHoldsTheUnitForADispute(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.do(w.receipt(0, "lie"))
+	w.attest(0)
+	w.audit(0, false)
+	w.pass(50)
+	if w.lease.Units[0].Status != Counted {
+		t.Fatal("accepted although an auditor found a mismatch")
+	}
+	w.do(OpenDispute{ID: 1, Target: Target{}, Challenger: w.lease.Units[0].Audits[0].Auditor})
+	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	w.finish()
+}
+
+func TestAuditorsAreNeverTheLead(t *testing.T) {
+	w := newWorld(t)
+	for i := range 50 {
+		for _, a := range w.lease.drawAudits(i, 0) {
+			if a.Auditor == w.lease.Lead() {
+				t.Fatal("the lead audits")
+			}
+		}
+	}
+	for _, p := range append(w.lease.Auditors, w.lease.Keepers...) {
+		if p.Account == "v0" {
+			t.Fatal("the lead was drawn")
+		}
+	}
+}
+
+func TestIdleLeadIsReplacedInDrawnOrder(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.lease.Leads[1].Account, w.lease.Leads[2].Account
+	w.pass(100)
+	if err := w.try(TakeLead{first}); err == nil {
+		t.Fatal("the lead was taken before its time ran out")
+	}
+	w.pass(100)
+	if err := w.try(TakeLead{second}); err == nil {
+		t.Fatal("the second in line came first")
+	}
+	w.do(TakeLead{first})
+	if w.lease.Lead() != first || w.lease.Ledger.Slashed == 0 {
+		t.Fatalf("%s leads, %d slashed", w.lease.Lead(), w.lease.Ledger.Slashed)
+	}
+	w.finish()
+	if w.purse["v0"] != 0 || w.purse[first] == 0 {
+		t.Error("the fee went to the wrong lead")
+	}
+}
+
+func TestAbandonedOrderPaysWhatWasDoneAndRefundsTheRest(t *testing.T) {
+	w := newWorld(t)
+	w.finishRound()
+	w.pass(200 * 10)
+	if w.lease.Phase != Settled || w.lease.Reason == "" {
+		t.Fatalf("the lease is %v (%s)", w.lease.Phase, w.lease.Reason)
+	}
+	if w.purse["p1"] == 0 || w.purse["consumer"] < w.lease.Quote.Price/2 {
+		t.Fatalf("p1 got %d, the consumer %d of %d", w.purse["p1"], w.purse["consumer"], w.lease.Quote.Price)
+	}
+}
+
+func TestHaltOnlyWhenTheLossIsNoNumber(t *testing.T) {
+	for _, c := range []struct {
+		loss float32
+		halt bool
+	}{{tensor.AsF32(0x7fc00000), true}, {tensor.AsF32(0x7f800000), true}, {2.5, false}} {
+		w := newWorld(t)
+		loss := tensor.Scalar(c.loss)
+		k, err := canon.NewKeyed([]canon.Entry{{Key: "a", Value: canon.Sum("a")}, {Key: LossSlot, Value: loss.Root()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.compute(0, "p1", "")
+		w.compute(1, "p2", "")
+		w.pass(20)
+		w.do(PostMerge{By: "v0", Root: k.Root()})
+		if err := w.try(Halt{k.Open(0), loss.Bytes()}); err == nil {
+			t.Fatal("another slot was taken for the loss")
+		}
+		if err := w.assign(2, "p1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.try(Halt{k.Open(1), loss.Bytes()}); (err == nil) != c.halt {
+			t.Fatalf("loss %v: %v", c.loss, err)
+		}
+		if !c.halt {
+			continue
+		}
+		if err := w.assign(3, "p2"); err == nil {
+			t.Fatal("a halted lease gave out a unit")
+		}
+		w.do(w.receipt(2, ""))
+		w.attest(2)
+		w.audit(2, true)
+		w.pass(200)
+		if w.lease.Phase != Settled || !strings.Contains(w.lease.Reason, "loss") {
+			t.Fatalf("the lease is %v (%s)", w.lease.Phase, w.lease.Reason)
+		}
+		if w.purse["p1"] != 2*(30*1100+6*5) {
+			t.Errorf("p1 got %d: the unit under way must be paid", w.purse["p1"])
+		}
+	}
+}
+
+func TestEventsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	good := w.receipt(0, "")
+	resign := func(r Receipt) Submit { return Submit{r, ed25519.Sign(w.keys["p0"], r.SignBytes())} }
+	bend := func(f func(*Receipt)) Submit {
+		r := good.Receipt
+		r.Checkpoints = slices.Clone(r.Checkpoints)
+		f(&r)
+		return resign(r)
+	}
+	for want, e := range map[string]Event{
+		"another order":        bend(func(r *Receipt) { r.Order[0] ^= 1 }),
+		"no unit 99":           bend(func(r *Receipt) { r.Unit = 99 }),
+		"is not under way":     bend(func(r *Receipt) { r.Attempt = 3 }),
+		"assigned to p0":       bend(func(r *Receipt) { r.Provider = "p1" }),
+		"starts from":          bend(func(r *Receipt) { r.Start[0] ^= 1 }),
+		"checkpoints":          bend(func(r *Receipt) { r.Checkpoints = r.Checkpoints[:2] }),
+		"FLOPs":                bend(func(r *Receipt) { r.FLOPs++ }),
+		"not signed":           Submit{good.Receipt, make([]byte, 64)},
+		"unit 1 is open":       bend(func(r *Receipt) { r.Unit = 1 }),
+		"does not lead":        Assign{By: "v1"},
+		"no unit is assigned":  Assign{By: "v0"},
+		"is not a provider":    Assign{By: "v0", Units: []Assignment{{1, 0, "stranger", nil}}},
+		"belongs to round 1":   Assign{By: "v0", Units: []Assignment{{2, 0, "p1", nil}}},
+		"acceptance":           Assign{By: "v0", Units: []Assignment{{1, 0, "p1", make([]byte, 64)}}},
+		"is not next in line":  TakeLead{"v0"},
+		"no merged round":      Halt{},
+		"no dispute 7":         CloseDispute{ID: 7},
+		"no receipt":           OpenDispute{ID: 1, Target: Target{Index: 0}, Challenger: "c"},
+		"round 0 is not":       OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"},
+		"is not drawn":         Report{By: "p1"},
+		"round 2 cannot":       PostMerge{By: "v0", Round: 2},
+		"the merge has":        PostMerge{By: "v0"},
+		"merged when all":      PostMerge{By: "v0", Root: canon.Sum("x")},
+		"v1 does not lead":     PostMerge{By: "v1"},
+		"unit 0 is assigned, ": Attest{"v1", 0, 0},
+	} {
+		if want == "is not drawn" {
+			continue // needs a receipt; below
+		}
+		if err := w.try(e); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error about %q, got %v", want, err)
+		}
+	}
+	w.do(good)
+	if err := w.try(good); err == nil {
+		t.Error("a receipt was replayed")
+	}
+	if err := w.try(Report{By: "p1"}); err == nil || !strings.Contains(err.Error(), "not drawn") {
+		t.Errorf("a stranger audited: %v", err)
+	}
+	if err := w.try(OpenDispute{ID: 1, Target: Target{}, Challenger: "p0"}); err == nil {
+		t.Error("a provider challenged itself")
+	}
+	if err := w.try(OpenDispute{ID: 1, Target: Target{}, Attempt: 4, Challenger: "c"}); err == nil {
+		t.Error("an attempt that does not stand was disputed")
+	}
+	w.audit(0, true)
+	if err := w.try(Report{By: w.lease.Units[0].Audits[0].Auditor}); err == nil {
+		t.Error("an auditor answered twice")
+	}
+}
+
+func TestOrderCheck(t *testing.T) {
+	o := testOrder()
+	if err := o.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for want, bend := range map[string]func(*Order){
+		"kind":              func(o *Order) { o.Problem.Kind = "mining" },
+		"profile":           func(o *Order) { o.Problem.Profile = "fp8" },
+		"root":              func(o *Order) { o.Problem.Data = canon.Hash{} },
+		"rounds":            func(o *Order) { o.Problem.Rounds = 0 },
+		"units":             func(o *Order) { o.Problem.Rounds, o.Problem.Shards = 100, 100 },
+		"steps":             func(o *Order) { o.Problem.Steps = 0 },
+		"interval":          func(o *Order) { o.Problem.Interval = 7 },
+		"records":           func(o *Order) { o.Problem.Records = 1 },
+		"cost":              func(o *Order) { o.Problem.StepFLOPs = 1 << 62 },
+		"maximum price":     func(o *Order) { o.Conditions.MaxPrice = 0 },
+		"providers":         func(o *Order) { o.Conditions.MinProviders = 0 },
+		"keepers":           func(o *Order) { o.Conditions.Keepers = 0 },
+		"audited segments":  func(o *Order) { o.Conditions.AuditSegments = 4 },
+		"both or neither":   func(o *Order) { o.Conditions.Auditors = 0 },
+		"challenge window":  func(o *Order) { o.Conditions.Window = 0 },
+		"segments of a uni": func(o *Order) { o.Problem.Steps, o.Problem.Interval = 1000, 1 },
+		"files":             func(o *Order) { o.Problem.Files = make([]File, 17) },
+	} {
+		o := testOrder()
+		bend(&o)
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error about %q, got %v", want, err)
+		}
+	}
+}
+
+func TestMatchIsRefused(t *testing.T) {
+	for want, bend := range map[string]func(*Match){
+		"costs":       func(m *Match) { m.Order.Conditions.MaxPrice = 10 },
+		"independent": func(m *Match) { m.Validators = m.Validators[:2] },
+		"too large":   func(m *Match) { m.Providers[0].GFLOP = 1 << 62 },
+	} {
+		m := testMatch()
+		bend(&m)
+		if _, _, err := NewLease(m, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error about %q, got %v", want, err)
+		}
+	}
+}
+
+// Any sequence of events, honest or not, keeps every invariant, and the lease
+// can always be brought to its end.
+func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		var games []uint64
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			unit := rapid.IntRange(0, len(w.lease.Units)-1).Draw(t, "unit")
+			u := w.lease.Units[unit]
+			p := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "provider")
+			v := rapid.SampledFrom([]string{"v1", "v2", "v3"}).Draw(t, "validator")
+			lie := rapid.SampledFrom([]string{"", "", "lie"}).Draw(t, "lie")
+			switch rapid.IntRange(0, 9).Draw(t, "event") {
+			case 0, 1:
+				if w.lease.Lead() != "" {
+					_ = w.assign(unit, p)
+				}
+			case 2:
+				if u.Status == Assigned {
+					_ = w.try(w.receipt(unit, lie))
+				}
+			case 3:
+				_ = w.try(Attest{v, unit, u.Attempt})
+			case 4:
+				_ = w.try(Report{By: v, Unit: unit, Attempt: u.Attempt, Output: []byte(v), Pass: lie == ""})
+			case 5:
+				target := Target{Merge: rapid.Bool().Draw(t, "merge"), Index: unit}
+				_, attempt := 0, 0
+				if !target.Merge {
+					attempt = u.Attempt
+				} else if unit < len(w.lease.Merges) {
+					attempt = w.lease.Merges[unit].Attempt
+				}
+				w.next++
+				if w.try(OpenDispute{ID: w.next, Target: target, Attempt: attempt, Challenger: "c"}) == nil {
+					games = append(games, w.next)
+				}
+			case 6:
+				if len(games) > 0 {
+					i := rapid.IntRange(0, len(games)-1).Draw(t, "game")
+					w.do(CloseDispute{ID: games[i], Loser: dispute.Side(rapid.IntRange(1, 2).Draw(t, "loser"))})
+					games = slices.Delete(games, i, i+1)
+				}
+			case 7:
+				if w.lease.Phase == Active && w.lease.Round < len(w.lease.Merges) && !slices.ContainsFunc(w.lease.round(w.lease.Round), func(u Unit) bool { return u.Receipt == nil }) {
+					_ = w.try(w.merge())
+				}
+			case 8:
+				_ = w.try(TakeLead{v})
+			case 9:
+				if w.lease.Phase != Settled {
+					w.pass(rapid.Int64Range(1, 150).Draw(t, "ms"))
+				}
+			}
+			if w.lease.Phase == Settled {
+				break
+			}
+		}
+		for _, id := range games {
+			w.do(CloseDispute{ID: id, Loser: dispute.Challenger})
+		}
+		for range 40 { // nobody does anything any more: time ends it
+			if w.lease.Phase == Settled {
+				break
+			}
+			w.pass(300)
+		}
+		if w.lease.Phase != Settled {
+			t.Fatalf("the lease is still %v", w.lease.Phase)
+		}
+		for account, n := range w.held {
+			if n != 0 {
+				t.Fatalf("%s still has %d reserved", account, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package job
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// Params are the chain's rules for leases; a lease keeps those that held when
+// it began.
+type Params struct {
+	Tariff
+	RewardBps     uint64 // of a slashed bond, to the challenger; below one half, so that challenging oneself loses
+	LateBps       uint64 // of a unit's pay, the penalty for a unit given up
+	BondFactor    uint64 // bond of a unit over the honest work that its fraud could void
+	MaxOpen       int    // units that one provider may have open
+	LeadTimeout   int64  // ms in which a lead must do what is due
+	MaxLate       int    // units that a provider may give up before it is barred from the lease
+	ChallengeBond uint64 // utally that a challenger locks
+}
+
+// DefaultParams are those of a new chain.
+var DefaultParams = Params{
+	Tariff: Tariff{KeeperBps: 200, BurnBps: 200}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
+	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000,
+}
+
+// Party is a registered peer as it was when the lease began.
+type Party struct {
+	Account string
+	Key     []byte // ed25519 peer key
+	VRF     []byte // validators only
+	Rates          // providers only
+}
+
+// Phase is where a lease stands.
+type Phase uint8
+
+// The phases.
+const (
+	Active   Phase = iota + 1 // units are computed and merged
+	Stopping                  // no more units are given out; those under way are finished
+	Closing                   // nothing is computed any more, everything can still be challenged
+	Settled                   // paid out
+)
+
+// String returns the phase's name.
+func (p Phase) String() string {
+	return [...]string{"unknown", "active", "stopping", "closing", "settled"}[min(p, 4)]
+}
+
+// Lease is an order matched to an offer, and everything that has come of it.
+type Lease struct {
+	Order     Order
+	Params    Params
+	FeeBps    uint64
+	Quote     Quote
+	Seed      canon.Hash // from a block before the match; auditors, keepers and succession are drawn from it
+	MatchedAt int64
+
+	Leads     []Leader // the lead and, in drawn order, who may take over
+	Providers []Party  // of the offer, in account order
+	Auditors  []Party  // pool from which each unit's auditors are drawn
+	Keepers   []Party
+
+	Phase     Phase
+	Reason    string // why it stopped early, if it did
+	LeadIndex int
+	DueSince  int64 // since when the lead has had something to do
+	Round     int   // the round being computed; Rounds when all are merged
+	WindowEnd int64 // of the closing phase
+
+	Units    []Unit // by round·Shards + shard
+	Merges   []Merge
+	Disputes []Contest
+	Faults   []Fault // units given up, by provider
+	Barred   []string
+
+	Ledger Ledger
+}
+
+// Leader is a validator that leads, has led or may take over. Bond is reserved
+// from when it begins to lead until the lease ends, for its merges stay open to
+// challenge.
+type Leader struct {
+	Account string
+	Bond    uint64
+	Gone    bool // convicted of a wrong merge
+}
+
+// Status is where a unit stands.
+type Status uint8
+
+// The statuses of a unit.
+const (
+	Open     Status = iota + 1 // to be assigned
+	Assigned                   // a provider computes it
+	Received                   // its receipt is on chain
+	Counted                    // keepers attested; its window runs
+	Accepted                   // its window closed unchallenged
+)
+
+// String returns the status's name.
+func (s Status) String() string {
+	return [...]string{"unknown", "open", "assigned", "received", "counted", "accepted"}[min(s, 5)]
+}
+
+// maxAttempts bounds how often one unit can be given out.
+const maxAttempts = 1 << 16
+
+// Unit is one unit's current attempt.
+type Unit struct {
+	Status   Status
+	Attempt  int
+	Provider string
+	Bond     uint64
+	Receipt  *Receipt
+	Attested []string
+	Audits   []Audit
+
+	// Block times in ms, 0 while they do not apply.
+	Due       int64 // the receipt, and then the attestations and audits, by then
+	WindowEnd int64 // of the unit's own window
+	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
+}
+
+// Audit is one drawn audit of a unit.
+type Audit struct {
+	Auditor  string
+	Done     bool
+	Pass     bool
+	Forfeit  bool // not answered in time
+	Segments []int
+	Digest   canon.Hash
+}
+
+// Merge is the posted merge of a round; zero Root if there is none.
+type Merge struct {
+	By      string
+	Root    canon.Hash
+	Inputs  []canon.Hash // end roots of the round's units, by shard
+	Data    File
+	Attempt int
+}
+
+// Target names what a dispute is about.
+type Target struct {
+	Merge bool
+	Index int // unit, or round of a merge
+}
+
+// Contest is an open dispute. Bond is that of a disputed unit, and stays reserved
+// here if the unit is voided meanwhile; a leader's bond stays with the leader.
+type Contest struct {
+	ID         uint64
+	Target     Target
+	Attempt    int
+	Defender   string
+	Challenger string
+	Bond       uint64
+	Void       bool // the work was voided or redone since
+}
+
+// Fault counts the units that a provider gave up.
+type Fault struct {
+	Provider string
+	Late     int
+}
+
+// Share is an amount that an account got.
+type Share struct {
+	Account string
+	Amount  uint64
+}
+
+// Ledger is the lease's money, in utally.
+type Ledger struct {
+	Escrow    uint64  // still locked
+	Paid      []Share // out of escrow, by account
+	Refund    uint64
+	Burnt     uint64
+	Slashed   uint64  // taken from bonds, penalties included
+	SlashPaid []Share // where it went, by account
+}
+
+// Insurance is the account name under which effects and ledgers speak of the
+// fund that takes what is left of slashed bonds.
+const Insurance = "insurance"
+
+// clone returns a copy that shares nothing that events change.
+func (l Lease) clone() Lease {
+	l.Leads = slices.Clone(l.Leads)
+	l.Units = slices.Clone(l.Units)
+	l.Merges = slices.Clone(l.Merges)
+	l.Disputes = slices.Clone(l.Disputes)
+	l.Faults = slices.Clone(l.Faults)
+	l.Barred = slices.Clone(l.Barred)
+	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
+	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)
+	for i := range l.Units {
+		u := &l.Units[i]
+		u.Attested, u.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
+	}
+	return l
+}
+
+// Lead returns the account that leads the lease now, "" if nobody does.
+func (l *Lease) Lead() string {
+	if lead := l.Leads[l.LeadIndex]; !lead.Gone {
+		return lead.Account
+	}
+	return ""
+}
+
+// RoundStart returns the state root that units of round r start from.
+func (l *Lease) RoundStart(r int) canon.Hash {
+	if r == 0 {
+		return l.Order.Problem.Start
+	}
+	return l.Merges[r-1].Root
+}
+
+// Unit returns the index of a unit.
+func (l *Lease) Unit(round, shard int) int { return round*l.Order.Problem.Shards + shard }
+
+// round returns the units of round r.
+func (l *Lease) round(r int) []Unit {
+	w := l.Order.Problem.Shards
+	return l.Units[r*w : (r+1)*w]
+}
+
+// FinalRoot returns the root of the last merge, zero before it is posted.
+func (l *Lease) FinalRoot() canon.Hash {
+	if l.Round == 0 {
+		return canon.Hash{}
+	}
+	return l.Merges[l.Round-1].Root
+}
+
+func find(parties []Party, account string) *Party {
+	for i := range parties {
+		if parties[i].Account == account {
+			return &parties[i]
+		}
+	}
+	return nil
+}
+
+// contest returns the open dispute about target's current attempt.
+func (l *Lease) contest(t Target) *Contest {
+	for i := range l.Disputes {
+		if d := &l.Disputes[i]; d.Target == t && !d.Void {
+			return d
+		}
+	}
+	return nil
+}
+
+// Effect is something that the chain must do because of an event.
+type Effect struct {
+	Kind    Kind
+	Account string
+	Amount  uint64 // utally; FLOPs for Credit
+	Note    string
+}
+
+// Kind says what an effect does.
+type Kind uint8
+
+// The kinds of effect.
+const (
+	Reserve Kind = iota + 1 // bond of Account
+	Release                 // reserved bond of Account
+	Slash                   // take Amount from the reserved bond of Account
+	Award                   // pay Account out of what was just slashed; Insurance names the fund
+	Pay                     // Account out of escrow
+	Burn                    // out of escrow
+	Refund                  // Account, the consumer, out of escrow
+	Credit                  // Account with computing power
+	Emit                    // an event named by Note, about Account
+)
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "refund", "credit", "emit"}[min(k, 9)]
+}

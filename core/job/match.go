@@ -1,0 +1,115 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// Match is an order that met an offer.
+type Match struct {
+	Order      Order
+	Lead       string
+	FeeBps     uint64
+	Providers  []Party    // who work under the lead, in account order
+	Validators []Party    // all others that are independent of the lead, in account order
+	Seed       canon.Hash // of an earlier block
+	Params     Params
+}
+
+// Dearest returns the highest rates among parties, which a quote assumes.
+func Dearest(parties []Party) (r Rates) {
+	for _, p := range parties {
+		r = r.Dearest(p.Rates)
+	}
+	return r
+}
+
+// NewLease begins a lease at block time now. Auditors, keepers and the
+// succession of the lead are drawn here, from a seed that was fixed before;
+// the lead is never among auditors and keepers.
+func NewLease(m Match, now int64) (Lease, []Effect, error) {
+	p, c := &m.Order.Problem, &m.Order.Conditions
+	if err := m.Order.Check(); err != nil {
+		return Lease{}, nil, err
+	}
+	q, err := NewQuote(p, c, Dearest(m.Providers), m.FeeBps, m.Params.Tariff)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	if q.Price > c.MaxPrice {
+		return Lease{}, nil, fmt.Errorf("the offer costs %d utally, the order pays at most %d", q.Price, c.MaxPrice)
+	}
+	if n := max(c.Auditors, c.Keepers); len(m.Validators) < n || find(m.Validators, m.Lead) != nil {
+		return Lease{}, nil, fmt.Errorf("%d independent validators beside the lead, the order wants %d", len(m.Validators), n)
+	}
+	l := Lease{
+		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, Seed: m.Seed, MatchedAt: now,
+		Providers: m.Providers, Phase: Active, DueSince: now,
+		Units: make([]Unit, p.Units()), Merges: make([]Merge, p.Rounds), Ledger: Ledger{Escrow: q.Price},
+	}
+	for i := range l.Units {
+		l.Units[i].Status = Open
+	}
+	draw := func(label string, n int) []Party {
+		out := make([]Party, 0, n)
+		for _, i := range proof.Draw(l.label(label), len(m.Validators), n) {
+			out = append(out, m.Validators[i])
+		}
+		return out
+	}
+	l.Auditors = draw("auditors", len(m.Validators))
+	l.Keepers = draw("keepers", c.Keepers)
+	bond, err := l.bond(0)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	l.Leads = []Leader{{Account: m.Lead, Bond: bond}}
+	for _, v := range draw("succession", len(m.Validators)) {
+		l.Leads = append(l.Leads, Leader{Account: v.Account})
+	}
+	return l, []Effect{{Kind: Reserve, Account: m.Lead, Amount: bond, Note: "lead"}}, nil
+}
+
+func (l *Lease) label(what string) []byte {
+	id := l.Order.ID()
+	return canon.Encode(func(e *canon.Encoder) {
+		e.Hash(l.Seed)
+		e.Hash(id)
+		e.String(what)
+	})
+}
+
+// bond returns what stands behind a unit or a merge of round r: BondFactor times
+// the honest work that its fraud could void, and at least the gain from cheating
+// over the probability that an audit meets it.
+func (l *Lease) bond(r int) (uint64, error) {
+	p, c := &l.Order.Problem, &l.Order.Conditions
+	void, err := scale(l.Quote.Honest, uint64(p.Rounds-r), uint64(p.Rounds))
+	if err != nil {
+		return 0, err
+	}
+	void, err = scale(void, l.Params.BondFactor, 1)
+	if err != nil {
+		return 0, err
+	}
+	if audited := c.Auditors * c.AuditSegments; audited > 0 {
+		gain, err := scale(l.Quote.Unit, uint64(p.Segments()), uint64(min(audited, p.Segments())))
+		return max(void, gain), err
+	}
+	return void, nil
+}
+
+// drawAudits returns the auditors of an attempt of a unit: never the lead of
+// the moment, who may have taken over from the first.
+func (l *Lease) drawAudits(unit, attempt int) []Audit {
+	pool := slices.DeleteFunc(slices.Clone(l.Auditors), func(p Party) bool { return p.Account == l.Lead() })
+	seed := l.label(fmt.Sprintf("unit %d attempt %d", unit, attempt))
+	var out []Audit
+	for _, i := range proof.Draw(seed, len(pool), l.Order.Conditions.Auditors) {
+		out = append(out, Audit{Auditor: pool[i].Account})
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package job
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/train"
+)
+
+// Limits on an order, so that a lease stays small enough to load.
+const (
+	MaxUnits    = 4096
+	MaxSegments = 256
+	MaxFiles    = 16
+	MaxText     = 1 << 12
+	maxAccount  = 128
+	maxWindow   = 30 * 24 * 3600 * 1000 // ms
+	maxFlops    = 1 << 60
+)
+
+// File says where the bytes behind a root can be fetched.
+type File struct {
+	Role string // model, start, data, heldout, tokenizer, receipt
+	CID  string
+	Size uint64
+}
+
+// Problem is what shall be computed. Everything that could change the result
+// is here: programs, start state, data, batch order, number of steps.
+type Problem struct {
+	Kind    string // "training"
+	Profile string // numeric profile: "fp32"
+
+	Step  canon.Hash // root of the program of a training step
+	Merge canon.Hash // root of the program that merges a round
+	Start canon.Hash // state root before the first round
+	Data  canon.Hash // tensor root of the training records
+
+	Rounds, Shards int
+	Steps          int // local steps of a unit
+	Interval       int // steps between checkpoints
+	Batch, Records int
+	Seed           uint64
+
+	StepFLOPs, StepBytes   uint64 // of one training step
+	MergeFLOPs, MergeBytes uint64 // of one merge
+	Recipe                 []byte // hyperparameters, from which and the model the programs follow
+	Files                  []File
+}
+
+// Conditions are the terms on which the consumer buys.
+type Conditions struct {
+	MaxPrice      uint64 // utally; locked when the order is posted
+	Expires       int64  // ms of block time that the order waits for an offer
+	MinProviders  int
+	Validator     string // only this one, if not empty
+	Auditors      int    // auditors of each unit
+	AuditSegments int    // segments that each of them re-executes
+	Keepers       int    // nodes that keep the data; more than half of them must attest
+	UnitTimeout   int64  // ms from assignment to receipt
+	UnitWindow    int64  // ms from a counted receipt to its acceptance
+	Window        int64  // ms at the end in which everything can still be challenged
+}
+
+// Order is a consumer's signed request.
+type Order struct {
+	Chain      string
+	Consumer   string
+	Nonce      uint64 // makes two equal wishes two orders
+	Problem    Problem
+	Conditions Conditions
+}
+
+// ID returns the identity of the order.
+func (o *Order) ID() canon.Hash { return canon.Sum(canon.DomainOrder, canon.Marshal(o)) }
+
+// Units returns the number of units of the problem.
+func (p *Problem) Units() int { return p.Rounds * p.Shards }
+
+// Segments returns the number of segments of a unit.
+func (p *Problem) Segments() int { return (p.Steps + p.Interval - 1) / p.Interval }
+
+// UnitFLOPs returns the floating-point operations of one unit.
+func (p *Problem) UnitFLOPs() uint64 { return p.StepFLOPs * uint64(p.Steps) }
+
+// Order returns the batch order of the problem.
+func (p *Problem) Order() train.Order {
+	return train.Order{Seed: p.Seed, Records: p.Records, Shards: p.Shards, Batch: p.Batch}
+}
+
+// File returns the file with the given role.
+func (p *Problem) File(role string) (File, bool) {
+	for _, f := range p.Files {
+		if f.Role == role {
+			return f, true
+		}
+	}
+	return File{}, false
+}
+
+// Bid returns what the conditions ask of an offer.
+func (c *Conditions) Bid() auction.Bid {
+	return auction.Bid{MaxPrice: c.MaxPrice, Providers: c.MinProviders, Referees: max(c.Auditors, c.Keepers), Validator: c.Validator}
+}
+
+// Quorum returns how many keepers must attest to a receipt.
+func (c *Conditions) Quorum() int { return c.Keepers/2 + min(c.Keepers, 1) }
+
+// Check returns, in words for the consumer, the first thing that is wrong.
+func (o *Order) Check() error {
+	p, c := &o.Problem, &o.Conditions
+	between := func(what string, v, lo, hi int64) error {
+		if v < lo || v > hi {
+			return fmt.Errorf("%s is %d, must be between %d and %d", what, v, lo, hi)
+		}
+		return nil
+	}
+	switch {
+	case p.Kind != "training":
+		return fmt.Errorf("problem kind %q is not known; use training", p.Kind)
+	case p.Profile != "fp32":
+		return fmt.Errorf("numeric profile %q is not served; use fp32", p.Profile)
+	case p.Step.IsZero() || p.Merge.IsZero() || p.Start.IsZero() || p.Data.IsZero():
+		return fmt.Errorf("a root of the problem is missing")
+	case p.Rounds > 0 && p.Shards > MaxUnits/p.Rounds:
+		return fmt.Errorf("%d rounds of %d shards are more than %d units", p.Rounds, p.Shards, MaxUnits)
+	case p.StepFLOPs == 0 || p.Steps > 0 && p.StepFLOPs > maxFlops/uint64(p.Steps) || p.StepBytes > maxFlops/uint64(max(p.Steps, 1)) || p.MergeFLOPs > maxFlops || p.MergeBytes > maxFlops:
+		return fmt.Errorf("the cost of a step is missing or too large")
+	case c.MaxPrice == 0:
+		return fmt.Errorf("the maximum price is zero; nobody works for nothing")
+	case len(p.Recipe) > MaxText || len(p.Files) > MaxFiles:
+		return fmt.Errorf("recipe of %d bytes and %d files, limits are %d and %d", len(p.Recipe), len(p.Files), MaxText, MaxFiles)
+	}
+	for _, err := range []error{
+		between("rounds", int64(p.Rounds), 1, MaxUnits),
+		between("shards", int64(p.Shards), 1, MaxUnits),
+		between("steps of a unit", int64(p.Steps), 1, 1<<20),
+		between("checkpoint interval", int64(p.Interval), 1, int64(p.Steps)),
+		between("batch", int64(p.Batch), 1, 1<<20),
+		between("records", int64(p.Records), int64(p.Shards), 1<<40),
+		between("expiry (ms)", c.Expires, 1, maxWindow),
+		between("providers", int64(c.MinProviders), 1, 1<<10),
+		between("auditors", int64(c.Auditors), 0, 16),
+		between("keepers", int64(c.Keepers), 1, 16),
+		between("unit timeout (ms)", c.UnitTimeout, 1, maxWindow),
+		between("unit window (ms)", c.UnitWindow, 1, maxWindow),
+		between("challenge window (ms)", c.Window, 1, maxWindow),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if err := between("segments of a unit", int64(p.Segments()), 1, MaxSegments); err != nil {
+		return err
+	}
+	if err := between("audited segments", int64(c.AuditSegments), 0, int64(p.Segments())); err != nil {
+		return err
+	}
+	if (c.Auditors == 0) != (c.AuditSegments == 0) {
+		return fmt.Errorf("%d auditors re-execute %d segments; give both or neither", c.Auditors, c.AuditSegments)
+	}
+	return nil
+}
+
+// Code walks the fields of o.
+func (o *Order) Code(w *canon.Codec) {
+	w.String(&o.Chain, maxAccount)
+	w.String(&o.Consumer, maxAccount)
+	w.U64(&o.Nonce)
+	o.Problem.code(w)
+	o.Conditions.code(w)
+}
+
+func (p *Problem) code(w *canon.Codec) {
+	w.String(&p.Kind, 32)
+	w.String(&p.Profile, 32)
+	for _, h := range []*canon.Hash{&p.Step, &p.Merge, &p.Start, &p.Data} {
+		w.Hash(h)
+	}
+	for _, n := range []*int{&p.Rounds, &p.Shards, &p.Steps, &p.Interval, &p.Batch, &p.Records} {
+		w.Int(n, 1<<40)
+	}
+	for _, n := range []*uint64{&p.Seed, &p.StepFLOPs, &p.StepBytes, &p.MergeFLOPs, &p.MergeBytes} {
+		w.U64(n)
+	}
+	w.Blob(&p.Recipe, MaxText)
+	canon.Seq(w, &p.Files, MaxFiles, 3, func(w *canon.Codec, f *File) { f.code(w) })
+}
+
+func (f *File) code(w *canon.Codec) {
+	w.String(&f.Role, 32)
+	w.String(&f.CID, maxAccount)
+	w.U64(&f.Size)
+}
+
+func (c *Conditions) code(w *canon.Codec) {
+	w.U64(&c.MaxPrice)
+	w.String(&c.Validator, maxAccount)
+	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.Keepers} {
+		w.Int(n, 1<<20)
+	}
+	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {
+		w.I64(n)
+	}
+}

@@ -1,0 +1,112 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// Submit posts a provider's receipt.
+type Submit struct {
+	Receipt   Receipt
+	Signature []byte
+}
+
+func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
+	r, p := &e.Receipt, &l.Order.Problem
+	if r.Order != l.Order.ID() {
+		return nil, fmt.Errorf("the receipt is for another order")
+	}
+	u, err := l.current(r.Unit, r.Attempt, Assigned)
+	if err != nil {
+		return nil, err
+	}
+	if r.Provider != u.Provider {
+		return nil, fmt.Errorf("unit %d is assigned to %s, not to %s", r.Unit, u.Provider, r.Provider)
+	}
+	party := find(l.Providers, r.Provider)
+	if party == nil {
+		return nil, fmt.Errorf("%s is not a provider of this lease", r.Provider)
+	}
+	if err := verify("the receipt", party.Key, r.SignBytes(), e.Signature); err != nil {
+		return nil, err
+	}
+	start := l.RoundStart(r.Unit / p.Shards)
+	switch {
+	case r.Start != start:
+		return nil, fmt.Errorf("the receipt starts from state %v, the round from %v", r.Start.Short(), start.Short())
+	case len(r.Checkpoints) != p.Segments()+1 || r.Checkpoints[0] != start:
+		return nil, fmt.Errorf("the receipt has %d checkpoints, want %d beginning with the start state", len(r.Checkpoints), p.Segments()+1)
+	case r.FLOPs != p.UnitFLOPs():
+		return nil, fmt.Errorf("the receipt claims %d FLOPs, a unit has %d", r.FLOPs, p.UnitFLOPs())
+	case now > u.Due:
+		return nil, fmt.Errorf("the receipt is late: the unit's time ran out")
+	}
+	u.Status, u.Receipt = Received, r
+	u.Audits = l.drawAudits(r.Unit, r.Attempt)
+	u.Due = now + l.Order.Conditions.UnitTimeout
+	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil
+}
+
+// Attest is a keeper's word that it holds the data of a receipt.
+type Attest struct {
+	By            string
+	Unit, Attempt int
+}
+
+func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case find(l.Keepers, e.By) == nil:
+		return nil, fmt.Errorf("%s is not a keeper of this lease", e.By)
+	case slices.Contains(u.Attested, e.By):
+		return nil, fmt.Errorf("%s has attested already", e.By)
+	}
+	u.Attested = append(u.Attested, e.By)
+	if u.Status != Received || len(u.Attested) < l.Order.Conditions.Quorum() {
+		return nil, nil
+	}
+	u.Status = Counted
+	u.WindowEnd = now + l.Order.Conditions.UnitWindow
+	return []Effect{{Emit, u.Provider, uint64(e.Unit), "counted"}}, nil
+}
+
+// Report is an auditor's answer. Output is the output of its VRF over
+// proof.AuditInput, which the caller has verified.
+type Report struct {
+	By            string
+	Unit, Attempt int
+	Output        []byte
+	Digest        canon.Hash
+	Pass          bool
+}
+
+func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
+	if err != nil {
+		return nil, err
+	}
+	for i := range u.Audits {
+		a := &u.Audits[i]
+		if a.Auditor != e.By {
+			continue
+		}
+		if a.Done || a.Forfeit {
+			return nil, fmt.Errorf("the audit by %s is closed", e.By)
+		}
+		c := &l.Order.Conditions
+		a.Done, a.Pass, a.Digest = true, e.Pass, e.Digest
+		a.Segments = proof.Segments(e.Output, l.Order.Problem.Segments(), c.AuditSegments)
+		if e.Pass {
+			return []Effect{{Emit, e.By, uint64(e.Unit), "audit passed"}}, nil
+		}
+		u.HeldUntil = now + c.UnitTimeout
+		return []Effect{{Emit, e.By, uint64(e.Unit), "audit failed"}}, nil
+	}
+	return nil, fmt.Errorf("%s is not drawn to audit unit %d", e.By, e.Unit)
+}

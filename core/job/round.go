@@ -1,0 +1,90 @@
+package job
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// PostMerge posts the state that a round's units merge into, and begins the next
+// round, or the closing window after the last.
+type PostMerge struct {
+	By    string
+	Round int
+	Root  canon.Hash
+	Data  File
+}
+
+func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
+	switch {
+	case e.By != l.Lead():
+		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
+	case l.Phase != Active || e.Round != l.Round || e.Round >= len(l.Merges):
+		return nil, fmt.Errorf("the lease is %v at round %d, round %d cannot be merged", l.Phase, l.Round, e.Round)
+	case e.Root.IsZero():
+		return nil, fmt.Errorf("the merge has no root")
+	}
+	var inputs []canon.Hash
+	for shard, u := range l.round(e.Round) {
+		if u.Status != Accepted {
+			return nil, fmt.Errorf("unit %d is %v, a round is merged when all its units are accepted", l.Unit(e.Round, shard), u.Status)
+		}
+		inputs = append(inputs, u.Receipt.End())
+	}
+	m := &l.Merges[e.Round]
+	*m = Merge{By: e.By, Root: e.Root, Inputs: inputs, Data: e.Data, Attempt: m.Attempt}
+	l.Round++
+	if l.Round == l.Order.Problem.Rounds {
+		l.close(now)
+	}
+	l.DueSince = 0
+	l.watchLead(now)
+	return []Effect{{Emit, e.By, uint64(e.Round), "merged"}}, nil
+}
+
+// close begins the final window.
+func (l *Lease) close(now int64) {
+	l.Phase, l.WindowEnd = Closing, now+l.Order.Conditions.Window
+}
+
+// stop ends the lease early: units under way are finished and paid, no others
+// are given out.
+func (l *Lease) stop(now int64, reason string) {
+	l.Phase, l.Reason = Stopping, reason
+	l.watchLead(now)
+}
+
+// LossSlot is the name of the slot that holds the training loss.
+const LossSlot = "loss"
+
+// Halt ends a lease early because its loss is no longer a number: nothing that
+// comes after could be of use. It opens the loss in the newest merge.
+type Halt struct {
+	Opening canon.Opening // of LossSlot in the state of the last merged round
+	Loss    []byte        // the bytes of the scalar
+}
+
+func (e Halt) apply(l *Lease, now int64) ([]Effect, error) {
+	if l.Phase != Active || l.Round == 0 {
+		return nil, fmt.Errorf("no merged round shows a loss yet")
+	}
+	layout := tensor.LayoutOf(tensor.Float32, tensor.Shape{})
+	if len(e.Loss) != layout.TileBytes(0) {
+		return nil, fmt.Errorf("the loss is %d bytes, want a float32 scalar", len(e.Loss))
+	}
+	root := layout.Root(canon.Root([]canon.Hash{tensor.TileHash(e.Loss)}))
+	if e.Opening.Entry != (canon.Entry{Key: LossSlot, Value: root}) {
+		return nil, fmt.Errorf("the opening does not show this loss")
+	}
+	if err := e.Opening.Verify(l.FinalRoot()); err != nil {
+		return nil, err
+	}
+	loss := float64(tensor.AsF32(layout.Word(e.Loss, 0)))
+	if !math.IsNaN(loss) && !math.IsInf(loss, 0) {
+		return nil, fmt.Errorf("the loss is %g, training goes on", loss)
+	}
+	l.stop(now, "the loss is not a finite number: lower the learning rate or check the data")
+	return []Effect{{Emit, l.Order.Consumer, uint64(l.Round), "halted"}}, nil
+}

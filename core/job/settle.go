@@ -1,0 +1,157 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// earnings returns what the people behind a unit's current attempt have earned:
+// its provider once the receipt counts, each auditor that answered truly, each
+// keeper that attested.
+func (l *Lease) earnings(i int) ([]Share, error) {
+	u := &l.Units[i]
+	if u.Status < Counted {
+		return nil, nil
+	}
+	p := &l.Order.Problem
+	party := find(l.Providers, u.Provider)
+	if party == nil {
+		return nil, fmt.Errorf("unit %d was computed by a stranger, %s", i, u.Provider)
+	}
+	pay, err := party.Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
+	if err != nil {
+		return nil, err
+	}
+	shares := []Share{{u.Provider, pay}}
+	for _, a := range u.Audits {
+		if a.Done && a.Pass {
+			shares = append(shares, Share{a.Auditor, l.Quote.Audit})
+		}
+	}
+	for _, k := range u.Attested {
+		shares = append(shares, Share{k, l.Quote.Keep})
+	}
+	return shares, nil
+}
+
+// settle pays out. Verified work earns its pay, whether the order was completed
+// or stopped early; the validator that leads at the end earns the fee on it; a
+// part is burnt; the rest goes back to the consumer.
+func (l *Lease) settle() ([]Effect, error) {
+	shares, err := l.wages()
+	if err != nil {
+		return nil, err
+	}
+	var paid uint64
+	var effects []Effect
+	for _, s := range shares {
+		if paid, err = sum(paid, s.Amount); err != nil {
+			return nil, err
+		}
+		effects = append(effects, Effect{Kind: Pay, Account: s.Account, Amount: s.Amount})
+	}
+	burn, err := scale(paid, l.Params.BurnBps, bps)
+	if err != nil {
+		return nil, err
+	}
+	if paid > l.Ledger.Escrow || burn > l.Ledger.Escrow-paid {
+		return nil, fmt.Errorf("the work earned %d and burns %d of %d utally in escrow", paid, burn, l.Ledger.Escrow)
+	}
+	refund := l.Ledger.Escrow - paid - burn
+	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Refund = 0, shares, burn, refund
+	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
+	effects = append(effects, l.credits()...)
+	effects = append(effects, l.releaseAll()...)
+	l.Phase = Settled
+	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
+}
+
+// wages returns what every account has earned by accepted units.
+func (l *Lease) wages() ([]Share, error) {
+	var work uint64 // what providers earn, on which the fee is reckoned
+	var shares []Share
+	for i := range l.Units {
+		if l.Units[i].Status != Accepted {
+			continue
+		}
+		earned, err := l.earnings(i)
+		if err != nil {
+			return nil, err
+		}
+		if work, err = sum(work, earned[0].Amount); err != nil {
+			return nil, err
+		}
+		for _, s := range earned {
+			shares = addShare(shares, s)
+		}
+	}
+	fee, err := scale(work, l.FeeBps, bps)
+	if err != nil {
+		return nil, err
+	}
+	if lead := l.Lead(); lead != "" {
+		shares = addShare(shares, Share{lead, fee})
+	}
+	return slices.DeleteFunc(shares, func(s Share) bool { return s.Amount == 0 }), nil
+}
+
+// releaseAll frees every bond that no open dispute holds.
+func (l *Lease) releaseAll() []Effect {
+	var effects []Effect
+	for i := range l.Units {
+		if u := &l.Units[i]; u.Bond > 0 {
+			effects = append(effects, Effect{Release, u.Provider, u.Bond, "settled"})
+			u.Bond = 0
+		}
+	}
+	for i := range l.Leads {
+		if d := &l.Leads[i]; d.Bond > 0 && !l.accused(d.Account) {
+			effects = append(effects, Effect{Release, d.Account, d.Bond, "settled"})
+			d.Bond = 0
+		}
+	}
+	return effects
+}
+
+// credits returns the computing power that accepted units have proved.
+func (l *Lease) credits() []Effect {
+	var effects []Effect
+	for i := range l.Units {
+		if u := &l.Units[i]; u.Status == Accepted {
+			effects = append(effects, Effect{Kind: Credit, Account: u.Provider, Amount: l.Order.Problem.UnitFLOPs()})
+		}
+	}
+	return effects
+}
+
+// Settlement is the record of an ended lease that the chain keeps under proof,
+// and that a proof bundle is anchored to.
+type Settlement struct {
+	Order    canon.Hash
+	Phase    Phase
+	Start    canon.Hash
+	Final    canon.Hash
+	Receipts canon.Hash // root over the receipts' identities, by unit
+	Merges   canon.Hash // root over the merges' roots, by round
+	Price    uint64
+	Ledger   Ledger
+}
+
+// Settlement returns the record of an ended lease.
+func (l *Lease) Settlement() Settlement {
+	var receipts, merges []canon.Hash
+	for i := range l.Units {
+		if u := &l.Units[i]; u.Status == Accepted {
+			receipts = append(receipts, u.Receipt.ID())
+		}
+	}
+	for _, m := range l.Merges[:l.Round] {
+		merges = append(merges, m.Root)
+	}
+	return Settlement{
+		Order: l.Order.ID(), Phase: l.Phase, Start: l.Order.Problem.Start, Final: l.FinalRoot(),
+		Receipts: canon.Root(receipts), Merges: canon.Root(merges), Price: l.Quote.Price, Ledger: l.Ledger,
+	}
+}

@@ -1,0 +1,147 @@
+package job
+
+import "math"
+
+// Tick lets block time pass: deadlines fall due, windows close, and at the end
+// the lease is settled.
+type Tick struct{}
+
+func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
+	var effects []Effect
+	if l.Round < len(l.Merges) {
+		w := l.Order.Problem.Shards
+		for i := l.Round * w; i < (l.Round+1)*w; i++ {
+			more, err := l.tickUnit(i, now)
+			if err != nil {
+				return nil, err
+			}
+			effects = append(effects, more...)
+		}
+	}
+	l.watchLead(now)
+	switch {
+	case l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt():
+		l.stop(now, "no validator led the work on in time")
+	case l.Phase == Stopping && !l.underWay():
+		l.close(now)
+	case l.Phase == Closing && now >= l.WindowEnd && !l.disputed():
+		more, err := l.settle()
+		return append(effects, more...), err
+	}
+	return effects, nil
+}
+
+// tickUnit lets time pass for one unit of the round.
+func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
+	u := &l.Units[i]
+	if l.contest(Target{Index: i}) != nil {
+		return nil, nil // the game decides
+	}
+	late := now > u.Due
+	switch {
+	case u.Status == Assigned && late:
+		return l.giveUp(i)
+	case u.Status == Received && late:
+		// Its data cannot be had, so it earns nothing; nobody is proved at fault.
+		effects := []Effect{{Release, u.Provider, u.Bond, "unattested"}, {Emit, u.Provider, uint64(i), "unattested"}}
+		u.reopen()
+		return effects, nil
+	case u.Status == Counted:
+		return l.tickCounted(i, late, now), nil
+	}
+	return nil, nil
+}
+
+func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect) {
+	u := &l.Units[i]
+	for j := range u.Audits {
+		if a := &u.Audits[j]; late && !a.Done && !a.Forfeit {
+			a.Forfeit = true
+			effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "audit forfeited"})
+		}
+	}
+	if now >= u.HeldUntil {
+		u.HeldUntil = 0
+	}
+	if now >= u.WindowEnd && u.HeldUntil == 0 && u.audited() {
+		u.Status = Accepted
+		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
+	}
+	return effects
+}
+
+// audited reports whether no audit is outstanding.
+func (u *Unit) audited() bool {
+	for _, a := range u.Audits {
+		if !a.Done && !a.Forfeit {
+			return false
+		}
+	}
+	return true
+}
+
+// underWay reports whether a unit is being computed or checked.
+func (l *Lease) underWay() bool {
+	for i := range l.Units {
+		if s := l.Units[i].Status; s == Assigned || s == Received || s == Counted {
+			return true
+		}
+	}
+	return false
+}
+
+// disputed reports whether a dispute is open about work that stands.
+func (l *Lease) disputed() bool {
+	for _, c := range l.Disputes {
+		if !c.Void {
+			return true
+		}
+	}
+	return false
+}
+
+// Never is a time that does not come.
+const Never = math.MaxInt64
+
+// Wake returns the block time from which Tick has something to do, Never if
+// other events must come first. A chain need not tick a lease before it.
+func (l *Lease) Wake() int64 {
+	wake := int64(Never)
+	at := func(t int64) { wake = min(wake, t) }
+	switch l.Phase {
+	case Active:
+		if l.DueSince != 0 {
+			at(l.abandonedAt())
+		}
+	case Stopping:
+		if !l.underWay() {
+			return 0
+		}
+	case Closing:
+		if !l.disputed() {
+			at(l.WindowEnd)
+		}
+		return wake
+	default:
+		return Never
+	}
+	if l.Round == len(l.Merges) {
+		return wake
+	}
+	for s, u := range l.round(l.Round) {
+		if l.contest(Target{Index: l.Unit(l.Round, s)}) != nil {
+			continue
+		}
+		switch u.Status {
+		case Assigned, Received:
+			at(u.Due + 1)
+		case Counted:
+			if !u.audited() {
+				at(u.Due + 1)
+			} else {
+				at(max(u.WindowEnd, u.HeldUntil))
+			}
+		}
+	}
+	return wake
+}
