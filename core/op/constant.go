@@ -1,0 +1,93 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Values that are there from the beginning, and operators that leave them.
+
+var _ = define(
+	Def{Name: "Constant", Min: 0, Max: 0, Outputs: 1, Lower: lowerConstant, Attrs: []graph.Attr{
+		graph.Tensor("value", nil), graph.Int("value_int", 0), graph.Float("value_float", 0), graph.Ints("value_ints"),
+		{Name: "value_floats", Kind: graph.AttrFloats},
+	}},
+	Def{Name: "ConstantOfShape", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Tensor("value", nil)},
+		Lower: func(c *Call) ([]view, error) {
+			list, err := c.vector(0)
+			if err != nil {
+				return nil, err
+			}
+			s := tensor.Shape(list)
+			if err := s.Check(); err != nil {
+				return nil, err
+			}
+			t := c.attr("value").Tensor
+			if t == nil {
+				t = number(tensor.Float32, 0)
+			}
+			if t.Len() != 1 {
+				return nil, fmt.Errorf("value has %d elements, but should have one", t.Len())
+			}
+			v, err := c.l.reshape(c.l.hold(t), tensor.Shape{})
+			return one(v.broadcast(s), err)
+		}},
+	Def{Name: "Identity", Min: 1, Max: 1, Outputs: 1,
+		Lower: func(c *Call) ([]view, error) { return c.In, nil },
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			return dy, nil
+		}},
+	Def{Name: "Dropout", Min: 1, Max: 3, Outputs: 2, Attrs: []graph.Attr{graph.Int("seed", 0)},
+		Lower: lowerDropout,
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			return c.only(dy[0]), nil
+		}},
+)
+
+func lowerConstant(c *Call) ([]view, error) {
+	if len(c.Attrs) != 1 {
+		return nil, fmt.Errorf("it has %d attributes, but takes exactly one value", len(c.Attrs))
+	}
+	var t *tensor.Tensor
+	var err error
+	switch a := c.Attrs[0]; a.Name {
+	case "value":
+		t = a.Tensor
+	case "value_int":
+		t = tensor.Scalar(a.Int)
+	case "value_float":
+		t = tensor.Scalar(tensor.CanonNaN(a.Float))
+	case "value_ints":
+		t, err = tensor.From(tensor.Shape{len(a.Ints)}, a.Ints)
+	case "value_floats":
+		if t, err = tensor.New(tensor.Float32, tensor.Shape{len(a.Floats)}); err == nil {
+			for i, x := range a.Floats {
+				t.Set(i, tensor.F32(x))
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, fmt.Errorf("its value is missing")
+	}
+	return []view{c.l.hold(t)}, nil
+}
+
+// lowerDropout leaves its input as it is, as in inference.
+func lowerDropout(c *Call) ([]view, error) {
+	if c.has(2) {
+		training, err := c.constant(2)
+		if err != nil {
+			return nil, err
+		}
+		if training.Type != tensor.Bool || training.Len() != 1 || training.At(0) != 0 {
+			return nil, fmt.Errorf("dropping elements is not supported; export the model with training_mode false")
+		}
+	}
+	kept := c.l.hold(number(tensor.Bool, 1))
+	return []view{c.In[0], kept.broadcast(c.In[0].Shape)}, nil
+}

@@ -1,0 +1,312 @@
+package op
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Selection by index. A negative index counts from the end. An index outside
+// its axis selects zero, and scatters nothing. Several updates of one place are
+// taken in row-major order of the indices.
+
+var _ = define(
+	Def{Name: "Gather", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerGather, Grad: gatherGrad},
+	Def{Name: "GatherElements", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerGatherElements,
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			scatter := b.With(graph.Int("axis", c.int("axis")), graph.String("reduction", "add"))
+			return []string{scatter.Op("ScatterElements", zeros(b, c.In[0].Shape), c.Inputs[1], dy[0]), ""}, nil
+		}},
+	Def{Name: "GatherND", Min: 2, Max: 2, Outputs: 1, Lower: lowerGatherND,
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			scatter := b.With(graph.String("reduction", "add"))
+			return []string{scatter.Op("ScatterND", zeros(b, c.In[0].Shape), c.Inputs[1], dy[0]), ""}, nil
+		}},
+	Def{Name: "ScatterElements", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0), graph.String("reduction", "none")},
+		Lower: lowerScatterElements,
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			return c.scatterGrad(b, dy[0], b.With(graph.Int("axis", c.int("axis"))).Op("GatherElements", dy[0], c.Inputs[1]))
+		}},
+	Def{Name: "ScatterND", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.String("reduction", "none")},
+		Lower: lowerScatterND,
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			return c.scatterGrad(b, dy[0], b.Op("GatherND", dy[0], c.Inputs[1]))
+		}},
+)
+
+// indices returns the index input as it is read at any coordinates.
+func (c *Call) indices() (view, error) {
+	if !c.In[1].Type.Integer() {
+		return view{}, fmt.Errorf("input %q is %v, but indices are int32 or int64", c.Inputs[1], c.In[1].Type)
+	}
+	return c.l.affine(c.In[1])
+}
+
+// gather copies elements of v at coords, of which some are read through the
+// index operands that follow it.
+func (l *lowering) gather(v view, s tensor.Shape, coords []tensor.Dim, indices ...operand) (view, error) {
+	if err := s.Check(); err != nil {
+		return view{}, err
+	}
+	var through []int
+	for a, d := range coords {
+		if d.Via != 0 {
+			through = append(through, a)
+		}
+	}
+	v, err := l.bounded(v, through...)
+	if err != nil {
+		return view{}, err
+	}
+	if v, err = l.affine(v); err != nil {
+		return view{}, err
+	}
+	return l.emit(copyOf(v.Type, s), append([]operand{v.access(coords)}, indices...)...)
+}
+
+func lowerGather(c *Call) ([]view, error) {
+	x := c.In[0].Shape
+	a, err := axisOf(c.int("axis"), len(x))
+	if err != nil {
+		return nil, err
+	}
+	index, err := c.indices()
+	if err != nil {
+		return nil, err
+	}
+	n := len(index.Shape)
+	s := slices.Concat(x[:a], index.Shape, x[a+1:])
+	coords := slices.Concat(axes(0, a), []tensor.Dim{{Via: 1}}, axes(a+n, len(x)-a-1))
+	return one(c.l.gather(c.In[0], s, coords, index.access(axes(a, n))))
+}
+
+// gatherGrad adds each gradient to the place that it was gathered from.
+func gatherGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	x, n := c.In[0].Shape, len(c.In[1].Shape)
+	a, err := axisOf(c.int("axis"), len(x))
+	if err != nil {
+		return nil, err
+	}
+	// ScatterND takes its indices from the first axis, so that axis a goes there.
+	front, updates := []int{a}, []int{}
+	for i := range x {
+		if i != a {
+			front = append(front, i)
+		}
+	}
+	for i := range n {
+		updates = append(updates, a+i)
+	}
+	for i := range c.Out[0].Shape {
+		if i < a || i >= a+n {
+			updates = append(updates, i)
+		}
+	}
+	moved, back := make(tensor.Shape, len(x)), make([]int, len(x))
+	for i, p := range front {
+		moved[i], back[p] = x[p], i
+	}
+	index := b.Op("Unsqueeze", c.Inputs[1], b.Ints(n))
+	if c.In[1].Type != tensor.Int64 {
+		index = castTo(b, index, tensor.Int64)
+	}
+	g := dy[0]
+	if a != 0 {
+		g = b.With(graph.Ints("perm", updates...)).Op("Transpose", g)
+	}
+	g = b.With(graph.String("reduction", "add")).Op("ScatterND", zeros(b, moved), index, g)
+	if a != 0 {
+		g = b.With(graph.Ints("perm", back...)).Op("Transpose", g)
+	}
+	return []string{g, ""}, nil
+}
+
+// sameRank returns the axis of an operator whose indices have a place for each
+// axis of its data.
+func (c *Call) sameRank() (a int, index view, err error) {
+	x := c.In[0].Shape
+	if a, err = axisOf(c.int("axis"), len(x)); err != nil {
+		return 0, view{}, err
+	}
+	if index, err = c.indices(); err != nil {
+		return 0, view{}, err
+	}
+	if len(index.Shape) != len(x) {
+		return 0, view{}, fmt.Errorf("indices of shape %v do not go with data of shape %v", index.Shape, x)
+	}
+	for i, n := range index.Shape {
+		if i != a && n > x[i] {
+			return 0, view{}, fmt.Errorf("indices of shape %v reach outside data of shape %v", index.Shape, x)
+		}
+	}
+	return a, index, nil
+}
+
+func lowerGatherElements(c *Call) ([]view, error) {
+	a, index, err := c.sameRank()
+	if err != nil {
+		return nil, err
+	}
+	coords := axes(0, len(index.Shape))
+	coords[a] = tensor.Dim{Via: 1}
+	return one(c.l.gather(c.In[0], index.Shape, coords, index.access(axes(0, len(index.Shape)))))
+}
+
+// tuples returns the indices of GatherND and ScatterND, and how many axes each
+// of them selects.
+func (c *Call) tuples() (index view, k int, err error) {
+	if index, err = c.indices(); err != nil {
+		return view{}, 0, err
+	}
+	x := c.In[0].Shape
+	if len(index.Shape) == 0 || index.Shape[len(index.Shape)-1] > len(x) || index.Shape[len(index.Shape)-1] < 1 {
+		return view{}, 0, fmt.Errorf("indices of shape %v do not select from data of shape %v", index.Shape, x)
+	}
+	return index, index.Shape[len(index.Shape)-1], nil
+}
+
+// tuple returns how index j of each tuple is read, when the tuples lie on n
+// axes from the first on.
+func tuple(index view, first, j int) operand {
+	n := len(index.Shape) - 1
+	return index.access(append(axes(first, n), tensor.Dim{Offset: j}))
+}
+
+func lowerGatherND(c *Call) ([]view, error) {
+	index, k, err := c.tuples()
+	if err != nil {
+		return nil, err
+	}
+	x, n := c.In[0].Shape, len(index.Shape)-1
+	s := slices.Concat(index.Shape[:n], x[k:])
+	coords := slices.Concat(make([]tensor.Dim, k), axes(n, len(x)-k))
+	ops := make([]operand, k)
+	for j := range ops {
+		coords[j] = tensor.Dim{Via: 1 + j}
+		ops[j] = tuple(index, 0, j)
+	}
+	return one(c.l.gather(c.In[0], s, coords, ops...))
+}
+
+// scattering returns the primitive function that the reduction asks for.
+func (c *Call) scattering() (tensor.Fn, error) {
+	if c.In[0].Type != c.In[2].Type {
+		return 0, fmt.Errorf("inputs %q and %q are %v and %v; cast one of them", c.Inputs[0], c.Inputs[2], c.In[0].Type, c.In[2].Type)
+	}
+	switch r := c.text("reduction"); r {
+	case "none":
+		return tensor.ScatterSet, nil
+	case "add":
+		return tensor.ScatterAdd, nil
+	default:
+		return 0, fmt.Errorf("reduction %q is not supported; use none or add", r)
+	}
+}
+
+func lowerScatterND(c *Call) ([]view, error) {
+	fn, err := c.scattering()
+	if err != nil {
+		return nil, err
+	}
+	index, k, err := c.tuples()
+	if err != nil {
+		return nil, err
+	}
+	x, n := c.In[0].Shape, len(index.Shape)-1
+	if want := slices.Concat(index.Shape[:n], x[k:]); !c.In[2].Shape.Equal(want) {
+		return nil, fmt.Errorf("updates have shape %v, but should have %v", c.In[2].Shape, want)
+	}
+	base, updates, err := c.scattered()
+	if err != nil {
+		return nil, err
+	}
+	p := &tensor.Primitive{Fn: fn, Type: c.In[0].Type, Shape: x, Fold: index.Shape[:n]}
+	ops := []operand{
+		base.access(axes(0, len(x))),
+		updates.access(slices.Concat(axes(len(x), n), axes(k, len(x)-k))),
+	}
+	for j := range k {
+		p.Imm = append(p.Imm, tensor.Word(j))
+		ops = append(ops, tuple(index, len(x), j))
+	}
+	return one(c.l.emit(p, ops...))
+}
+
+// scattered returns data and updates as they are read at any coordinates.
+func (c *Call) scattered() (base, updates view, err error) {
+	if base, err = c.l.affine(c.In[0]); err != nil {
+		return base, updates, err
+	}
+	updates, err = c.l.affine(c.In[2])
+	return base, updates, err
+}
+
+func lowerScatterElements(c *Call) ([]view, error) {
+	fn, err := c.scattering()
+	if err != nil {
+		return nil, err
+	}
+	a, index, err := c.sameRank()
+	if err != nil {
+		return nil, err
+	}
+	if !c.In[2].Shape.Equal(index.Shape) {
+		return nil, fmt.Errorf("updates have shape %v, but should have %v", c.In[2].Shape, index.Shape)
+	}
+	base, updates, err := c.scattered()
+	if err != nil {
+		return nil, err
+	}
+	// Along the other axes the indices must reach as far as the data: what is
+	// added to them selects nothing.
+	x := c.In[0].Shape
+	s := x.Clone()
+	s[a] = index.Shape[a]
+	if !s.Equal(index.Shape) && index.Type != tensor.Int64 {
+		if index, err = c.l.pointwise(tensor.Cast, tensor.Int64, index); err != nil {
+			return nil, err
+		}
+	}
+	nowhere := int64(math.MinInt64)
+	if index, err = c.l.widened(index, s, tensor.Word(nowhere)); err != nil {
+		return nil, err
+	}
+	if updates, err = c.l.widened(updates, s, 0); err != nil {
+		return nil, err
+	}
+	along := axes(0, len(x))
+	along[a] = axis(len(x))
+	p := &tensor.Primitive{Fn: fn, Type: c.In[0].Type, Shape: x, Fold: s[a : a+1], Imm: []tensor.Word{tensor.Word(a)}}
+	return one(c.l.emit(p, base.access(axes(0, len(x))), updates.access(along), index.access(along)))
+}
+
+// widened returns v with an element put after its end on every axis, up to
+// shape s.
+func (l *lowering) widened(v view, s tensor.Shape, fill tensor.Word) (view, error) {
+	var short []int
+	for a, n := range v.Shape {
+		if n != s[a] {
+			short = append(short, a)
+		}
+	}
+	if len(short) == 0 {
+		return v, nil
+	}
+	v, err := l.bounded(v, short...)
+	if err != nil {
+		return view{}, err
+	}
+	return l.emit(&tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{fill}}, v.access(axes(0, len(s))))
+}
+
+// scatterGrad: where updates replaced data, the data has no gradient.
+func (c *Call) scatterGrad(b *graph.Builder, data, updates string) ([]string, error) {
+	if c.text("reduction") == "none" {
+		none := zeros(b, c.In[2].Shape)
+		data = b.With(c.Attrs...).Op(c.Op, data, c.Inputs[1], none)
+	}
+	return []string{data, "", updates}, nil
+}

@@ -1,0 +1,152 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Typed is a graph in canonical order with the type of every value, and the
+// primitives it was lowered to.
+type Typed struct {
+	*graph.Graph
+	l       *lowering
+	calls   []*Call
+	outputs []graph.Ref
+}
+
+// Infer types and lowers g. An error names the node that is at fault.
+func Infer(g *graph.Graph) (*Typed, error) {
+	if len(g.Nodes) > graph.MaxNodes {
+		return nil, fmt.Errorf("the graph has %d nodes, limit %d", len(g.Nodes), graph.MaxNodes)
+	}
+	g, err := g.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	t := &Typed{Graph: g, l: newLowering(g)}
+	for i, in := range g.Inputs {
+		if err := in.Shape.Check(); err != nil || !in.Type.Valid() {
+			return nil, fmt.Errorf("input %q has type %v%v, which is not supported", in.Name, in.Type, in.Shape)
+		}
+		t.l.values[in.Name] = whole(graph.Ref{Kind: graph.RefSlot, Index: i}, in.Type, in.Shape)
+	}
+	for _, c := range g.Consts {
+		t.l.values[c.Name] = t.l.hold(c.Tensor)
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		t.l.origin = graph.Origin{Node: i, Op: n.Op}
+		calls, err := t.l.node(n)
+		if err != nil {
+			return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, err)
+		}
+		t.calls = append(t.calls, calls...)
+	}
+	return t, t.finish()
+}
+
+// finish types the outputs and makes each a tensor of its own.
+func (t *Typed) finish() error {
+	t.Outputs = slices.Clone(t.Outputs)
+	for i, o := range t.Outputs {
+		v, err := t.l.plain(t.l.values[o.Name])
+		if err != nil {
+			return fmt.Errorf("output %q: %w", o.Name, err)
+		}
+		t.Outputs[i].Type, t.Outputs[i].Shape = v.Type, v.Shape
+		t.outputs = append(t.outputs, v.src)
+	}
+	return nil
+}
+
+// node lowers a node and returns the calls by which it is differentiated: its
+// own, or those of its expansion.
+func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
+	c, err := l.call(n)
+	if err != nil {
+		return nil, err
+	}
+	if c.def.Lower != nil {
+		calls = []*Call{c}
+		c.Out, err = c.def.Lower(c)
+	} else {
+		calls, err = l.expand(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Out) < len(n.Outputs) {
+		return nil, fmt.Errorf("it gives %d outputs, but %d are named", len(c.Out), len(n.Outputs))
+	}
+	for i, name := range n.Outputs {
+		if name != "" {
+			l.values[name] = c.Out[i]
+		}
+	}
+	return calls, nil
+}
+
+// expand lowers a composite operator through its expansion.
+func (l *lowering) expand(c *Call) (calls []*Call, err error) {
+	built := l.names.Graph()
+	nodes, consts := len(built.Nodes), len(built.Consts)
+	outputs, err := c.def.Expand(c, l.names)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range built.Consts[consts:] {
+		l.values[k.Name] = l.hold(k.Tensor)
+	}
+	for i := range built.Nodes[nodes:] {
+		n := built.Nodes[nodes+i]
+		inner, err := l.node(&n)
+		if err != nil {
+			return nil, fmt.Errorf("%s of its expansion: %w", n.Op, err)
+		}
+		calls = append(calls, inner...)
+	}
+	for _, o := range outputs {
+		c.Out = append(c.Out, l.values[o])
+	}
+	if c.def.Grad != nil {
+		return []*Call{c}, nil
+	}
+	for i := range min(len(outputs), len(c.Outputs)) {
+		l.alias[c.Outputs[i]] = outputs[i]
+	}
+	return calls, nil
+}
+
+// Type returns the element type and shape of a value.
+func (t *Typed) Type(name string) (tensor.DType, tensor.Shape) {
+	v := t.l.values[name]
+	return v.Type, v.Shape
+}
+
+// Differentiable returns the graph with every operator that states no gradient
+// replaced by its expansion, and the calls of its nodes, in order.
+func (t *Typed) Differentiable() (*graph.Graph, []*Call) {
+	g := &graph.Graph{Name: t.Name, Inputs: t.Inputs, Outputs: slices.Clone(t.Outputs), Consts: t.l.names.Graph().Consts}
+	for i, o := range g.Outputs {
+		g.Outputs[i].Name = t.l.resolve(o.Name)
+	}
+	for _, c := range t.calls {
+		g.Nodes = append(g.Nodes, *c.Node)
+	}
+	return g, t.calls
+}
+
+// resolve follows the names of composite operators' outputs to those of their
+// expansions.
+func (l *lowering) resolve(name string) string {
+	for {
+		inner, ok := l.alias[name]
+		if !ok {
+			return name
+		}
+		name = inner
+	}
+}

@@ -1,0 +1,236 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Limits on lowering one graph.
+const (
+	foldBudget = 1 << 24 // terms that may be computed for constants
+	maxWork    = 1 << 60 // floating-point operations, and bytes moved
+	dedupBelow = 1 << 12 // size in bytes up to which equal constants are held once
+)
+
+// lowering collects the primitives of a graph.
+type lowering struct {
+	names  *graph.Builder // names and constants of expansions
+	values map[string]view
+	alias  map[string]string // output of a composite operator → that of its expansion
+	nodes  []graph.Opcode
+	consts []*tensor.Tensor
+	seen   map[string]graph.Ref // of what there is already, by its encoding
+	budget int
+	flops  int
+	bytes  int
+	origin graph.Origin
+}
+
+func newLowering(g *graph.Graph) *lowering {
+	return &lowering{
+		names:  graph.Extend(g),
+		values: map[string]view{},
+		alias:  map[string]string{},
+		seen:   map[string]graph.Ref{},
+		budget: foldBudget,
+	}
+}
+
+// operand is a tensor and how a primitive reads it.
+type operand struct {
+	ref graph.Ref
+	tensor.Access
+}
+
+// emit appends a primitive, unless it is there already or can be computed now.
+func (l *lowering) emit(p *tensor.Primitive, in ...operand) (view, error) {
+	from := make([]graph.Ref, len(in))
+	p.Args = make([]tensor.Access, len(in))
+	constant := true
+	for i, o := range in {
+		from[i], p.Args[i] = o.ref, o.Access
+		constant = constant && o.ref.Kind == graph.RefConst
+	}
+	if err := p.Check(); err != nil {
+		return view{}, err
+	}
+	if work := p.Shape.Elements() * max(p.Terms(), 1); constant && work <= l.budget {
+		l.budget -= max(work, 1)
+		return l.compute(p, from)
+	}
+	n := graph.Opcode{Primitive: p, From: from}
+	key := "node" + string(canon.Encode(n.Encode))
+	n.Origin = l.origin
+	ref, ok := l.seen[key]
+	if !ok {
+		f, b := p.Cost()
+		l.flops, l.bytes = l.flops+f, l.bytes+b
+		if f > maxWork || b > maxWork || l.flops > maxWork || l.bytes > maxWork || len(l.nodes) >= graph.MaxNodes {
+			return view{}, fmt.Errorf("the model up to here needs %d primitives, %d operations and %d bytes, which is more than is allowed", len(l.nodes), l.flops, l.bytes)
+		}
+		ref = graph.Ref{Kind: graph.RefNode, Index: len(l.nodes)}
+		l.nodes = append(l.nodes, n)
+		l.seen[key] = ref
+	}
+	return whole(ref, p.Type, p.Shape), nil
+}
+
+// compute evaluates a primitive of constants.
+func (l *lowering) compute(p *tensor.Primitive, from []graph.Ref) (view, error) {
+	args := make([]*tensor.Tensor, len(from))
+	for i, r := range from {
+		args[i] = l.consts[r.Index]
+	}
+	t, err := p.Eval(args)
+	if err != nil {
+		return view{}, err
+	}
+	return l.hold(t), nil
+}
+
+// hold returns a constant.
+func (l *lowering) hold(t *tensor.Tensor) view {
+	key := ""
+	if len(t.Bytes()) <= dedupBelow {
+		key = "const" + string(canon.Encode(t.Encode))
+	}
+	ref, ok := l.seen[key]
+	if !ok {
+		ref = graph.Ref{Kind: graph.RefConst, Index: len(l.consts)}
+		l.consts = append(l.consts, t)
+		if key != "" {
+			l.seen[key] = ref
+		}
+	}
+	return whole(ref, t.Type, t.Shape)
+}
+
+// number returns a tensor without axes that holds v.
+func number(t tensor.DType, v int) *tensor.Tensor {
+	x := tensor.Must(tensor.New(t, tensor.Shape{}))
+	if t == tensor.Float32 {
+		x.Set(0, tensor.F32(float32(v)))
+	} else {
+		x.Set(0, tensor.Word(v))
+	}
+	return x
+}
+
+// known returns the value of v if it is constant, otherwise nil.
+func (l *lowering) known(v view) (*tensor.Tensor, error) {
+	if v.src.Kind != graph.RefConst {
+		return nil, nil
+	}
+	p, err := l.plain(v)
+	if err != nil || p.src.Kind != graph.RefConst {
+		return nil, err
+	}
+	return l.consts[p.src.Index], nil
+}
+
+// affine returns v so that it can be read at any coordinates.
+func (l *lowering) affine(v view) (view, error) {
+	if !v.flat {
+		return v, nil
+	}
+	return l.emit(copyOf(v.Type, v.Shape), operand{v.src, tensor.Access{Type: v.Type, Shape: v.from, Flat: true}})
+}
+
+// plain returns v as a tensor of its own.
+func (l *lowering) plain(v view) (view, error) {
+	if v.flat || v.identity() {
+		return l.affine(v)
+	}
+	return l.emit(copyOf(v.Type, v.Shape), v.access(axes(0, len(v.Shape))))
+}
+
+// bounded returns v so that positions outside the given axes miss its source.
+func (l *lowering) bounded(v view, list ...int) (view, error) {
+	for _, a := range list {
+		if !v.exact(a) {
+			return l.plain(v)
+		}
+	}
+	return v, nil
+}
+
+func copyOf(t tensor.DType, s tensor.Shape) *tensor.Primitive {
+	return &tensor.Primitive{Fn: tensor.Copy, Type: t, Shape: s, Imm: []tensor.Word{0}}
+}
+
+// reshape returns v in another shape of as many elements.
+func (l *lowering) reshape(v view, s tensor.Shape) (view, error) {
+	if err := s.Check(); err != nil {
+		return view{}, err
+	}
+	if v.Shape.Elements() != s.Elements() {
+		return view{}, fmt.Errorf("shape %v does not fit the %d elements of %v", s, v.Shape.Elements(), v.Shape)
+	}
+	switch {
+	case v.Shape.Equal(s):
+		return v, nil
+	case s.Elements() == 0:
+		t, err := tensor.New(v.Type, s)
+		if err != nil {
+			return view{}, err
+		}
+		return l.hold(t), nil
+	case v.flat:
+		v = whole(v.src, v.Type, v.from)
+		if v.Shape.Equal(s) {
+			return v, nil
+		}
+	}
+	if w, ok := v.split(s); ok {
+		return w, nil
+	}
+	if !v.identity() {
+		var err error
+		if v, err = l.plain(v); err != nil {
+			return view{}, err
+		}
+	}
+	return view{Type: v.Type, Shape: s, src: v.src, from: v.from, flat: true}, nil
+}
+
+// pointwise emits a map primitive over operands that broadcast.
+func (l *lowering) pointwise(fn tensor.Fn, t tensor.DType, in ...view) (view, error) {
+	var s tensor.Shape
+	var err error
+	for _, v := range in {
+		if s, err = s.Broadcast(v.Shape); err != nil {
+			return view{}, err
+		}
+	}
+	ops := make([]operand, len(in))
+	for i, v := range in {
+		if v.flat && v.Shape.Equal(s) {
+			ops[i] = operand{v.src, tensor.Access{Type: v.Type, Shape: v.from, Flat: true}}
+			continue
+		}
+		if v, err = l.affine(v); err != nil {
+			return view{}, err
+		}
+		ops[i] = v.broadcast(s).access(axes(0, len(s)))
+	}
+	return l.emit(&tensor.Primitive{Fn: fn, Type: t, Shape: s}, ops...)
+}
+
+// reduce emits a fold of v over the given axes, which keep the extent 1.
+func (l *lowering) reduce(fn tensor.Fn, t tensor.DType, v view, over []int, imm ...tensor.Word) (view, error) {
+	v, err := l.affine(v)
+	if err != nil {
+		return view{}, err
+	}
+	p := &tensor.Primitive{Fn: fn, Type: t, Shape: v.Shape.Clone(), Imm: imm}
+	coords := axes(0, len(v.Shape))
+	for _, a := range over {
+		coords[a] = axis(len(v.Shape) + len(p.Fold))
+		p.Fold = append(p.Fold, v.Shape[a])
+		p.Shape[a] = 1
+	}
+	return l.emit(p, v.access(coords))
+}

@@ -1,0 +1,165 @@
+package op
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// view is a tensor as an operator sees it. Its element at x is the element of
+// src at coordinates that are affine in x; or, if flat, the element of src with
+// the same row-major index.
+type view struct {
+	Type  tensor.DType
+	Shape tensor.Shape
+
+	src  graph.Ref
+	from tensor.Shape // of src
+	dims []tensor.Dim // a coordinate for each axis of src, over the axes of Shape
+	flat bool
+}
+
+// whole is a tensor seen as it is.
+func whole(src graph.Ref, t tensor.DType, s tensor.Shape) view {
+	return view{Type: t, Shape: s, src: src, from: s, dims: axes(0, len(s))}
+}
+
+// axis is the coordinate that equals an axis.
+func axis(a int) tensor.Dim { return strided(0, a, 1) }
+
+// strided is the coordinate offset + step·axis.
+func strided(offset, a, step int) tensor.Dim {
+	return tensor.Dim{Offset: offset, Terms: []tensor.Term{{Axis: a, Step: step}}}
+}
+
+// axes returns the coordinates that equal n axes from the first on.
+func axes(first, n int) []tensor.Dim {
+	out := make([]tensor.Dim, n)
+	for i := range out {
+		out[i] = axis(first + i)
+	}
+	return out
+}
+
+// identity reports whether v shows its source as it is.
+func (v view) identity() bool {
+	if v.flat || !v.Shape.Equal(v.from) {
+		return false
+	}
+	for i, d := range v.dims {
+		if v.from[i] != 1 && (d.Offset != 0 || len(d.Terms) != 1 || d.Terms[0] != tensor.Term{Axis: i, Step: 1}) {
+			return false
+		}
+	}
+	return true
+}
+
+// exact reports whether an axis of v is one of its source, so that what lies
+// outside the one lies outside the other.
+func (v view) exact(a int) bool {
+	found := false
+	for i, d := range v.dims {
+		for _, t := range d.Terms {
+			if t.Axis != a {
+				continue
+			}
+			if found || t.Step != 1 || len(d.Terms) != 1 || d.Offset != 0 || v.from[i] != v.Shape[a] {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// through returns the view of shape s whose element at x is v's element at
+// coords(x), one affine coordinate for each axis of v. It must not be flat.
+func (v view) through(s tensor.Shape, coords []tensor.Dim) view {
+	dims := make([]tensor.Dim, len(v.dims))
+	for i, d := range v.dims {
+		dims[i] = compose(d, coords)
+	}
+	v.Shape, v.dims = s, dims
+	return v
+}
+
+// access returns how a primitive reads v at the given coordinates.
+func (v view) access(coords []tensor.Dim) operand {
+	return operand{v.src, tensor.Access{Type: v.Type, Shape: v.from, Dims: v.through(v.Shape, coords).dims}}
+}
+
+// compose replaces the axes that d reads by coordinates.
+func compose(d tensor.Dim, coords []tensor.Dim) tensor.Dim {
+	out := tensor.Dim{Offset: d.Offset}
+	for _, t := range d.Terms {
+		c := coords[t.Axis]
+		out.Offset += t.Step * c.Offset
+		out.Via = max(out.Via, c.Via)
+		for _, u := range c.Terms {
+			out.Terms = addTerm(out.Terms, tensor.Term{Axis: u.Axis, Step: t.Step * u.Step})
+		}
+	}
+	return out
+}
+
+// addTerm adds t to a sum of terms in ascending order of axes.
+func addTerm(terms []tensor.Term, t tensor.Term) []tensor.Term {
+	i, found := slices.BinarySearchFunc(terms, t, func(x, y tensor.Term) int { return cmp.Compare(x.Axis, y.Axis) })
+	if !found {
+		return slices.Insert(terms, i, t)
+	}
+	if terms[i].Step += t.Step; terms[i].Step == 0 {
+		return slices.Delete(terms, i, i+1)
+	}
+	return terms
+}
+
+// transposed returns v with its axes in another order.
+func (v view) transposed(perm []int) view {
+	s, coords := make(tensor.Shape, len(perm)), make([]tensor.Dim, len(perm))
+	for i, p := range perm {
+		s[i], coords[p] = v.Shape[p], axis(i)
+	}
+	return v.through(s, coords)
+}
+
+// broadcast returns v as it takes part in an operation of the given shape.
+func (v view) broadcast(s tensor.Shape) view {
+	coords := make([]tensor.Dim, len(v.Shape))
+	for i, n := range v.Shape {
+		if j := i + len(s) - len(v.Shape); n == s[j] {
+			coords[i] = axis(j)
+		}
+	}
+	return v.through(s, coords)
+}
+
+// split returns v in the given shape if each of its axes is a run of axes of
+// that shape. It must not be flat, and must have elements.
+func (v view) split(s tensor.Shape) (view, bool) {
+	coords := make([]tensor.Dim, len(v.Shape))
+	j := 0
+	for i, n := range v.Shape {
+		first, size := j, 1
+		for ; size < n && j < len(s); j++ {
+			size *= s[j]
+		}
+		if size != n {
+			return v, false
+		}
+		for k, step := j-1, 1; k >= first; k-- {
+			if s[k] != 1 {
+				coords[i].Terms = append(coords[i].Terms, tensor.Term{Axis: k, Step: step})
+			}
+			step *= s[k]
+		}
+	}
+	for ; j < len(s); j++ {
+		if s[j] != 1 {
+			return v, false
+		}
+	}
+	return v.through(s, coords), true
+}
