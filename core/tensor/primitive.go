@@ -109,6 +109,9 @@ func (p *Primitive) Check() error {
 	if len(p.Imm) != imms {
 		return fmt.Errorf("%v takes %d immediates, got %d", p.Fn, imms, len(p.Imm))
 	}
+	if info.kind == KindIndex && !storable(p.Type, p.Imm[0]) {
+		return fmt.Errorf("%v fills with %#x, which is no element of type %v", p.Fn, p.Imm[0], p.Type)
+	}
 	if info.rule == scatter {
 		for _, axis := range p.Imm {
 			if axis >= Word(len(p.Shape)) {

@@ -380,6 +380,27 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
+// A fill that a tensor could not hold would reach the output as it is: a NaN
+// with a payload, a boolean 7, an integer that reads back as another word.
+func TestCheckRefusesFillsThatAreNoElements(t *testing.T) {
+	for _, c := range []struct {
+		t    DType
+		fill Word
+		ok   bool
+	}{
+		{Float32, canonicalNaN, true}, {Float32, 0xffc00001, false}, {Float32, 1 << 32, false},
+		{Int32, 1<<64 - 1, true}, {Int32, 1<<32 - 1, false},
+		{Int64, 1<<64 - 1, true}, {Bool, 1, true}, {Bool, 7, false},
+	} {
+		for _, fn := range []Fn{Copy, Join} {
+			p := &Primitive{Fn: fn, Type: c.t, Shape: Shape{3}, Imm: []Word{c.fill}, Args: []Access{{Type: c.t, Shape: Shape{2}, Dims: dims(0)}}}
+			if err := p.Check(); (err == nil) != c.ok {
+				t.Errorf("%v filling %v with %#x: %v", fn, c.t, c.fill, err)
+			}
+		}
+	}
+}
+
 func FuzzPrimitive(f *testing.F) {
 	f.Add(canon.Encode(matmul(2, 3, 4).Encode), uint16(3))
 	f.Add(canon.Encode(reduce(FoldSum, Float32, Float32, Shape{3, 4}, []bool{true, false}).Encode), uint16(0))

@@ -180,6 +180,19 @@ func wordAt(t DType, b []byte, i int) Word {
 	}
 }
 
+// storable reports whether w is the word of some element of type t.
+func storable(t DType, w Word) bool {
+	switch t {
+	case Float32:
+		return w == Word(uint32(w)) && w == F32(AsF32(w))
+	case Int32:
+		return w == wrap(Int32, int64(w))
+	case Bool:
+		return w <= 1
+	}
+	return true
+}
+
 // F32 returns the word of x, with NaN made canonical.
 func F32(x float32) Word { return Word(math.Float32bits(CanonNaN(x))) }
 
