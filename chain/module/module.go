@@ -25,14 +25,27 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
-// Base answers what the SDK asks of every module and ours answer alike.
-type Base struct{ name string }
+// Base answers what the SDK asks of every module and ours answer alike, and
+// carries the module's invariant to the app.
+type Base struct {
+	name      string
+	invariant func(context.Context) error
+}
 
-// Named returns the base of the module with this name.
-func Named(name string) Base { return Base{name} }
+// Named returns the base of a module. Its invariant names what is wrong, if
+// anything, with the module's state after a block.
+func Named(name string, invariant func(context.Context) error) Base { return Base{name, invariant} }
 
 // Name is the module's name: its store key, its account, its codespace.
 func (b Base) Name() string { return b.name }
+
+// Invariant evaluates the module's invariant.
+func (b Base) Invariant(ctx context.Context) error {
+	if err := b.invariant(ctx); err != nil {
+		return fmt.Errorf("invariant of %s is broken: %w", b.name, err)
+	}
+	return nil
+}
 
 // ConsensusVersion changes when a module's state needs a migration.
 func (Base) ConsensusVersion() uint64 { return 1 }

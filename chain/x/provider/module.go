@@ -24,7 +24,7 @@ type Module struct {
 // NewModule returns the module over k.
 func NewModule(k *Keeper) Module {
 	return Module{
-		Base:    module.Named(Name),
+		Base:    module.Named(Name, k.Invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
 		keeper:  k,
 	}

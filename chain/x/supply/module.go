@@ -23,7 +23,7 @@ type Module struct {
 // NewModule returns the module over k. The Check query evaluates check.
 func NewModule(k *Keeper, check Check) Module {
 	return Module{
-		Base:    module.Named(Name),
+		Base:    module.Named(Name, k.Invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
 		query:   queryServer{k, check},
 	}

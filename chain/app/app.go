@@ -1,0 +1,156 @@
+// Package app puts the modules of the chain together as one ABCI application:
+// the Cosmos SDK's auth, bank, consensus and tx, and our own (modules.go lists
+// them), on a validator set of our own.
+//
+// Invariant: a block without transactions and without deadlines changes no
+// state, so its app hash is that of the block before, and an idle chain makes
+// no blocks to prove it. Every module states its own invariant, which
+// CheckInvariants collects.
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	dbm "github.com/cosmos/cosmos-db"
+
+	"cosmossdk.io/depinject"
+	"cosmossdk.io/log/v2"
+
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/codec"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	"github.com/cosmos/cosmos-sdk/runtime"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
+	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
+	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
+
+	"github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/supply"
+)
+
+// Name is the application's name.
+const Name = "tally"
+
+// App is the application over one database.
+type App struct {
+	*runtime.App
+	Encoding
+
+	Account  authkeeper.AccountKeeper
+	Bank     bankkeeper.BaseKeeper
+	Supply   *supply.Keeper
+	Power    *power.Keeper
+	Provider *provider.Keeper
+
+	modules []Module // ours, in order
+}
+
+// Encoding reads and writes the chain's transactions, messages and JSON.
+type Encoding struct {
+	Codec    codec.Codec
+	Registry codectypes.InterfaceRegistry
+	Amino    *codec.LegacyAmino
+	Tx       client.TxConfig
+}
+
+// New opens the application of a chain over db, at its last block.
+func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.BaseApp)) (*App, error) {
+	a := &App{}
+	var builder *runtime.AppBuilder
+	err := depinject.Inject(depinject.Configs(sdkConfig(), depinject.Supply(logger)),
+		&builder, &a.Codec, &a.Registry, &a.Amino, &a.Tx, &a.Account, &a.Bank)
+	if err != nil {
+		return nil, fmt.Errorf("wire the app: %w", err)
+	}
+	a.App = builder.Build(db, append(opts, baseapp.SetChainID(chainID))...)
+	for _, m := range a.wire() {
+		if err := a.RegisterModules(m); err != nil {
+			return nil, err
+		}
+		a.modules = append(a.modules, m)
+	}
+	a.SetInitChainer(a.initChain)
+	if err := a.Load(true); err != nil {
+		return nil, fmt.Errorf("load the app's state: %w", err)
+	}
+	return a, nil
+}
+
+// NewEncoding returns the encoding of the application, without its state.
+func NewEncoding() (Encoding, error) {
+	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), "")
+	if err != nil {
+		return Encoding{}, err
+	}
+	return a.Encoding, nil
+}
+
+// Module is a module of ours: the SDK's interface, and an invariant.
+type Module interface {
+	sdkmodule.AppModule //nolint:staticcheck // what RegisterModules takes
+	Invariant(context.Context) error
+}
+
+// CheckInvariants evaluates the invariant of every module on the state of ctx.
+func (a *App) CheckInvariants(ctx context.Context) error {
+	for _, m := range a.modules {
+		if err := m.Invariant(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// initChain checks the whole genesis before any module imports its part. Modules
+// of the SDK panic where parts contradict one another.
+func (a *App) initChain(ctx sdk.Context, req *abci.RequestInitChain) (res *abci.ResponseInitChain, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("import genesis: %v", r)
+		}
+	}()
+	var state map[string]json.RawMessage
+	if err := json.Unmarshal(req.AppStateBytes, &state); err != nil {
+		return nil, fmt.Errorf("read genesis: %w", err)
+	}
+	if err := a.checkGenesis(state); err != nil {
+		return nil, err
+	}
+	return a.ModuleManager.InitGenesis(ctx, a.Codec, state)
+}
+
+func (a *App) checkGenesis(state map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		m, ok := a.ModuleManager.Modules[name].(sdkmodule.HasGenesisBasics)
+		if !ok {
+			return fmt.Errorf("genesis has a state for %q, which is no module with state", name)
+		}
+		if err := m.ValidateGenesis(a.Codec, a.Tx, state[name]); err != nil {
+			return fmt.Errorf("check genesis of %s: %w", name, err)
+		}
+	}
+	for _, name := range initOrder {
+		if state[name] == nil {
+			return fmt.Errorf("genesis has no state for module %q", name)
+		}
+	}
+	return nil
+}
+
+// Export returns the state of ctx as the app state of a genesis that would
+// continue from it.
+func (a *App) Export(ctx sdk.Context) (json.RawMessage, error) {
+	state, err := a.ModuleManager.ExportGenesisForModules(ctx, a.Codec, initOrder)
+	if err != nil {
+		return nil, fmt.Errorf("export genesis: %w", err)
+	}
+	return json.Marshal(state)
+}

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	cmttypes "github.com/cometbft/cometbft/types"
+	dbm "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/gogoproto/proto"
+
+	"cosmossdk.io/log/v2"
+
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/chain/x/provider"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Limits on a block.
+const (
+	maxBlockBytes = 4 << 20
+	maxBlockGas   = 200_000_000 // a transaction of 64 KiB costs about 700 000
+)
+
+// Genesis describes the start of a chain.
+type Genesis struct {
+	ChainID    string
+	Time       time.Time           // of the first block
+	Accounts   []Account           // free balances
+	Validators []powerv1.Validator // the set that runs consensus
+	Peers      []providerv1.Peer   // registered peers; stakes come on top of Accounts
+	Params     providerv1.Params   // rules of the registry; zero: the defaults
+}
+
+// Account is a balance at genesis.
+type Account struct {
+	Address string // bech32
+	Balance uint64 // utally
+}
+
+// Doc returns the genesis as CometBFT reads it. Equal descriptions give equal
+// bytes.
+func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
+	a, err := New(log.NewNopLogger(), dbm.NewMemDB(), g.ChainID)
+	if err != nil {
+		return nil, err
+	}
+	auth, bank, err := g.ledger()
+	if err != nil {
+		return nil, err
+	}
+	registry := provider.DefaultGenesis()
+	registry.Peers = g.Peers
+	if g.Params != (providerv1.Params{}) {
+		registry.Params = g.Params
+	}
+	state, standard := map[string]json.RawMessage{}, a.DefaultGenesis()
+	for _, name := range initOrder {
+		state[name] = standard[name]
+	}
+	for name, part := range map[string]proto.Message{
+		authtypes.ModuleName: auth,
+		banktypes.ModuleName: bank,
+		power.Name:           &powerv1.GenesisState{Validators: g.Validators},
+		provider.Name:        registry,
+	} {
+		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
+			return nil, fmt.Errorf("write genesis of %s: %w", name, err)
+		}
+	}
+	if err := a.checkGenesis(state); err != nil {
+		return nil, err
+	}
+	doc := &cmttypes.GenesisDoc{
+		ChainID:         g.ChainID,
+		GenesisTime:     g.Time.UTC().Truncate(time.Millisecond),
+		ConsensusParams: cmttypes.DefaultConsensusParams(),
+		InitialHeight:   1,
+	}
+	doc.ConsensusParams.Block.MaxBytes = maxBlockBytes
+	doc.ConsensusParams.Block.MaxGas = maxBlockGas
+	if doc.AppState, err = json.Marshal(state); err != nil {
+		return nil, err
+	}
+	return doc, doc.ValidateAndComplete()
+}
+
+// ledger returns the accounts and balances: those described, an account for
+// each peer and operator, and the stakes in the account of the registry.
+func (g Genesis) ledger() (*authtypes.GenesisState, *banktypes.GenesisState, error) {
+	bank := banktypes.DefaultGenesisState()
+	bank.DenomMetadata = []banktypes.Metadata{{
+		Base: coin.Denom, Display: coin.Display, Name: "Tally", Symbol: "TALLY",
+		Description: "pays for checked computation",
+		DenomUnits:  []*banktypes.DenomUnit{{Denom: coin.Denom}, {Denom: coin.Display, Exponent: coin.Exponent}},
+	}}
+	var accounts authtypes.GenesisAccounts
+	known, total := map[string]bool{}, uint64(0)
+	add := func(text string, balance uint64) error {
+		account, err := address.Parse(text)
+		if err != nil {
+			return err
+		}
+		if balance > coin.MaxSupply-total {
+			return fmt.Errorf("genesis: balances exceed %d utally", coin.MaxSupply)
+		}
+		total += balance
+		if balance > 0 {
+			bank.Balances = append(bank.Balances, banktypes.Balance{Address: text, Coins: coin.Of(balance)})
+		}
+		if !known[text] {
+			known[text] = true
+			accounts = append(accounts, authtypes.NewBaseAccountWithAddress(account))
+		}
+		return nil
+	}
+	for _, a := range g.Accounts {
+		if known[a.Address] {
+			return nil, nil, fmt.Errorf("genesis: account %s occurs twice", a.Address)
+		}
+		if err := add(a.Address, a.Balance); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, v := range g.Validators {
+		if err := add(v.Account, 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	var stakes uint64
+	for _, p := range g.Peers {
+		if err := add(p.Account, 0); err != nil {
+			return nil, nil, err
+		}
+		stakes += p.Stake // bounded by the check of the registry's genesis
+	}
+	if stakes > coin.MaxSupply-total {
+		return nil, nil, fmt.Errorf("genesis: balances and stakes exceed %d utally", coin.MaxSupply)
+	}
+	if stakes > 0 {
+		bank.Balances = append(bank.Balances, banktypes.Balance{
+			Address: authtypes.NewModuleAddress(provider.Name).String(), Coins: coin.Of(stakes),
+		})
+	}
+	bank.Balances = banktypes.SanitizeGenesisBalances(bank.Balances)
+	packed, err := authtypes.PackAccounts(authtypes.SanitizeGenesisAccounts(accounts))
+	if err != nil {
+		return nil, nil, err
+	}
+	auth := authtypes.DefaultGenesisState()
+	auth.Accounts = packed
+	return auth, bank, nil
+}

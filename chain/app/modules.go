@@ -1,0 +1,89 @@
+package app
+
+import (
+	runtimev1 "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
+	appv1 "cosmossdk.io/api/cosmos/app/v1alpha1"
+	authv1 "cosmossdk.io/api/cosmos/auth/module/v1"
+	bankv1 "cosmossdk.io/api/cosmos/bank/module/v1"
+	consensusv1 "cosmossdk.io/api/cosmos/consensus/module/v1"
+	txv1 "cosmossdk.io/api/cosmos/tx/config/v1"
+	"cosmossdk.io/core/appconfig"
+	"cosmossdk.io/core/store"
+	"cosmossdk.io/depinject"
+
+	"github.com/cosmos/cosmos-sdk/runtime"
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	_ "github.com/cosmos/cosmos-sdk/x/auth"           // register with depinject
+	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config" // register with depinject
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+	_ "github.com/cosmos/cosmos-sdk/x/bank" // register with depinject
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+	_ "github.com/cosmos/cosmos-sdk/x/consensus" // register with depinject
+	consensustypes "github.com/cosmos/cosmos-sdk/x/consensus/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/x/power"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/supply"
+)
+
+// A new module enters the app in four places: its keeper in App, and here its
+// name in ours, its accounts in accounts, its keeper and module in wire.
+
+// ours names our modules in the order in which they end a block and are
+// initialised: a module comes after those whose state it reads.
+var ours = []string{supply.Name, power.Name, provider.Name}
+
+// accounts are those that no key controls, with what they may do.
+var accounts = []*authv1.ModuleAccountPermission{
+	{Account: authtypes.FeeCollectorName},
+	{Account: supply.Name, Permissions: []string{authtypes.Burner}},
+	{Account: provider.Name},
+	{Account: provider.Insurance},
+}
+
+var (
+	initOrder = append([]string{authtypes.ModuleName, banktypes.ModuleName}, ours...)
+	endOrder  = append([]string{banktypes.ModuleName}, ours...) // the SDK wants the bank first
+)
+
+// wire makes the keepers, in order, and returns the modules over them.
+func (a *App) wire() []Module {
+	a.Supply = supply.NewKeeper(a.store(supply.Name), a.Bank)
+	a.Power = power.NewKeeper(a.Codec, a.store(power.Name), a.Bank)
+	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
+	return []Module{
+		supply.NewModule(a.Supply, a.CheckInvariants),
+		power.NewModule(a.Power),
+		provider.NewModule(a.Provider),
+	}
+}
+
+// store mounts a store under a module's name.
+func (a *App) store(name string) store.KVStoreService {
+	key := storetypes.NewKVStoreKey(name)
+	a.MountStores(key)
+	return runtime.NewKVStoreService(key)
+}
+
+// sdkConfig configures the SDK's own modules.
+func sdkConfig() depinject.Config {
+	return appconfig.Compose(&appv1.Config{Modules: []*appv1.ModuleConfig{
+		{Name: runtime.ModuleName, Config: appconfig.WrapAny(&runtimev1.Module{
+			AppName:           Name,
+			PreBlockers:       []string{authtypes.ModuleName},
+			BeginBlockers:     ours,
+			EndBlockers:       endOrder,
+			InitGenesis:       initOrder,
+			OverrideStoreKeys: []*runtimev1.StoreKeyConfig{{ModuleName: authtypes.ModuleName, KvStoreKey: authtypes.StoreKey}},
+			SkipStoreKeys:     []string{"tx"},
+		})},
+		{Name: authtypes.ModuleName, Config: appconfig.WrapAny(&authv1.Module{
+			Bech32Prefix:             address.Prefix,
+			ModuleAccountPermissions: accounts,
+		})},
+		{Name: banktypes.ModuleName, Config: appconfig.WrapAny(&bankv1.Module{})},
+		{Name: "tx", Config: appconfig.WrapAny(&txv1.Config{})},
+		{Name: consensustypes.ModuleName, Config: appconfig.WrapAny(&consensusv1.Module{})},
+	}})
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	clienttx "github.com/cosmos/cosmos-sdk/client/tx"
+	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	"github.com/cosmos/cosmos-sdk/types/tx/signing"
+	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
+
+	"github.com/tally-network/tally/chain/coin"
+)
+
+// Signer is an account about to sign a transaction.
+type Signer struct {
+	ChainID  string
+	Key      cryptotypes.PrivKey
+	Number   uint64 // of the account
+	Sequence uint64 // of the transaction
+}
+
+// Sign returns the bytes of a transaction of msgs, with a limit of gas and a fee
+// in utally.
+func (e Encoding) Sign(s Signer, gas, fee uint64, msgs ...sdk.Msg) ([]byte, error) {
+	const mode = signing.SignMode_SIGN_MODE_DIRECT
+	b := e.Tx.NewTxBuilder()
+	if err := b.SetMsgs(msgs...); err != nil {
+		return nil, fmt.Errorf("build transaction: %w", err)
+	}
+	b.SetGasLimit(gas)
+	b.SetFeeAmount(coin.Of(fee))
+	// The signature covers its own header, so that is set first.
+	blank := signing.SignatureV2{
+		PubKey: s.Key.PubKey(), Sequence: s.Sequence, Data: &signing.SingleSignatureData{SignMode: mode},
+	}
+	if err := b.SetSignatures(blank); err != nil {
+		return nil, fmt.Errorf("build transaction: %w", err)
+	}
+	data := authsigning.SignerData{
+		Address: sdk.AccAddress(s.Key.PubKey().Address()).String(), PubKey: s.Key.PubKey(),
+		ChainID: s.ChainID, AccountNumber: s.Number, Sequence: s.Sequence,
+	}
+	sig, err := clienttx.SignWithPrivKey(context.Background(), mode, data, b, s.Key, e.Tx, s.Sequence)
+	if err != nil {
+		return nil, fmt.Errorf("sign transaction: %w", err)
+	}
+	if err := b.SetSignatures(sig); err != nil {
+		return nil, fmt.Errorf("sign transaction: %w", err)
+	}
+	return e.Tx.TxEncoder()(b.GetTx())
+}

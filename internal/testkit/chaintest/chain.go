@@ -1,0 +1,236 @@
+// Package chaintest runs the chain's application in a test, without consensus:
+// the test makes the blocks and sets their times.
+//
+//	c := chaintest.New(t, chaintest.Fund(1_000_000, "alice", "bob"))
+//	alice := chaintest.Named("alice")
+//	c.Deliver(alice, msg)          // a block with one transaction
+//	c.NextBlock(5 * time.Second)   // an empty one, five seconds later
+//
+// After every block the invariants of all modules are checked.
+package chaintest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"testing"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
+	dbm "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/gogoproto/proto"
+
+	errorsmod "cosmossdk.io/errors"
+	"cosmossdk.io/log/v2"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/event"
+)
+
+const (
+	// ChainID is the chain id of every chain under test.
+	ChainID = "tally-test"
+	// Gas is the limit of each transaction.
+	Gas = 2_000_000
+)
+
+// Chain is an application and the blocks that a test has made for it.
+type Chain struct {
+	*app.App
+	t        testing.TB
+	proposer []byte // consensus address
+	height   int64
+	time     time.Time
+	hash     [32]byte
+	queue    [][]byte
+	queued   map[string]uint64 // transactions in the queue by account
+}
+
+// Block is what a block did.
+type Block struct {
+	*abci.ResponseFinalizeBlock
+	Height int64
+	Time   time.Time
+	Hash   [32]byte
+}
+
+// New starts a chain whose genesis the options describe, at height 0.
+func New(t testing.TB, options ...Option) *Chain {
+	t.Helper()
+	return Open(t, dbm.NewMemDB(), options...)
+}
+
+// Open is New over a database of the test's own.
+func Open(t testing.TB, db dbm.DB, options ...Option) *Chain {
+	t.Helper()
+	g := NewGenesis(options...)
+	a, err := app.New(log.NewNopLogger(), db, ChainID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := g.Doc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := doc.ConsensusParams.ToProto()
+	if _, err := a.InitChain(&abci.RequestInitChain{
+		ChainId: ChainID, Time: doc.GenesisTime, InitialHeight: 1, ConsensusParams: &params, AppStateBytes: doc.AppState,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c := &Chain{
+		App: a, t: t, time: doc.GenesisTime, queued: map[string]uint64{},
+		proposer: cmted25519.PubKey(g.Validators[0].ConsensusKey).Address(),
+	}
+	c.NextBlock(0) // so that there is a committed state to read
+	return c
+}
+
+// Now returns the time of the last block.
+func (c *Chain) Now() time.Time { return c.time }
+
+// Ctx returns a context to read the state after the last block. Writes are lost.
+func (c *Chain) Ctx() sdk.Context {
+	ctx, _ := c.NewContextLegacy(true, c.header()).CacheContext()
+	return ctx.WithHeaderHash(c.hash[:])
+}
+
+func (c *Chain) header() cmtproto.Header {
+	return cmtproto.Header{ChainID: ChainID, Height: c.height, Time: c.time, ProposerAddress: c.proposer}
+}
+
+// Balance returns the free utally of an account.
+func (c *Chain) Balance(a sdk.AccAddress) uint64 {
+	return coin.Amount(c.Bank.GetAllBalances(c.Ctx(), a))
+}
+
+// Queue puts a transaction of msgs, signed by from, into the next block.
+func (c *Chain) Queue(from Account, msgs ...sdk.Msg) { c.QueueWithFee(from, 0, msgs...) }
+
+// QueueWithFee is Queue with a fee in utally.
+func (c *Chain) QueueWithFee(from Account, fee uint64, msgs ...sdk.Msg) {
+	c.t.Helper()
+	acc := c.Account.GetAccount(c.Ctx(), from.Address)
+	if acc == nil {
+		c.t.Fatalf("%s has no account: fund it at genesis", from.Name)
+	}
+	tx, err := c.Sign(app.Signer{
+		ChainID: ChainID, Key: from.Key,
+		Number: acc.GetAccountNumber(), Sequence: acc.GetSequence() + c.queued[from.Name],
+	}, Gas, fee, msgs...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.queue = append(c.queue, tx)
+	c.queued[from.Name]++
+}
+
+// NextBlock makes a block of the queue, d after the last, and checks all
+// invariants.
+func (c *Chain) NextBlock(d time.Duration) Block {
+	c.t.Helper()
+	c.height++
+	c.time = c.time.Add(d)
+	h := sha256.New()
+	h.Write(c.hash[:])
+	_ = binary.Write(h, binary.LittleEndian, c.time.UnixNano())
+	for _, tx := range c.queue {
+		h.Write(tx)
+	}
+	h.Sum(c.hash[:0])
+	res, err := c.FinalizeBlock(&abci.RequestFinalizeBlock{
+		Height: c.height, Time: c.time, Hash: c.hash[:], ProposerAddress: c.proposer, Txs: c.queue,
+	})
+	if err != nil {
+		c.t.Fatalf("height %d: %v", c.height, err)
+	}
+	if _, err := c.Commit(); err != nil {
+		c.t.Fatalf("height %d: %v", c.height, err)
+	}
+	c.queue = nil
+	clear(c.queued)
+	if err := c.CheckInvariants(c.Ctx()); err != nil {
+		c.t.Fatalf("height %d: %v", c.height, err)
+	}
+	return Block{res, c.height, c.time, c.hash}
+}
+
+// Deliver makes a block, a second after the last, of one transaction that must
+// succeed.
+func (c *Chain) Deliver(from Account, msgs ...sdk.Msg) Block {
+	c.t.Helper()
+	c.Queue(from, msgs...)
+	b := c.NextBlock(time.Second)
+	if r := b.TxResults[len(b.TxResults)-1]; r.Code != 0 {
+		c.t.Fatalf("height %d: transaction of %s fails: %s", c.height, from.Name, r.Log)
+	}
+	return b
+}
+
+// Refuse makes a block, a second after the last, of one transaction that must
+// fail with the registered error want. It returns the words of the failure.
+func (c *Chain) Refuse(want *errorsmod.Error, from Account, msgs ...sdk.Msg) string {
+	c.t.Helper()
+	c.Queue(from, msgs...)
+	b := c.NextBlock(time.Second)
+	r := b.TxResults[len(b.TxResults)-1]
+	if r.Code != want.ABCICode() || r.Codespace != want.Codespace() {
+		c.t.Fatalf("height %d: transaction of %s ends with %q, want %q", c.height, from.Name, r.Log, want)
+	}
+	return r.Log
+}
+
+// Do calls f with a context that writes to the state, as a module would, and
+// makes a block of it. If f fails nothing is written.
+func (c *Chain) Do(f func(sdk.Context) error) error {
+	c.t.Helper()
+	if len(c.queue) > 0 {
+		c.t.Fatal("make a block of the queue first")
+	}
+	h := c.header()
+	h.Height++
+	ctx, write := c.NewNextBlockContext(h).WithHeaderHash(c.hash[:]).CacheContext()
+	err := f(ctx)
+	if err == nil {
+		write()
+	}
+	c.NextBlock(0)
+	return err
+}
+
+// Events returns the events of type M of a block, those of its transactions
+// first.
+func Events[M proto.Message](t testing.TB, b Block) []M {
+	t.Helper()
+	var all []M
+	for _, r := range b.TxResults {
+		found, err := event.Of[M](r.Events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	found, err := event.Of[M](b.Events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, found...)
+}
+
+// Restart opens the application anew over the same database, as after a crash
+// between two blocks.
+func (c *Chain) Restart(db dbm.DB) {
+	c.t.Helper()
+	a, err := app.New(log.NewNopLogger(), db, ChainID)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if a.LastBlockHeight() != c.height {
+		c.t.Fatalf("restarts at height %d, want %d", a.LastBlockHeight(), c.height)
+	}
+	c.App = a
+}

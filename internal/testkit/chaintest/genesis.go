@@ -1,0 +1,115 @@
+package chaintest
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"time"
+
+	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/provider"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Account is a person or machine with the keys that it may need. Its name
+// determines them all.
+type Account struct {
+	Name    string
+	Key     *secp256k1.PrivKey
+	Address sdk.AccAddress
+	Peer    ed25519.PrivateKey
+	VRF     ed25519.PrivateKey
+}
+
+// Named returns the account of a name.
+func Named(name string) Account {
+	key := secp256k1.GenPrivKeyFromSecret([]byte(name))
+	return Account{
+		Name: name, Key: key, Address: sdk.AccAddress(key.PubKey().Address()),
+		Peer: edKey("peer of " + name), VRF: edKey("vrf of " + name),
+	}
+}
+
+// String returns the account's address.
+func (a Account) String() string { return a.Address.String() }
+
+// PeerKey returns the public half of the network identity.
+func (a Account) PeerKey() []byte { return a.Peer.Public().(ed25519.PublicKey) }
+
+// VRFKey returns the public half of the VRF key.
+func (a Account) VRFKey() []byte { return a.VRF.Public().(ed25519.PublicKey) }
+
+// Register returns the signed message that registers the account.
+func (a Account) Register(role providerv1.Role, stake uint64, l providerv1.Listing) *providerv1.MsgRegister {
+	m := &providerv1.MsgRegister{
+		Account: a.String(), Role: role, PeerKey: a.PeerKey(), Stake: stake, Listing: l,
+		Signature: ed25519.Sign(a.Peer, provider.Statement(ChainID, a.Address, role)),
+	}
+	if role == providerv1.ROLE_VALIDATOR {
+		m.VrfKey = a.VRFKey()
+	}
+	return m
+}
+
+func edKey(name string) ed25519.PrivateKey {
+	seed := sha256.Sum256([]byte(name))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
+// Option adds to a genesis.
+type Option func(*app.Genesis)
+
+// NewGenesis describes a chain with one block producer, and what the options
+// add.
+func NewGenesis(options ...Option) app.Genesis {
+	producer := Named("producer")
+	g := app.Genesis{
+		ChainID: ChainID,
+		Time:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Validators: []powerv1.Validator{{
+			Account: producer.String(), ConsensusKey: edKey("consensus").Public().(ed25519.PublicKey), Power: 10,
+		}},
+	}
+	for _, o := range options {
+		o(&g)
+	}
+	return g
+}
+
+// Fund gives each of the named accounts a balance in utally.
+func Fund(balance uint64, names ...string) Option {
+	return func(g *app.Genesis) {
+		for _, n := range names {
+			g.Accounts = append(g.Accounts, app.Account{Address: Named(n).String(), Balance: balance})
+		}
+	}
+}
+
+// Validator registers an account as validator with a stake and a fee.
+func Validator(name string, stake uint64, feeBps uint32) Option {
+	return peer(name, providerv1.ROLE_VALIDATOR, stake, providerv1.Listing{FeeBps: feeBps})
+}
+
+// Provider registers an account as provider under a validator, at a price in
+// utally per GFLOP.
+func Provider(name, validator string, stake, unitPrice uint64) Option {
+	return peer(name, providerv1.ROLE_PROVIDER, stake,
+		providerv1.Listing{Validator: Named(validator).String(), UnitPrice: unitPrice})
+}
+
+// Watcher registers an account as watcher.
+func Watcher(name string, stake uint64) Option {
+	return peer(name, providerv1.ROLE_WATCHER, stake, providerv1.Listing{})
+}
+
+func peer(name string, role providerv1.Role, stake uint64, l providerv1.Listing) Option {
+	m := Named(name).Register(role, stake, l)
+	return func(g *app.Genesis) {
+		g.Peers = append(g.Peers, providerv1.Peer{
+			Account: m.Account, Role: role, PeerKey: m.PeerKey, VrfKey: m.VrfKey, Listing: l, Stake: stake,
+		})
+	}
+}
