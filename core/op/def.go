@@ -71,8 +71,8 @@ func (l *lowering) call(n *graph.Node) (*Call, error) {
 			return nil, fmt.Errorf("attribute %q has kind %d, but should have kind %d", a.Name, a.Kind, d.Attrs[i].Kind)
 		}
 	}
-	c := &Call{Node: &graph.Node{Name: n.Name, Op: n.Op, Outputs: n.Outputs, Attrs: n.Attrs}, def: d, l: l, In: make([]view, len(n.Inputs))}
-	for i, name := range n.Inputs {
+	c := &Call{Node: &graph.Node{Name: n.Name, Op: n.Op, Outputs: n.Outputs, Attrs: n.Attrs}, def: d, l: l, In: make([]view, given)}
+	for i, name := range n.Inputs[:given] {
 		c.Inputs = append(c.Inputs, l.resolve(name))
 		if name == "" {
 			if i < d.Min {

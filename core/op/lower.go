@@ -141,8 +141,11 @@ func (l *lowering) affine(v view) (view, error) {
 
 // plain returns v as a tensor of its own.
 func (l *lowering) plain(v view) (view, error) {
-	if v.flat || v.identity() {
+	switch {
+	case v.flat:
 		return l.affine(v)
+	case v.identity():
+		return whole(v.src, v.Type, v.from), nil
 	}
 	return l.emit(copyOf(v.Type, v.Shape), v.access(axes(0, len(v.Shape))))
 }

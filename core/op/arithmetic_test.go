@@ -1,0 +1,62 @@
+package op_test
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// pointwise is the meaning of an operator on elements, with broadcasting.
+func pointwise(f func(x []float64) float64) func([]array) []array {
+	return func(in []array) []array {
+		return []array{filled(broadcast(in...), func(at []int) float64 {
+			x := make([]float64, len(in))
+			for i, a := range in {
+				x[i] = a.at(at)
+			}
+			return f(x)
+		})}
+	}
+}
+
+func sum(x []float64) float64 { return x[0] + x[1] }
+
+func power(e float64) func([]array) []array {
+	return pointwise(func(x []float64) float64 { return math.Pow(x[0], e) })
+}
+
+var _ = add(
+	sample{name: "Add", op: "Add", in: []arg{f(2, 3), f(2, 3)}, want: pointwise(sum)},
+	sample{name: "Add, broadcasting", op: "Add", in: []arg{f(2, 1, 4), f(3, 1)}, want: pointwise(sum)},
+	sample{name: "Add, a scalar", op: "Add", in: []arg{f(), f(3)}, want: pointwise(sum)},
+	sample{name: "Add, int32 that wraps", op: "Add", in: []arg{given(tensor.Int32, []int{2}, math.MaxInt32, 5), given(tensor.Int32, []int{1}, 1)},
+		want: func([]array) []array { return []array{{[]int{2}, []float64{math.MinInt32, 6}}} }},
+	sample{name: "Add, nothing", op: "Add", in: []arg{f(0, 3), f(3)}, want: pointwise(sum)},
+	sample{name: "Sub", op: "Sub", in: []arg{f(3, 2), f(2)}, want: pointwise(func(x []float64) float64 { return x[0] - x[1] })},
+	sample{name: "Mul", op: "Mul", in: []arg{f(3, 1), f(1, 4)}, want: pointwise(func(x []float64) float64 { return x[0] * x[1] })},
+	sample{name: "Div", op: "Div", in: []arg{f(3, 2), f(3, 1)}, want: pointwise(func(x []float64) float64 { return x[0] / x[1] })},
+	sample{name: "Div, integers", op: "Div", in: []arg{ints(tensor.Int64, -9, 9, 8), ints(tensor.Int64, 1, 4, 8)},
+		want: pointwise(func(x []float64) float64 { return math.Trunc(x[0] / x[1]) })},
+	sample{name: "Max", op: "Max", in: []arg{f(4, 3), f(3)}, want: pointwise(func(x []float64) float64 { return math.Max(x[0], x[1]) })},
+	sample{name: "Max of three", op: "Max", in: []arg{f(4), f(4), f(4)},
+		want: pointwise(func(x []float64) float64 { return max(x[0], x[1], x[2]) })},
+	sample{name: "Max of one", op: "Max", in: []arg{f(4)}, want: pointwise(func(x []float64) float64 { return x[0] })},
+	sample{name: "Min", op: "Min", in: []arg{f(4, 3), f(4, 1), f(3)},
+		want: pointwise(func(x []float64) float64 { return min(x[0], x[1], x[2]) })},
+	sample{name: "Neg", op: "Neg", in: []arg{f(5)}, want: pointwise(func(x []float64) float64 { return -x[0] })},
+	sample{name: "Neg, int64", op: "Neg", in: []arg{ints(tensor.Int64, -5, 5, 5)}, want: pointwise(func(x []float64) float64 { return -x[0] })},
+	sample{name: "Abs", op: "Abs", in: []arg{f(5)}, want: pointwise(func(x []float64) float64 { return math.Abs(x[0]) })},
+	sample{name: "Sqrt", op: "Sqrt", in: []arg{positive(5)}, want: power(0.5)},
+	sample{name: "Reciprocal", op: "Reciprocal", in: []arg{f(5)}, want: power(-1)},
+	sample{name: "Pow, 0", op: "Pow", in: []arg{f(2, 3), fixed(given(tensor.Float32, nil, 0))}, want: power(0)},
+	sample{name: "Pow, 1", op: "Pow", in: []arg{f(2, 3), fixed(given(tensor.Float32, nil, 1))}, want: power(1)},
+	sample{name: "Pow, 2", op: "Pow", in: []arg{f(2, 3), fixed(given(tensor.Float32, nil, 2))}, want: power(2)},
+	sample{name: "Pow, 7", op: "Pow", in: []arg{positive(3), fixed(given(tensor.Int64, nil, 7))}, want: power(7)},
+	sample{name: "Pow, −3", op: "Pow", in: []arg{positive(3), fixed(given(tensor.Float32, nil, -3))}, want: power(-3)},
+	sample{name: "Pow, ½", op: "Pow", in: []arg{positive(3), fixed(given(tensor.Float32, nil, 0.5))}, want: power(0.5)},
+	sample{name: "Pow, −2½", op: "Pow", in: []arg{positive(3), fixed(given(tensor.Float32, []int{1}, -2.5))}, want: power(-2.5)},
+	sample{name: "Pow, broadcasting", op: "Pow", in: []arg{f(3), fixed(given(tensor.Int32, []int{2, 1}, 2, 2))},
+		want: pointwise(func(x []float64) float64 { return math.Pow(x[0], x[1]) })},
+	sample{name: "Pow, int32", op: "Pow", in: []arg{ints(tensor.Int32, -4, 4, 6), fixed(given(tensor.Int64, nil, 3))}, want: power(3)},
+	sample{name: "Pow, int64 to 0", op: "Pow", in: []arg{ints(tensor.Int64, -4, 4, 6), fixed(given(tensor.Int64, nil, 0))}, want: power(0)},
+)

@@ -1,0 +1,139 @@
+package op_test
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// index returns the place that a possibly negative index means, −1 for none.
+func index(v float64, n int) int {
+	i := int(v)
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return -1
+	}
+	return i
+}
+
+func gathered(axis int) func([]array) []array {
+	return func(in []array) []array {
+		x, idx := in[0], in[1]
+		k := len(idx.shape)
+		return []array{filled(slices.Concat(x.shape[:axis], idx.shape, x.shape[axis+1:]), func(at []int) float64 {
+			i := index(idx.at(at[axis:axis+k]), x.shape[axis])
+			if i < 0 {
+				return 0
+			}
+			return x.at(slices.Concat(at[:axis], []int{i}, at[axis+k:]))
+		})}
+	}
+}
+
+func gatheredElements(axis int) func([]array) []array {
+	return func(in []array) []array {
+		return []array{filled(in[1].shape, func(at []int) float64 {
+			x := slices.Clone(at)
+			if x[axis] = index(in[1].at(at), in[0].shape[axis]); x[axis] < 0 {
+				return 0
+			}
+			return in[0].at(x)
+		})}
+	}
+}
+
+// place returns where the tuple at the given coordinates points, nil if nowhere.
+func place(x, idx array, at []int) []int {
+	k := idx.shape[len(idx.shape)-1]
+	out := make([]int, k)
+	for j := range out {
+		if out[j] = index(idx.at(append(slices.Clone(at), j)), x.shape[j]); out[j] < 0 {
+			return nil
+		}
+	}
+	return out
+}
+
+func gatheredND(in []array) []array {
+	x, idx := in[0], in[1]
+	n := len(idx.shape) - 1
+	return []array{filled(slices.Concat(idx.shape[:n], x.shape[idx.shape[n]:]), func(at []int) float64 {
+		p := place(x, idx, at[:n])
+		if p == nil {
+			return 0
+		}
+		return x.at(append(p, at[n:]...))
+	})}
+}
+
+// scattered sets or adds the updates, in their order; to gives each its place.
+func scattered(in []array, adding bool, to func(at []int) []int) []array {
+	out := array{in[0].shape, slices.Clone(in[0].v)}
+	strides := tensor.Shape(out.shape).Strides()
+	at := make([]int, len(in[2].shape))
+	for i, v := range in[2].v {
+		tensor.Shape(in[2].shape).Coords(i, at)
+		p := to(slices.Clone(at))
+		if p == nil {
+			continue
+		}
+		o := 0
+		for d, c := range p {
+			o += c * strides[d]
+		}
+		if adding {
+			v += out.v[o]
+		}
+		out.v[o] = v
+	}
+	return []array{out}
+}
+
+func scatteredND(adding bool) func([]array) []array {
+	return func(in []array) []array {
+		n := len(in[1].shape) - 1
+		return scattered(in, adding, func(at []int) []int {
+			p := place(in[0], in[1], at[:n])
+			if p == nil {
+				return nil
+			}
+			return append(p, at[n:]...)
+		})
+	}
+}
+
+func scatteredElements(axis int, adding bool) func([]array) []array {
+	return func(in []array) []array {
+		return scattered(in, adding, func(at []int) []int {
+			if at[axis] = index(in[1].at(slices.Clone(at)), in[0].shape[axis]); at[axis] < 0 {
+				return nil
+			}
+			return at
+		})
+	}
+}
+
+func axisIs(a int) []graph.Attr { return []graph.Attr{graph.Int("axis", a)} }
+
+var adds = graph.String("reduction", "add")
+
+var _ = add(
+	sample{name: "Gather", op: "Gather", in: []arg{f(4, 3), ints(tensor.Int64, -4, 3, 2, 5)}, want: gathered(0)},
+	sample{name: "Gather, middle axis", op: "Gather", attrs: axisIs(-2), in: []arg{f(2, 4, 3), ints(tensor.Int32, -4, 3, 2, 2)}, want: gathered(1)},
+	sample{name: "Gather, one", op: "Gather", attrs: axisIs(1), in: []arg{f(2, 4), ints(tensor.Int64, 2, 2)}, want: gathered(1)},
+	sample{name: "Gather, outside", op: "Gather", in: []arg{f(3, 2), given(tensor.Int64, []int{5}, 7, -9, 2, 1<<50, 2)}, want: gathered(0)},
+	sample{name: "GatherElements", op: "GatherElements", attrs: axisIs(1), in: []arg{f(3, 4), ints(tensor.Int64, -4, 3, 3, 6)}, want: gatheredElements(1)},
+	sample{name: "GatherElements, smaller", op: "GatherElements", in: []arg{f(3, 4), ints(tensor.Int32, 0, 2, 2, 3)}, want: gatheredElements(0)},
+	sample{name: "GatherND", op: "GatherND", in: []arg{f(3, 4, 2), ints(tensor.Int64, -3, 2, 2, 3, 2)}, want: gatheredND},
+	sample{name: "GatherND, elements", op: "GatherND", in: []arg{f(2, 2), ints(tensor.Int64, 0, 1, 5, 2)}, want: gatheredND},
+	sample{name: "GatherND, one", op: "GatherND", in: []arg{f(2, 3), ints(tensor.Int64, 1, 1, 1)}, want: gatheredND},
+	sample{name: "ScatterElements", op: "ScatterElements", in: []arg{f(4, 2), given(tensor.Int64, []int{3, 2}, 0, 3, -1, 1, 2, 0), f(3, 2)}, want: scatteredElements(0, false)},
+	sample{name: "ScatterElements, adding", op: "ScatterElements", attrs: append(axisIs(1), adds), in: []arg{f(2, 3), ints(tensor.Int64, -3, 2, 2, 5), f(2, 5)}, want: scatteredElements(1, true)},
+	sample{name: "ScatterElements, smaller", op: "ScatterElements", attrs: append(axisIs(1), adds), in: []arg{f(3, 4), ints(tensor.Int32, -4, 3, 2, 3), f(2, 3)}, want: scatteredElements(1, true)},
+	sample{name: "ScatterND", op: "ScatterND", in: []arg{f(4, 3), given(tensor.Int64, []int{2, 1}, 3, -4), f(2, 3)}, want: scatteredND(false)},
+	sample{name: "ScatterND, the last of two", op: "ScatterND", in: []arg{ints(tensor.Int32, 0, 9, 4), given(tensor.Int64, []int{3, 1}, 2, 1, 2), ints(tensor.Int32, 10, 99, 3)}, want: scatteredND(false)},
+	sample{name: "ScatterND, adding", op: "ScatterND", attrs: []graph.Attr{adds}, in: []arg{f(3, 2, 2), ints(tensor.Int64, -3, 1, 2, 3, 2), f(2, 3, 2)}, want: scatteredND(true)},
+)

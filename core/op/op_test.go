@@ -1,0 +1,272 @@
+package op_test
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+)
+
+func TestEveryOperatorHasASample(t *testing.T) {
+	seen := map[string]bool{}
+	names := map[string]bool{}
+	for _, s := range samples {
+		seen[s.op] = true
+		if names[s.name] {
+			t.Errorf("two samples are called %q", s.name)
+		}
+		names[s.name] = true
+	}
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, op.Names()) {
+		t.Fatalf("samples for %v, operators %v", got, op.Names())
+	}
+}
+
+// Forward results agree with float64.
+func TestSamplesEqualTheirMeaning(t *testing.T) {
+	for _, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			arrays, tensors := s.draw()
+			b, _, outputs := s.build(tensors)
+			got := evaluate(t, infer(t, b, outputs...), s.free(tensors), nil)
+			for i, want := range s.want(arrays) {
+				x := read(got[i])
+				if !slices.Equal(x.shape, want.shape) {
+					t.Fatalf("output %d has shape %v, want %v", i, x.shape, want.shape)
+				}
+				for j := range want.v {
+					if !near(x.v[j], want.v[j], 4e-6) {
+						t.Fatalf("output %d, element %d: %v, want %v", i, j, x.v[j], want.v[j])
+					}
+				}
+			}
+		})
+	}
+}
+
+// weights of the outputs in the value that is differentiated.
+func weight(output, element int) float64 { return float64((7*output+5*element)%11-4) / 4 }
+
+// gradientGraph extends the graph of a sample by the gradients of the weighted
+// sum of its float outputs with respect to its free float inputs.
+func gradientGraph(t *testing.T, s sample, tensors []*tensor.Tensor) (typed *op.Typed, of []int) {
+	b, inputs, outputs := s.build(tensors)
+	forward := infer(t, graph.Extend(b.Graph()), outputs...)
+	total := ""
+	for i, o := range outputs {
+		typ, shape := forward.Type(o)
+		if typ != tensor.Float32 {
+			continue
+		}
+		w := array{shape, make([]float64, shape.Elements())}
+		for j := range w.v {
+			w.v[j] = weight(i, j)
+		}
+		part := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", b.Op("Mul", o, b.Const(w.tensor(typ))))
+		if total != "" {
+			part = b.Op("Add", total, part)
+		}
+		total = part
+	}
+	if total == "" {
+		return nil, nil
+	}
+	var with []string
+	for i, a := range s.in {
+		if a.t == tensor.Float32 && !a.fixed {
+			with, of = append(with, inputs[i]), append(of, i)
+		}
+	}
+	g, calls := infer(t, b, total).Differentiable()
+	b = graph.Extend(g)
+	grads, err := train.Gradients(b, calls, g.Outputs[0].Name, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Graph().Outputs = nil
+	var names []string
+	var kept []int
+	for i, w := range with {
+		if grads[w] != "" {
+			names, kept = append(names, grads[w]), append(kept, of[i])
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return infer(t, b, names...), kept
+}
+
+// Gradients agree with central differences of the float64 meaning.
+func TestGradientsEqualFiniteDifferences(t *testing.T) {
+	const h = 1e-5
+	checked := map[string]bool{}
+	for _, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			arrays, tensors := s.draw()
+			typed, of := gradientGraph(t, s, tensors)
+			if typed == nil {
+				return
+			}
+			checked[s.op] = true
+			value := func() (sum float64) {
+				for i, o := range s.want(arrays) {
+					for j, v := range o.v {
+						sum += weight(i, j) * v
+					}
+				}
+				return sum
+			}
+			for k, got := range evaluate(t, typed, s.free(tensors), nil) {
+				x := arrays[of[k]]
+				if !slices.Equal(got.Shape, x.shape) {
+					t.Fatalf("the gradient of input %d has shape %v, the input %v", of[k], got.Shape, x.shape)
+				}
+				for j, v := range x.v {
+					x.v[j] = v + h
+					up := value()
+					x.v[j] = v - h
+					down := value()
+					x.v[j] = v
+					want := (up - down) / (2 * h)
+					if g := read(got).v[j]; !near(g, want, 2e-5) {
+						t.Fatalf("input %d, element %d: gradient %v, want %v", of[k], j, g, want)
+					}
+				}
+			}
+		})
+	}
+	constant := []string{ // of which every gradient is zero, or the result not a float
+		"And", "ArgMax", "Constant", "ConstantOfShape", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Shape",
+	}
+	for _, name := range op.Names() {
+		if checked[name] == slices.Contains(constant, name) {
+			t.Errorf("%s: gradient checked: %v", name, checked[name])
+		}
+	}
+}
+
+// programs calls f with the lowered forward and gradient graphs of each sample
+// and the tensors that flow through them.
+func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, outputs []*tensor.Tensor, values []*tensor.Tensor, get func(graph.Ref) *tensor.Tensor)) {
+	for _, s := range samples {
+		_, tensors := s.draw()
+		b, _, outputs := s.build(tensors)
+		run := func(name string, typed *op.Typed) {
+			t.Run(name, func(t *testing.T) {
+				p, err := typed.Function()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Check(); err != nil {
+					t.Fatal(err)
+				}
+				var values []*tensor.Tensor
+				out := evaluate(t, typed, s.free(tensors), func(_ int, x *tensor.Tensor) error {
+					values = append(values, x)
+					return nil
+				})
+				f(t, name, p, out, values, func(r graph.Ref) *tensor.Tensor {
+					switch r.Kind {
+					case graph.RefNode:
+						return values[r.Index]
+					case graph.RefConst:
+						return p.Consts[r.Index]
+					}
+					for i, in := range typed.Inputs {
+						if "in/"+in.Name == p.Slots[r.Index].Name {
+							return s.free(tensors)[i]
+						}
+					}
+					return nil
+				})
+			})
+		}
+		run(s.name, infer(t, b, outputs...))
+		if typed, _ := gradientGraph(t, s, tensors); typed != nil {
+			run(s.name+", gradient", typed)
+		}
+	}
+}
+
+// Any element of any lowered node, recomputed alone in fold blocks, equals the
+// whole.
+func TestElementsRecomputedAloneEqualTheWhole(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	programs(t, func(t *testing.T, _ string, p *graph.Program, _, values []*tensor.Tensor, get func(graph.Ref) *tensor.Tensor) {
+		for i, n := range p.Nodes {
+			c := tensor.NewCell(n.Primitive, func(arg, e int) (tensor.Word, error) { return get(n.From[arg]).At(e), nil })
+			for range min(8, values[i].Len()) {
+				o := r.IntN(values[i].Len())
+				if err := c.Seek(o); err != nil {
+					t.Fatal(err)
+				}
+				s, err := c.Start()
+				for j := 0; j < n.Blocks() && err == nil; j++ {
+					lo, hi := n.Block(j)
+					s, err = c.Run(s, lo, hi)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w, err := c.Finish(s); err != nil || w != values[i].At(o) {
+					t.Fatalf("node %d (%v): element %d is %#x alone, %#x in the whole (%v)", i, n.Fn, o, w, values[i].At(o), err)
+				}
+			}
+		}
+	})
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const golden = "../../vectors/operators.json"
+
+// The bits of every result and of every lowered program are fixed.
+func TestGolden(t *testing.T) {
+	type entry struct {
+		Program string
+		Outputs []string
+	}
+	got := map[string]entry{}
+	programs(t, func(t *testing.T, name string, p *graph.Program, outputs, _ []*tensor.Tensor, _ func(graph.Ref) *tensor.Tensor) {
+		e := entry{Program: p.Commit().Root().String()}
+		for _, o := range outputs {
+			e.Outputs = append(e.Outputs, o.Root().String())
+		}
+		got[name] = e
+	})
+	if *update {
+		b, err := json.MarshalIndent(got, "", "\t")
+		if err == nil {
+			err = os.WriteFile(golden, append(b, '\n'), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	b, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]entry{}
+	if err := json.Unmarshal(b, &want); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d entries, the file has %d", len(got), len(want))
+	}
+	for name, e := range got {
+		if w := want[name]; e.Program != w.Program || !slices.Equal(e.Outputs, w.Outputs) {
+			t.Errorf("%s: %+v, want %+v", name, e, w)
+		}
+	}
+}
