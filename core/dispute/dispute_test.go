@@ -76,6 +76,11 @@ func toyProgram(t testing.TB) *graph.Program {
 	return p
 }
 
+// kernel runs p node by node with k.
+func kernel(p *graph.Program, k graph.Kernel) Run {
+	return func(in graph.Inputs, observe graph.Observer) (*graph.State, error) { return p.Run(in, k, observe) }
+}
+
 // party is a witness that runs the toy order, honestly or with one fault.
 type party struct {
 	t     testing.TB
@@ -131,7 +136,7 @@ func (w *party) run(step int, s *graph.State) *graph.State {
 	rows := w.batch.Rows(w.batch.Shard, w.batch.First+step)
 	in := graph.Inputs{States: []*graph.State{s}, Data: w.data, Rows: rows}
 	f := w.fault
-	e, err := Execute(w.p, w.com, in, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
+	e, err := Execute(w.p, w.com, in, kernel(w.p, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
 		out, err := n.Eval(args)
 		if err == nil && f.step == step && f.node == i && !f.slot {
 			faulty, err := faultyCell(n, args, f)
@@ -141,7 +146,7 @@ func (w *party) run(step int, s *graph.State) *graph.State {
 			out.Set(f.element, faulty[len(faulty)-1][0])
 		}
 		return out, err
-	})
+	}))
 	if err != nil {
 		w.t.Fatal(err)
 	}

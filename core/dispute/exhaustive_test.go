@@ -112,13 +112,13 @@ func newMerge(t *testing.T, bend int) (Claim, mergeParty) {
 		in.States, roots = append(in.States, st), append(roots, r)
 	}
 	com := p.Commit()
-	e, err := Execute(p, com, in, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
+	e, err := Execute(p, com, in, kernel(p, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
 		out, err := n.Eval(args)
 		if err == nil && bend == 0 {
 			out.Set(33, out.At(33)+1)
 		}
 		return out, err
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestFaultInALongContraction(t *testing.T) {
 	}
 	run := func(block int) mergeParty {
 		f := fault{block: block}
-		e, err := Execute(p, p.Commit(), in, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
+		e, err := Execute(p, p.Commit(), in, kernel(p, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
 			out, err := n.Eval(args)
 			if err == nil && block >= 0 {
 				var all [][]tensor.Word
@@ -191,7 +191,7 @@ func TestFaultInALongContraction(t *testing.T) {
 				out.Set(0, all[len(all)-1][0])
 			}
 			return out, err
-		})
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}

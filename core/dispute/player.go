@@ -213,12 +213,15 @@ func (s *stateTree) root() (canon.Hash, error) {
 	return k.Root(), nil
 }
 
-// Execute runs a checked program with the given kernel and keeps every value.
-func Execute(p *graph.Program, c *graph.Commitment, in graph.Inputs, kernel graph.Kernel) (*Execution, error) {
+// Run executes the program of a claim.
+type Run func(in graph.Inputs, observe graph.Observer) (*graph.State, error)
+
+// Execute lets run execute p and keeps a copy of every value.
+func Execute(p *graph.Program, c *graph.Commitment, in graph.Inputs, run Run) (*Execution, error) {
 	e := &Execution{Program: p, In: in, Values: make([]*tensor.Tensor, len(p.Nodes)), commitment: c}
 	roots := make([]canon.Hash, len(p.Nodes))
-	out, err := p.Run(in, kernel, func(i int, t *tensor.Tensor) error {
-		e.Values[i], roots[i] = t, t.Root()
+	out, err := run(in, func(i int, t *tensor.Tensor) error {
+		e.Values[i], roots[i] = t.Clone(), t.Root()
 		return nil
 	})
 	if err != nil {
