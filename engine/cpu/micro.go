@@ -1,0 +1,115 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// A micro-kernel advances the 2×4 chains of a tile by the terms of one panel of
+// each operand. Operands are float32 values held as float64, so a product is
+// exact, and rounding a sum to float64 and then to float32 is rounding once,
+// unless the first sum looks like a tie or lies among the subnormals (see
+// tensor.FMA).
+const (
+	tileRows = 2
+	tileCols = 4
+	tileSize = tileRows * tileCols
+)
+
+// quick does that wherever no sum can round among the subnormals (see safe). It
+// returns false, with acc as it was, if it met what looks like a tie: in random
+// data once in 2²⁹ terms. Its eight chains hide the latency of one; it is
+// written out because the compiler keeps only named variables in registers.
+func quick(acc *[tileSize]float64, a, b []float64) bool {
+	c0, c1, c2, c3 := acc[0], acc[1], acc[2], acc[3]
+	c4, c5, c6, c7 := acc[4], acc[5], acc[6], acc[7]
+	for len(a) >= tileRows && len(b) >= tileCols {
+		a0, a1 := a[0], a[1]
+		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
+		a, b = a[tileRows:], b[tileCols:]
+		s := a0*b0 + c0
+		if tie(s) {
+			return false
+		}
+		c0 = float64(float32(s))
+		s = a0*b1 + c1
+		if tie(s) {
+			return false
+		}
+		c1 = float64(float32(s))
+		s = a0*b2 + c2
+		if tie(s) {
+			return false
+		}
+		c2 = float64(float32(s))
+		s = a0*b3 + c3
+		if tie(s) {
+			return false
+		}
+		c3 = float64(float32(s))
+		s = a1*b0 + c4
+		if tie(s) {
+			return false
+		}
+		c4 = float64(float32(s))
+		s = a1*b1 + c5
+		if tie(s) {
+			return false
+		}
+		c5 = float64(float32(s))
+		s = a1*b2 + c6
+		if tie(s) {
+			return false
+		}
+		c6 = float64(float32(s))
+		s = a1*b3 + c7
+		if tie(s) {
+			return false
+		}
+		c7 = float64(float32(s))
+	}
+	*acc = [tileSize]float64{c0, c1, c2, c3, c4, c5, c6, c7}
+	return true
+}
+
+// tie reports whether the bits of s beyond float32's are 100…0.
+func tie(s float64) bool { return uint32(math.Float64bits(s))<<3 == 1<<31 }
+
+// tiny reports whether 0 < |s| < 2⁻¹²⁶.
+func tiny(s float64) bool { return math.Float64bits(s)<<1-1 < (1023-126)<<53-1 }
+
+// careful is quick for any operands. It reports whether a chain became −0.
+func careful(acc *[tileSize]float64, a, b []float64) (negativeZero bool) {
+	for len(a) >= tileRows && len(b) >= tileCols {
+		for i := range acc {
+			x, y, c := a[i/tileCols], b[i%tileCols], acc[i]
+			s := x*y + c
+			if tie(s) || tiny(s) {
+				r := tensor.FMA(float32(x), float32(y), float32(c))
+				negativeZero = negativeZero || math.Float32bits(r) == 1<<31
+				s = float64(r)
+			}
+			acc[i] = float64(float32(s))
+		}
+		a, b = a[tileRows:], b[tileCols:]
+	}
+	return negativeZero
+}
+
+// A panel's floor bounds the exponents of its values from below: no value other
+// than zero has a lesser biased exponent.
+type floor uint32
+
+const noFloor floor = 255
+
+// magnitude orders float32 values by size: zeros last, then upwards from the
+// least subnormal.
+func magnitude(x float32) uint32 { return math.Float32bits(x)<<1 - 1 }
+
+func floorOf(leastMagnitude uint32) floor { return floor(leastMagnitude >> 24) }
+
+// safe reports whether every product of values from two panels is a multiple of
+// the least subnormal 2⁻¹⁴⁹. Then so is every sum, and one below 2⁻¹²⁶ is exact.
+// A value with biased exponent e is a multiple of 2^(e−150).
+func safe(a, b floor) bool { return a+b >= 151 }

@@ -1,0 +1,163 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// scatterer writes updates where indexes say, term by term in order, instead of
+// asking of every output element which terms it takes: the terms of one element
+// are met in the same order.
+type scatterer[T tensor.Element] struct {
+	n       int
+	add     bool
+	nan     T // what becomes of every NaN; only a float can be one
+	base    *view
+	loops   []int // extents: folded axes, then the output axes that no index selects
+	row     int   // of the last loop, where no index changes along it; else 1
+	out     walk
+	update  walk
+	targets []target
+}
+
+// target is an axis of the output on which an index selects the coordinate.
+type target struct {
+	arg    int
+	index  walk
+	extent int
+	again  bool // an earlier target selects on the same axis: they must agree
+	axis   int
+	out    int // stride of the axis in the output
+	update int // and in the update
+}
+
+// walk is a linear form over the loops.
+type walk struct {
+	base  int
+	steps []int
+}
+
+func (w *walk) at(coord []int) int {
+	i := w.base
+	for l, c := range coord {
+		i += w.steps[l] * c
+	}
+	return i
+}
+
+func newScatter(p *tensor.Primitive) kernel {
+	switch p.Type {
+	case tensor.Float32:
+		return newScatterer(p, canonical(float32(math.NaN())))
+	case tensor.Int32:
+		return newScatterer(p, int32(0))
+	case tensor.Int64:
+		return newScatterer(p, int64(0))
+	case tensor.Bool:
+		return newScatterer(p, uint8(0))
+	}
+	return nil
+}
+
+func newScatterer[T tensor.Element](p *tensor.Primitive, nan T) kernel {
+	r := len(p.Shape)
+	k := &scatterer[T]{n: p.Shape.Elements(), add: p.Fn == tensor.ScatterAdd, nan: nan, base: newView(p, 0, axes(0, r)), row: 1}
+	var selected [tensor.MaxRank]bool
+	for j, imm := range p.Imm {
+		t := target{arg: 2 + j, axis: int(imm), extent: p.Shape[imm], again: selected[imm]}
+		selected[imm] = true
+		k.targets = append(k.targets, t)
+	}
+	over := axes(r, r+len(p.Fold))
+	for a := range r {
+		if !selected[a] {
+			over = append(over, a)
+		}
+	}
+	shape := append(p.Shape.Clone(), p.Fold...)
+	for _, a := range over {
+		k.loops = append(k.loops, shape[a])
+	}
+	strides := append(p.Shape.Strides(), make([]int, len(p.Fold))...)
+	k.out = walk{0, steps(strides).pick(over)}
+	base, update, _ := linear(p, 1) // Check keeps scatter's operands inside
+	k.update = walk{base, steps(update).pick(over)}
+	last := len(over) - 1
+	still := last >= 0 // no index changes along the last loop
+	for j := range k.targets {
+		t := &k.targets[j]
+		t.out, t.update = strides[t.axis], update[t.axis]
+		base, index, _ := linear(p, t.arg)
+		t.index = walk{base, steps(index).pick(over)}
+		still = still && t.index.steps[last] == 0
+		for a := range r {
+			if selected[a] && index[a] != 0 && shape[a] > 1 {
+				return nil // the index depends on where it points
+			}
+		}
+	}
+	if still {
+		k.row, k.loops = k.loops[last], k.loops[:last]
+	}
+	return k
+}
+
+// pieces is one: terms are taken in order.
+func (k *scatterer[T]) pieces() int { return min(k.n, 1) }
+
+func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
+	dst := tensor.Of[T](out)
+	overlay(k.base, args, dst, 0)
+	src := tensor.Of[T](args[1])
+	outStep, srcStep := 0, 0
+	if k.row > 1 {
+		outStep, srcStep = k.out.steps[len(k.loops)], k.update.steps[len(k.loops)]
+	}
+	var coords [tensor.MaxAxes]int
+	coord := coords[:len(k.loops)]
+	for range tensor.Shape(k.loops).Elements() {
+		if o, u, ok := k.find(args, coord); ok {
+			for range k.row {
+				v := src[u]
+				if k.add {
+					v += dst[o]
+				}
+				if v != v {
+					v = k.nan
+				}
+				dst[o] = v
+				o, u = o+outStep, u+srcStep
+			}
+		}
+		for l := len(coord) - 1; l >= 0; l-- {
+			if coord[l]++; coord[l] < k.loops[l] {
+				break
+			}
+			coord[l] = 0
+		}
+	}
+	return nil
+}
+
+// find returns where the terms at coord go, and the positions of their updates.
+func (k *scatterer[T]) find(args []*tensor.Tensor, coord []int) (out, update int, ok bool) {
+	out, update = k.out.at(coord), k.update.at(coord)
+	var at [tensor.MaxRank]int
+	for j := range k.targets {
+		t := &k.targets[j]
+		x := int(int64(args[t.arg].At(t.index.at(coord))))
+		if x < 0 {
+			x += t.extent
+		}
+		if x < 0 || x >= t.extent || t.again && x != at[t.axis] {
+			return 0, 0, false
+		}
+		if !t.again {
+			at[t.axis] = x
+			out += x * t.out
+			update += x * t.update
+		}
+	}
+	return out, update, true
+}

@@ -1,0 +1,197 @@
+package conform
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Functions are all functions of primitives.
+var Functions = func() []tensor.Fn {
+	var out []tensor.Fn
+	for f := tensor.Fn(1); f.Kind() != 0; f++ {
+		out = append(out, f)
+	}
+	return out
+}()
+
+// Primitive returns a random valid primitive that computes fn.
+func Primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
+	var err error
+	for range 1000 {
+		p := primitive(r, fn)
+		if err = p.Check(); err == nil {
+			return p
+		}
+	}
+	panic(fmt.Sprintf("no valid %v in 1000 tries: %v", fn, err))
+}
+
+func primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
+	p := &tensor.Primitive{Fn: fn, Shape: shape(r, 4, 2000)}
+	switch fn.Kind() {
+	case tensor.KindMap:
+		mapping(r, p)
+	case tensor.KindIndex:
+		indexing(r, p)
+	case tensor.KindFold:
+		if fn == tensor.ScatterAdd || fn == tensor.ScatterSet {
+			scattering(r, p)
+		} else {
+			folding(r, p)
+		}
+	case tensor.KindContraction:
+		contracting(r, p)
+	}
+	return p
+}
+
+// shape returns a random shape of at most n elements.
+func shape(r *rand.Rand, rank, n int) tensor.Shape {
+	s := tensor.Shape{}
+	left := max(n, 1)
+	for range r.IntN(rank + 1) {
+		d := [...]int{1, 1, 2, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 100, 300, 1100}[r.IntN(19)]
+		if r.IntN(60) == 0 {
+			d = 0
+		}
+		d = min(d, left)
+		s = append(s, d)
+		left /= max(d, 1)
+	}
+	return s
+}
+
+func axes(lo, hi int) []int {
+	var out []int
+	for i := lo; i < hi; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+func numeric(r *rand.Rand) tensor.DType {
+	return pick(r, tensor.Float32, tensor.Float32, tensor.Int32, tensor.Int64)
+}
+
+func anyType(r *rand.Rand) tensor.DType {
+	return pick(r, tensor.Float32, tensor.Int32, tensor.Int64, tensor.Bool)
+}
+
+func mapping(r *rand.Rand, p *tensor.Primitive) {
+	var in []tensor.DType
+	switch p.Fn {
+	case tensor.Add, tensor.Sub, tensor.Mul, tensor.Div, tensor.Max, tensor.Min:
+		p.Type = numeric(r)
+		in = []tensor.DType{p.Type, p.Type}
+	case tensor.Neg, tensor.Abs:
+		p.Type = numeric(r)
+		in = []tensor.DType{p.Type}
+	case tensor.Eq, tensor.Lt, tensor.Le:
+		t := anyType(r)
+		p.Type, in = tensor.Bool, []tensor.DType{t, t}
+	case tensor.And, tensor.Or:
+		p.Type, in = tensor.Bool, []tensor.DType{tensor.Bool, tensor.Bool}
+	case tensor.Not:
+		p.Type, in = tensor.Bool, []tensor.DType{tensor.Bool}
+	case tensor.Where:
+		p.Type = anyType(r)
+		in = []tensor.DType{tensor.Bool, p.Type, p.Type}
+	case tensor.Cast:
+		p.Type, in = anyType(r), []tensor.DType{anyType(r)}
+	default:
+		p.Type, in = tensor.Float32, []tensor.DType{tensor.Float32}
+	}
+	for _, t := range in {
+		p.Args = append(p.Args, access(r, p, t, axes(0, len(p.Shape)), false))
+	}
+}
+
+func indexing(r *rand.Rand, p *tensor.Primitive) {
+	p.Type = anyType(r)
+	p.Imm = []tensor.Word{Tensor(r, p.Type, tensor.Shape{}).At(0)}
+	over := axes(0, len(p.Shape))
+	data := 1
+	if p.Fn == tensor.Join {
+		data += r.IntN(4)
+	}
+	for range data {
+		p.Args = append(p.Args, access(r, p, p.Type, over, true))
+	}
+	if a := &p.Args[0]; p.Fn == tensor.Copy && !a.Flat {
+		for d := range a.Dims {
+			if r.IntN(3) == 0 {
+				if r.IntN(2) == 0 { // most often the index alone says where
+					a.Dims[d].Terms, a.Dims[d].Offset = nil, 0
+				}
+				a.Dims[d].Via = len(p.Args)
+				p.Args = append(p.Args, access(r, p, pick(r, tensor.Int32, tensor.Int64), over, false))
+			}
+		}
+	}
+}
+
+func folding(r *rand.Rand, p *tensor.Primitive) {
+	in := numeric(r)
+	p.Type = in
+	if p.Fn == tensor.FoldArgMax {
+		p.Type, p.Imm = tensor.Int64, []tensor.Word{tensor.Word(r.IntN(2))}
+	}
+	p.Fold = shape(r, 3, 20000/max(p.Shape.Elements(), 1))
+	p.Args = []tensor.Access{access(r, p, in, axes(0, len(p.Shape)+len(p.Fold)), true)}
+}
+
+func scattering(r *rand.Rand, p *tensor.Primitive) {
+	p.Type = numeric(r)
+	if p.Fn == tensor.ScatterSet {
+		p.Type = anyType(r)
+	}
+	if len(p.Shape) == 0 {
+		p.Shape = tensor.Shape{1 + r.IntN(5)}
+	}
+	out := axes(0, len(p.Shape))
+	p.Args = []tensor.Access{access(r, &tensor.Primitive{Shape: p.Shape}, p.Type, out, false)}
+	p.Fold = shape(r, 2, 20000/max(p.Shape.Elements(), 1))
+	fold := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	by := fold
+	if r.IntN(3) == 0 { // as if every element had an index of its own
+		by = append(by, out[r.IntN(len(out))])
+	}
+	p.Args = append(p.Args, access(r, p, p.Type, append(out, fold...), false))
+	for range 1 + r.IntN(2) {
+		p.Imm = append(p.Imm, tensor.Word(r.IntN(len(p.Shape))))
+		p.Args = append(p.Args, access(r, p, pick(r, tensor.Int32, tensor.Int64), by, false))
+	}
+	if p.Args[0].Flat && len(p.Fold) > 0 {
+		p.Args[0] = access(r, p, p.Type, out, false)
+	}
+}
+
+func contracting(r *rand.Rand, p *tensor.Primitive) {
+	p.Type = pick(r, tensor.Float32, tensor.Float32, tensor.Float32, tensor.Int32, tensor.Int64)
+	terms := 20000
+	if r.IntN(12) == 0 { // past a K-block
+		p.Shape, terms = shape(r, 3, 6), 5*tensor.KBlock
+		p.Fold = pick(r, []int{tensor.KBlock}, []int{tensor.KBlock + 1}, []int{2, tensor.KBlock}, []int{1 + r.IntN(terms)}, []int{3, 64, 65})
+	} else {
+		p.Fold = shape(r, 3, terms/max(p.Shape.Elements(), 1))
+	}
+	// Each output axis belongs to one operand, to both, or now and then to none.
+	over := [2][]int{}
+	for axis := range p.Shape {
+		who := r.IntN(10)
+		if who < 6 {
+			over[0] = append(over[0], axis)
+		}
+		if who > 3 && who < 9 {
+			over[1] = append(over[1], axis)
+		}
+	}
+	fold := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	for i := range over {
+		p.Args = append(p.Args, access(r, p, p.Type, append(over[i], fold...), true))
+	}
+}
