@@ -133,7 +133,7 @@ func (h *Host) Release(id peer.ID) {
 }
 
 func (h *Host) keep(ctx context.Context, id peer.ID, k *keeping) {
-	for wait := shortestWait; ctx.Err() == nil; {
+	for wait := h.shortest; ctx.Err() == nil; {
 		start := time.Now()
 		if err := h.Connect(ctx, id); err != nil {
 			h.log.Debug("cannot connect", "peer", id, "error", err, "wait", wait)
@@ -145,14 +145,14 @@ func (h *Host) keep(ctx context.Context, id peer.ID, k *keeping) {
 				}
 			}
 		}
-		if time.Since(start) > longestWait {
-			wait = shortestWait
+		if time.Since(start) > h.longest {
+			wait = h.shortest
 		}
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)):
-			wait = min(2*wait, longestWait)
+			wait = min(2*wait, h.longest)
 		case <-k.moved:
-			wait = shortestWait
+			wait = h.shortest
 		case <-ctx.Done():
 		}
 	}

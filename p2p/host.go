@@ -56,6 +56,8 @@ type Host struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 
+	shortest, longest time.Duration // waits of Keep
+
 	mu      sync.Mutex
 	closed  bool
 	addrs   map[peer.ID][]string // as SetAddrs gave them
@@ -83,7 +85,14 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start p2p host: %w", err), conns.Close())
 	}
-	h := &Host{log: o.Log, metrics: newMetrics(), addrs: map[peer.ID][]string{}, kept: map[peer.ID]*keeping{}}
+	h := &Host{
+		log:      o.Log,
+		metrics:  newMetrics(),
+		shortest: shortestWait,
+		longest:  longestWait,
+		addrs:    map[peer.ID][]string{},
+		kept:     map[peer.ID]*keeping{},
+	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.host, err = libp2p.New(
 		libp2p.Identity(key),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/binary"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +197,53 @@ func TestKeepFollowsPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the keeper has ended", func() bool { return len(a.kept) == 0 })
+}
+
+// lines is a log that a test waits for.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	select {
+	case l <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+// A peer that has moved is not left to the end of a long wait.
+func TestNewAddressesEndTheWait(t *testing.T) {
+	log := make(lines, 1)
+	a, err := New(Options{Key: keyOf(1), Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, gone := newHost(t, 2), newHost(t, 3, transports["tcp"])
+	if err := a.SetAddrs(b.ID(), gone.Addrs()); err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	a.shortest, a.longest = time.Hour, time.Hour
+	a.Keep(b.ID())
+	if line := <-log; !strings.Contains(line, "cannot connect") {
+		t.Fatal(line)
+	}
+	know(t, a, b)
+	until(t, "a has found b", func() bool { return a.Connected(b.ID()) })
+}
+
+func TestConnectSoonAfterFailure(t *testing.T) {
+	a, b := newHost(t, 1), newHost(t, 2, transports["tcp"])
+	know(t, a, b)
+	addrs := b.Addrs()
+	b.Close()
+	if err := a.Connect(soon(t), b.ID()); err == nil {
+		t.Fatal("connected to a closed host")
+	}
+	newHost(t, 2, addrs...)
+	if err := a.Connect(soon(t), b.ID()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestKeepIsForOthers(t *testing.T) {

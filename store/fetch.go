@@ -89,7 +89,7 @@ func (f *fetch) run(ctx context.Context) error {
 		return err
 	}
 	if f.Pin != "" {
-		if err := s.Pin(f.Pin, f.Ref); err != nil {
+		if err := s.pin(f.Pin, f.Ref, false); err != nil {
 			return err
 		}
 	}

@@ -21,30 +21,31 @@ func checkPin(name string) error {
 	return nil
 }
 
-// Pin keeps a blob from GC and Delete until Unpin(name). A name may pin many
-// blobs, and many names one blob. The block that the Ref's CID names must be
-// on the disk; other blocks are protected as they come.
+// Pin keeps a blob from GC and Delete until Unpin(name). The whole blob must be
+// on the disk. A name may pin many blobs, and many names one blob.
 func (s *Store) Pin(name string, r Ref) error {
+	return s.pin(name, r, true)
+}
+
+// pin is Pin; unless the blob must be whole, its first block or index will do,
+// and the other blocks are protected as they come.
+func (s *Store) pin(name string, r Ref, whole bool) error {
 	if err := checkPin(name); err != nil {
 		return err
 	}
-	head, err := r.digest()
-	if err != nil {
-		return fmt.Errorf("pin %s: %w", name, err)
-	}
 	s.pinning.Lock()
 	defer s.pinning.Unlock()
-	if _, err := s.read(head); err != nil {
-		return fmt.Errorf("pin %s: %w", name, err)
-	}
 	sums, err := s.members(r)
+	if err == nil && whole && !s.Has(r) {
+		err = ErrMissing
+	}
+	if err == nil {
+		err = s.writePin(name, r)
+	}
 	if err != nil {
-		return fmt.Errorf("pin %s: %w", name, err)
+		return fmt.Errorf("pin %s as %s: %w", r, name, err)
 	}
-	if err := s.writePin(name, r); err != nil {
-		return fmt.Errorf("pin %s: %w", name, err)
-	}
-	s.cover(name, r, append(sums, head))
+	s.cover(name, r, append(sums, r.Sum()))
 	return nil
 }
 

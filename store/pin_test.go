@@ -58,12 +58,13 @@ func (m *model) check() {
 // Whatever is put, pinned, unpinned, deleted, collected and reopened, in any
 // order: pinned blobs are whole, and after GC nothing else is left.
 func TestPinnedBlobsStay(t *testing.T) {
-	long := noise(1, 2*BlockSize)
+	long := noise(1, BlockSize+5000)
 	blobs := [][]byte{
 		nil, []byte("a"), []byte("b"),
-		long,             // two blocks
-		long[:BlockSize], // the first of them, alone
-		append(slices.Clone(long[BlockSize:]), 'x'), // the second and one more
+		long, // two blocks, which the others share
+		long[:BlockSize],
+		long[BlockSize:],
+		append(slices.Clone(long[:BlockSize]), 'x'),
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -94,11 +95,11 @@ func TestPinnedBlobsStay(t *testing.T) {
 			},
 			"pin": func(rt *rapid.T) {
 				i, pin := blob.Draw(rt, "blob"), name.Draw(rt, "name")
-				had := m.s.Has(m.refs[i])
-				if err := m.s.Pin(pin, m.refs[i]); err == nil && had {
+				whole := m.s.Has(m.refs[i])
+				if err := m.s.Pin(pin, m.refs[i]); err == nil && whole {
 					m.pin(pin, i)
-				} else if had || !errors.Is(err, ErrMissing) {
-					rt.Fatalf("pin blob %d (present: %v): %v", i, had, err)
+				} else if whole || !errors.Is(err, ErrMissing) {
+					rt.Fatalf("pin blob %d (whole: %v): %v", i, whole, err)
 				}
 			},
 			"unpin": func(rt *rapid.T) {
@@ -231,6 +232,39 @@ func copyDir(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// A reader that looks at any moment sees whole blocks or none.
+func TestBlocksAppearWhole(t *testing.T) {
+	s := open(t, t.TempDir(), roomy)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.PutBytes("", noise(20, 40*BlockSize))
+		done <- err
+	}()
+	for running := true; running; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		default:
+		}
+		files, err := os.ReadDir(filepath.Join(s.dir, blocksDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			r, err := ParseRef(f.Name() + ".0")
+			if err != nil {
+				t.Fatalf("a file that is no block: %v", err)
+			}
+			if _, err := readBlock(s.path(r.Sum()), r.Sum()); err != nil {
+				t.Fatalf("%s: %v", f.Name(), err)
+			}
+		}
+	}
 }
 
 func TestForeignFilesStay(t *testing.T) {

@@ -163,7 +163,8 @@ func (s *Store) members(r Ref) ([]digest, error) {
 }
 
 // Delete removes the blocks of a blob, except those that a pin covers or a
-// running write needs. A pinned blob is refused.
+// running write needs. A pinned blob is refused; an unpinned one that shares
+// blocks with it loses them.
 func (s *Store) Delete(r Ref) error {
 	head, err := r.digest()
 	if err != nil {
