@@ -1,0 +1,62 @@
+// Package elements fills tensors from files, straight into their memory, so
+// that a file's bytes are never held twice.
+//
+// Invariant: what it returns is canonical as package tensor defines it, one
+// NaN and booleans of 0 and 1, whatever the file holds.
+package elements
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Read returns a tensor whose little-endian elements are the next bytes of r.
+// It allocates what the type and shape say, so the caller compares that with
+// what the file can hold first.
+func Read(r io.Reader, typ tensor.DType, shape tensor.Shape) (*tensor.Tensor, error) {
+	t, err := tensor.New(typ, shape)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(r, t.Bytes()); err != nil {
+		return nil, fmt.Errorf("read %d elements: %w", t.Len(), err)
+	}
+	switch typ {
+	case tensor.Float32:
+		v := tensor.Of[float32](t)
+		for i, x := range v {
+			if x != x {
+				v[i] = tensor.CanonNaN(x)
+			}
+		}
+	case tensor.Bool:
+		for i, x := range t.Bytes() {
+			if x > 1 {
+				return nil, fmt.Errorf("boolean element %d is %d, not 0 or 1", i, x)
+			}
+		}
+	}
+	return t, nil
+}
+
+// Size returns the bytes that the elements of a tensor take. It fails where
+// the shape is outside the limits of a tensor.
+func Size(typ tensor.DType, shape tensor.Shape) (int64, error) {
+	if err := shape.Check(); err != nil {
+		return 0, err
+	}
+	n := int64(1)
+	for _, d := range shape {
+		if d > 0 && n > tensor.MaxElements/int64(d) {
+			return 0, fmt.Errorf("shape %v has more than 2^40 elements", shape)
+		}
+		n *= max(int64(d), 1)
+	}
+	n = int64(shape.Elements()) * int64(typ.Size())
+	if n > tensor.MaxBytes {
+		return 0, fmt.Errorf("tensor %v%v takes %d bytes, limit %d", typ, shape, n, tensor.MaxBytes)
+	}
+	return n, nil
+}

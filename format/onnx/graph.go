@@ -1,0 +1,263 @@
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/elements"
+)
+
+// Memory that one item takes here and in graph.Canonical together, above the
+// bytes of its names: slices and maps that grow, all generations counted.
+const (
+	nodeCost  = 560
+	nameCost  = 100 // of a definition
+	valueCost = nameCost + 100
+	constCost = nameCost + 240
+	loadCost  = 700 // of a tensor above its elements
+	attrCost  = 270 // above its values
+)
+
+// unnamed is the name of a graph that has none. ONNX wants one.
+const unnamed = "graph"
+
+func (r *reader) graph(x field) (*graph.Graph, error) {
+	m, err := r.message(&graphSchema, x)
+	if err != nil {
+		return nil, err
+	}
+	if n := m.count[graphNode]; n > graph.MaxNodes {
+		return nil, fmt.Errorf("the graph has %d nodes, limit %d", n, graph.MaxNodes)
+	}
+	for _, item := range []struct{ num, cost int64 }{
+		{graphNode, nodeCost}, {graphConst, constCost}, {graphInput, valueCost}, {graphOutput, valueCost},
+	} {
+		if err := r.charge(int64(m.count[item.num]), item.cost); err != nil {
+			return nil, err
+		}
+	}
+	r.loads = make([]load, 0, m.count[graphConst])
+	g := &graph.Graph{
+		Name:    unnamed,
+		Inputs:  make([]graph.Value, 0, m.count[graphInput]),
+		Outputs: make([]graph.Value, 0, m.count[graphOutput]),
+		Consts:  make([]graph.Const, 0, m.count[graphConst]),
+		Nodes:   make([]graph.Node, 0, m.count[graphNode]),
+	}
+	for x, err := range m.fields() {
+		if err != nil {
+			return nil, err
+		}
+		switch x.num {
+		case graphName:
+			var name string
+			if name, err = r.text(x, graph.MaxName); name != "" {
+				g.Name = name
+			}
+		case graphInput:
+			err = add(&g.Inputs, x, r.value)
+		case graphOutput:
+			err = add(&g.Outputs, x, r.value)
+		case graphConst:
+			err = add(&g.Consts, x, r.initializer)
+		case graphNode:
+			err = add(&g.Nodes, x, r.node)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.label(x, len(g.Nodes)), err)
+		}
+	}
+	return g, overridden(g)
+}
+
+func add[T any](list *[]T, x field, read func(field) (T, error)) error {
+	v, err := read(x)
+	*list = append(*list, v)
+	return err
+}
+
+// label names a field of a graph for an error, as far as it can be read.
+func (r *reader) label(x field, nodes int) string {
+	schema, nameField := &valueSchema, valueName
+	switch x.num {
+	case graphName:
+		return "name of the graph"
+	case graphNode:
+		schema, nameField = &nodeSchema, nodeName
+	case graphConst:
+		schema, nameField = &tensorSchema, tensorName
+	}
+	var name, op string
+	m := message{file: r.file, of: schema, at: x.at, end: x.end}
+	for y, err := range m.fields() {
+		switch {
+		case err != nil:
+		case int(y.num) == nameField:
+			name, _ = r.text(y, graph.MaxName)
+		case x.num == graphNode && y.num == nodeOp:
+			op, _ = r.text(y, graph.MaxName)
+		}
+	}
+	if x.num == graphNode {
+		return nodeLabel(nodes-1, &graph.Node{Name: name, Op: op})
+	}
+	return fmt.Sprintf("%s %q", graphSchema.fields[x.num].name, name)
+}
+
+// overridden drops the inputs that initializers give a value: files up to IR
+// version 3 list every initializer as an input.
+func overridden(g *graph.Graph) error {
+	if len(g.Consts) == 0 {
+		return nil
+	}
+	consts := make(map[string]*tensor.Tensor, len(g.Consts))
+	for _, c := range g.Consts {
+		consts[c.Name] = c.Tensor
+	}
+	inputs := g.Inputs[:0]
+	for _, v := range g.Inputs {
+		t := consts[v.Name]
+		switch {
+		case t == nil:
+			inputs = append(inputs, v)
+		case t.Type != v.Type || !t.Shape.Equal(v.Shape):
+			return fmt.Errorf("input %q is %v%v and its initializer %v%v", v.Name, v.Type, v.Shape, t.Type, t.Shape)
+		}
+	}
+	g.Inputs = inputs
+	return nil
+}
+
+// value reads the name and type of an input or output of the graph.
+func (r *reader) value(x field) (v graph.Value, err error) {
+	m, err := r.message(&valueSchema, x)
+	if err != nil {
+		return v, err
+	}
+	var typ field
+	for y, err := range m.fields() {
+		switch {
+		case err != nil:
+			return v, err
+		case y.num == valueName:
+			if v.Name, err = r.text(y, graph.MaxName); err != nil {
+				return v, err
+			}
+		case y.num == valueType:
+			typ = y
+		}
+	}
+	v.Type, v.Shape, err = r.valueType(typ)
+	return v, err
+}
+
+// valueType reads a TypeProto, which must be a tensor type.
+func (r *reader) valueType(x field) (typ tensor.DType, shape tensor.Shape, err error) {
+	m, err := r.message(&typeSchema, x)
+	if err != nil {
+		return 0, nil, err
+	}
+	var inner field
+	for y, err := range m.fields() {
+		if err != nil {
+			return 0, nil, err
+		}
+		if y.num == typeTensor {
+			inner = y
+		}
+	}
+	if m, err = r.message(&tensorTypeSchema, inner); err != nil {
+		return 0, nil, err
+	}
+	if !m.has(tensorTypeElem) {
+		return 0, nil, fmt.Errorf("no element type is given")
+	}
+	if !m.has(tensorTypeShape) {
+		return 0, nil, unsupported("no shape is given: infer shapes (onnx.shape_inference.infer_shapes) or export it again with fixed ones")
+	}
+	for y, err := range m.fields() {
+		if err != nil {
+			return 0, nil, err
+		}
+		if y.num == tensorTypeElem {
+			typ, err = r.elemType(y)
+		} else {
+			shape, err = r.shape(y)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	_, err = elements.Size(typ, shape)
+	return typ, shape, err
+}
+
+// shape reads a TensorShapeProto, with symbolic extents replaced.
+func (r *reader) shape(x field) (tensor.Shape, error) {
+	m, err := r.message(&shapeSchema, x)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := r.newShape(int64(m.count[shapeDim]))
+	if err != nil {
+		return nil, err
+	}
+	for y, err := range m.fields() {
+		if err != nil {
+			return nil, err
+		}
+		d, err := r.extent(y, len(shape))
+		if err != nil {
+			return nil, err
+		}
+		shape = append(shape, d)
+	}
+	return shape, nil
+}
+
+// newShape returns a shape without axes that has room for n.
+func (r *reader) newShape(n int64) (tensor.Shape, error) {
+	if n > tensor.MaxRank {
+		return nil, unsupported(fmt.Sprintf("%d axes, limit %d", n, tensor.MaxRank))
+	}
+	if err := r.charge(n, 8); err != nil {
+		return nil, err
+	}
+	return make(tensor.Shape, 0, n), nil
+}
+
+func (r *reader) extent(x field, axis int) (int, error) {
+	m, err := r.message(&dimSchema, x)
+	if err != nil {
+		return 0, err
+	}
+	if m.has(dimValue) && m.has(dimParam) {
+		return 0, fmt.Errorf("axis %d has a fixed and a symbolic extent", axis)
+	}
+	for y, err := range m.fields() {
+		if err != nil {
+			return 0, err
+		}
+		switch y.num {
+		case dimValue:
+			v, err := r.int(y)
+			if err != nil {
+				return 0, err
+			}
+			return int(v), nil
+		case dimParam:
+			name, err := r.text(y, graph.MaxName)
+			if err != nil {
+				return 0, err
+			}
+			size, ok := r.opt.Dims[name]
+			if !ok {
+				return 0, unsupported(fmt.Sprintf("axis %d has the symbolic extent %q: give its size, for example %s=1, or export the model with fixed shapes", axis, name, name))
+			}
+			r.bound[name] = true
+			return size, nil
+		}
+	}
+	return 0, unsupported(fmt.Sprintf("axis %d has no extent: export the model with fixed shapes", axis))
+}

@@ -1,0 +1,210 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tally-network/tally/core/graph"
+)
+
+func nodeLabel(i int, n *graph.Node) string {
+	return fmt.Sprintf("node %d %q (%s)", i, n.Name, n.Op)
+}
+
+func (r *reader) node(x field) (n graph.Node, err error) {
+	m, err := r.message(&nodeSchema, x)
+	if err != nil {
+		return n, err
+	}
+	if err := r.charge(int64(m.count[nodeInput]), 16); err != nil {
+		return n, err
+	}
+	if err := r.charge(int64(m.count[nodeOutput]), 16+nameCost); err != nil {
+		return n, err
+	}
+	if err := r.charge(int64(m.count[nodeAttr]), attrCost); err != nil {
+		return n, err
+	}
+	n.Inputs = room[string](m.count[nodeInput])
+	n.Outputs = room[string](m.count[nodeOutput])
+	n.Attrs = room[graph.Attr](m.count[nodeAttr])
+	var domain string
+	for y, err := range m.fields() {
+		if err != nil {
+			return n, err
+		}
+		switch y.num {
+		case nodeInput:
+			err = add(&n.Inputs, y, r.name)
+		case nodeOutput:
+			err = add(&n.Outputs, y, r.name)
+		case nodeName:
+			n.Name, err = r.name(y)
+		case nodeOp:
+			n.Op, err = r.name(y)
+		case nodeDomain:
+			domain, err = r.name(y)
+		case nodeAttr:
+			err = add(&n.Attrs, y, r.attr)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	if !defaultDomain(domain) {
+		return n, unsupported(fmt.Sprintf("operator domain %q: only the default domain is supported", domain))
+	}
+	slices.SortFunc(n.Attrs, func(a, b graph.Attr) int { return strings.Compare(a.Name, b.Name) })
+	return n, nil
+}
+
+// room returns an empty slice for n items, nil for none.
+func room[T any](n int32) []T {
+	if n == 0 {
+		return nil
+	}
+	return make([]T, 0, n)
+}
+
+func (r *reader) name(x field) (string, error) { return r.text(x, graph.MaxName) }
+
+// attrKinds are the kinds of ONNX's AttributeProto, by number: their names, and
+// the field that holds the value if the kind is supported.
+var attrKinds = []struct {
+	name  string
+	field protowire.Number
+}{
+	1: {"FLOAT", attrFloat}, 2: {"INT", attrInt}, 3: {"STRING", attrString}, 4: {"TENSOR", attrTensor},
+	5: {"GRAPH", 0}, 6: {"FLOATS", attrFloats}, 7: {"INTS", attrInts}, 8: {"STRINGS", 0}, 9: {"TENSORS", 0},
+	10: {"GRAPHS", 0}, 11: {"SPARSE_TENSOR", 0}, 12: {"SPARSE_TENSORS", 0}, 13: {"TYPE_PROTO", 0}, 14: {"TYPE_PROTOS", 0},
+}
+
+// attrMeta are the fields of an attribute that are not its value.
+var attrMeta = []protowire.Number{attrName, attrKind, 13}
+
+func (r *reader) attr(x field) (a graph.Attr, err error) {
+	m, err := r.message(&attrSchema, x)
+	if err != nil {
+		return a, err
+	}
+	var kind int64
+	for y, err := range m.fields() {
+		if err != nil {
+			return a, err
+		}
+		switch y.num {
+		case attrName:
+			a.Name, err = r.name(y)
+		case attrKind:
+			kind, err = r.int(y)
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	if err := r.attrValue(&a, &m, kind); err != nil {
+		return a, fmt.Errorf("attribute %q: %w", a.Name, err)
+	}
+	return a, nil
+}
+
+// attrValue reads the value of the given kind, and refuses any other.
+func (r *reader) attrValue(a *graph.Attr, m *message, kind int64) error {
+	if kind < 1 || kind >= int64(len(attrKinds)) {
+		return fmt.Errorf("unknown kind %d", kind)
+	}
+	k := attrKinds[kind]
+	if k.field == 0 {
+		return unsupported("attributes of kind " + k.name + " are not supported")
+	}
+	for num := protowire.Number(1); num <= maxField; num++ {
+		if m.has(num) && num != k.field && !slices.Contains(attrMeta, num) {
+			return fmt.Errorf("kind %s with a value in field %s", k.name, attrSchema.fields[num].name)
+		}
+	}
+	a.Kind = graph.AttrKind(kind)
+	switch a.Kind {
+	case graph.AttrInts:
+		return r.ints(a, m)
+	case graph.AttrFloats:
+		return r.floats(a, m)
+	case graph.AttrTensor:
+		if !m.has(attrTensor) {
+			return fmt.Errorf("no tensor is given")
+		}
+	}
+	for y, err := range m.fields() {
+		if err != nil {
+			return err
+		}
+		switch y.num {
+		case attrInt:
+			a.Int, err = r.int(y)
+		case attrFloat:
+			a.Float, err = r.float(y.at)
+		case attrString:
+			a.String, err = r.blob(y, windowSize)
+		case attrTensor:
+			_, a.Tensor, err = r.tensor(y)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) ints(a *graph.Attr, m *message) error {
+	n, err := m.countVarints(attrInts)
+	if err != nil {
+		return err
+	}
+	if err := r.charge(n, 8); err != nil {
+		return err
+	}
+	a.Ints = make([]int64, 0, n)
+	for v, err := range m.varints(attrInts) {
+		if err != nil {
+			return err
+		}
+		a.Ints = append(a.Ints, int64(v))
+	}
+	return nil
+}
+
+func (r *reader) floats(a *graph.Attr, m *message) error {
+	n, err := m.total(attrFloats)
+	if err != nil {
+		return err
+	}
+	if err := r.charge(n, 1); err != nil {
+		return err
+	}
+	a.Floats = make([]float32, 0, n/4)
+	for x, err := range m.fields() {
+		if err != nil {
+			return err
+		}
+		for at := x.at; x.num == attrFloats && at < x.end; at += 4 {
+			v, err := r.float(at)
+			if err != nil {
+				return err
+			}
+			a.Floats = append(a.Floats, v)
+		}
+	}
+	return nil
+}
+
+func (f *file) float(at int64) (float32, error) {
+	b, err := f.peek(at, 4)
+	if err != nil {
+		return 0, err
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(b)), nil
+}
