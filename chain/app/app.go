@@ -18,6 +18,7 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 	dbm "github.com/cosmos/cosmos-db"
 
+	"cosmossdk.io/core/appmodule"
 	"cosmossdk.io/depinject"
 	"cosmossdk.io/log/v2"
 
@@ -95,7 +96,8 @@ func NewEncoding() (Encoding, error) {
 
 // Module is a module of ours: the SDK's interface, and an invariant.
 type Module interface {
-	sdkmodule.AppModule //nolint:staticcheck // what RegisterModules takes
+	appmodule.AppModule
+	sdkmodule.AppModuleBasic
 	Invariant(context.Context) error
 }
 

@@ -7,7 +7,8 @@
 //	msg_server.go  transactions: check, then call the keeper
 //	query.go       read-only services
 //	genesis.go     default, check, import, export; the invariant
-//	errors.go      registered errors
+//	errors.go      registered errors; wrap them with cosmossdk.io/errors, through
+//	               which alone a client learns the code
 //	needs.go       the interfaces it needs of other modules
 //	module.go      the pieces above, put together
 package module

@@ -14,6 +14,7 @@ import (
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
 
 	"github.com/cosmos/cosmos-sdk/codec"
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -102,7 +103,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 		return err
 	}
 	if err := k.bank.SendCoinsFromModuleToAccount(ctx, authtypes.FeeCollectorName, account, fees); err != nil {
-		return fmt.Errorf("pay fees to proposer %s: %w", v.Account, err)
+		return errorsmod.Wrapf(err, "pay fees to proposer %s", v.Account)
 	}
 	return sdkCtx.EventManager().EmitTypedEvent(&powerv1.EventFees{Account: v.Account, Amount: coin.Amount(fees)})
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"fmt"
 
 	errorsmod "cosmossdk.io/errors"
 	"github.com/cosmos/gogoproto/proto"
@@ -18,7 +17,7 @@ import (
 func (k *Keeper) Deposit(ctx context.Context, account sdk.AccAddress, amount uint64) error {
 	return k.change(ctx, account, func(p *providerv1.Peer) error {
 		if err := k.bank.SendCoinsFromAccountToModule(ctx, account, Name, coin.Of(amount)); err != nil {
-			return fmt.Errorf("deposit %d utally of stake: %w", amount, err)
+			return errorsmod.Wrapf(err, "deposit %d utally of stake", amount)
 		}
 		p.Stake += amount // no overflow: the supply bounds what an account can send
 		return nil
@@ -33,7 +32,7 @@ func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount ui
 			return err
 		}
 		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
-			return fmt.Errorf("withdraw %d utally of stake: %w", amount, err)
+			return errorsmod.Wrapf(err, "withdraw %d utally of stake", amount)
 		}
 		return nil
 	})
@@ -98,7 +97,7 @@ func (k *Keeper) payOut(ctx context.Context, out providerv1.Payout) error {
 		return err
 	}
 	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, to, coin.Of(out.Amount)); err != nil {
-		return fmt.Errorf("pay slashed stake to %s: %w", out.Account, err)
+		return errorsmod.Wrapf(err, "pay slashed stake to %s", out.Account)
 	}
 	return nil
 }

@@ -8,10 +8,10 @@ package supply
 
 import (
 	"context"
-	"fmt"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
@@ -49,10 +49,10 @@ func (k *Keeper) Burn(ctx context.Context, from string, amount uint64) error {
 	}
 	// Only this module's account may burn, so the tokens pass through it.
 	if err := k.bank.SendCoinsFromModuleToModule(ctx, from, Name, coin.Of(amount)); err != nil {
-		return fmt.Errorf("burn %d utally of %s: %w", amount, from, err)
+		return errorsmod.Wrapf(err, "burn %d utally of %s", amount, from)
 	}
 	if err := k.bank.BurnCoins(ctx, Name, coin.Of(amount)); err != nil {
-		return fmt.Errorf("burn %d utally of %s: %w", amount, from, err)
+		return errorsmod.Wrapf(err, "burn %d utally of %s", amount, from)
 	}
 	burnt, err := k.burnt.Get(ctx)
 	if err != nil {

@@ -1,0 +1,191 @@
+package provider_test
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/x/provider"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+func sign(a chaintest.Account, statement []byte) []byte { return ed25519.Sign(a.Peer, statement) }
+
+// newKeeper returns a keeper alone, with alice as a watcher without stake and
+// with money, and the given peers.
+func newKeeper(t testing.TB, peers ...providerv1.Peer) (*provider.Keeper, *chaintest.Bank, sdk.Context) {
+	t.Helper()
+	ctx, svc, cdc := chaintest.Store(t)
+	bank := chaintest.NewBank()
+	k := provider.NewKeeper(cdc, svc, bank)
+	bank.Give(alice.Address, 1_000)
+	g := provider.DefaultGenesis()
+	g.Peers = append(peers, providerv1.Peer{Account: alice.String(), Role: providerv1.ROLE_WATCHER, PeerKey: alice.PeerKey()})
+	if err := provider.ValidateGenesis(g); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.InitGenesis(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	return k, bank, ctx
+}
+
+// The ledger against a model: three numbers for one peer.
+func TestLedger(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		k, bank, ctx := newKeeper(t)
+		free, reserved, purse, insurance, paid := uint64(0), uint64(0), uint64(1_000), uint64(0), uint64(0)
+		amount := func(label string) uint64 { return rapid.Uint64Range(0, 400).Draw(rt, label) }
+		// expect: a call succeeds exactly when the model allows it.
+		expect := func(err error, allowed bool, effect func()) {
+			if (err == nil) != allowed {
+				rt.Fatalf("got %v; allowed: %v", err, allowed)
+			}
+			if allowed {
+				effect()
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"deposit": func(*rapid.T) {
+				n := amount("n")
+				expect(k.Deposit(ctx, alice.Address, n), n <= purse, func() { purse -= n; free += n })
+			},
+			"withdraw": func(*rapid.T) {
+				n := amount("n")
+				expect(k.Withdraw(ctx, alice.Address, n), n <= free, func() { purse += n; free -= n })
+			},
+			"reserve": func(*rapid.T) {
+				n := amount("n")
+				expect(k.Reserve(ctx, alice.Address, n), n <= free, func() { free -= n; reserved += n })
+			},
+			"release": func(*rapid.T) {
+				n := amount("n")
+				expect(k.Release(ctx, alice.Address, n), n <= reserved, func() { free += n; reserved -= n })
+			},
+			"slash": func(*rapid.T) {
+				r, f := min(amount("reserved"), reserved), min(amount("free"), free)
+				pay := min(amount("pay"), r+f)
+				err := k.Slash(ctx, alice.Address, r, f, []providerv1.Payout{{Account: bob.String(), Amount: pay}})
+				expect(err, true, func() { reserved -= r; free -= f; paid += pay; insurance += r + f - pay })
+			},
+			"slash too much": func(*rapid.T) {
+				n := amount("n")
+				expect(k.Slash(ctx, alice.Address, reserved+1+n, 0, nil), false, nil)
+				expect(k.Slash(ctx, alice.Address, 0, free+1+n, nil), false, nil)
+			},
+			"": func(*rapid.T) {
+				p, err := k.Get(ctx, alice.Address)
+				if err != nil || p.Stake != free+reserved || p.Reserved != reserved {
+					rt.Fatalf("%v, %v; want %d free, %d reserved", p, err, free, reserved)
+				}
+				if bank.Balances[string(bob.Address)] != paid || bank.Module(provider.Insurance) != insurance || bank.Total() != 1_000 {
+					rt.Fatalf("balances %v", bank.Balances)
+				}
+				if err := k.Invariant(ctx); err != nil {
+					rt.Fatal(err)
+				}
+			},
+		})
+	})
+}
+
+func TestSlashRefuses(t *testing.T) {
+	k, _, ctx := newKeeper(t)
+	if err := k.Deposit(ctx, alice.Address, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Reserve(ctx, alice.Address, 60); err != nil {
+		t.Fatal(err)
+	}
+	pay := func(amounts ...uint64) (out []providerv1.Payout) {
+		for _, n := range amounts {
+			out = append(out, providerv1.Payout{Account: bob.String(), Amount: n})
+		}
+		return out
+	}
+	for name, x := range map[string]struct {
+		account        chaintest.Account
+		reserved, free uint64
+		payouts        []providerv1.Payout
+		want           error
+	}{
+		"stranger":        {bob, 1, 0, nil, provider.ErrNotRegistered},
+		"reserved":        {alice, 61, 0, nil, provider.ErrReserved},
+		"free":            {alice, 0, 41, nil, provider.ErrFreeStake},
+		"wraps around":    {alice, 60, 1<<64 - 60, nil, provider.ErrFreeStake},
+		"payout":          {alice, 10, 5, pay(16), provider.ErrPayout},
+		"payouts":         {alice, 10, 5, pay(10, 5, 1), provider.ErrPayout},
+		"payouts overrun": {alice, 10, 5, pay(1, 1<<64-1), provider.ErrPayout},
+		"payout to none":  {alice, 10, 5, []providerv1.Payout{{Amount: 1}}, nil},
+	} {
+		ctx, _ := ctx.CacheContext()
+		err := k.Slash(ctx, x.account.Address, x.reserved, x.free, x.payouts)
+		if err == nil || x.want != nil && !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestGroupsAreInAccountOrder(t *testing.T) {
+	peers := []providerv1.Peer{{
+		Account: lead.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: lead.PeerKey(), VrfKey: lead.VRFKey(),
+	}}
+	for _, name := range []string{"p1", "p2", "p3", "p4", "p5"} {
+		a := chaintest.Named(name)
+		peers = append(peers, providerv1.Peer{
+			Account: a.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: a.PeerKey(), Listing: providerv1.Listing{Validator: lead.String()},
+		})
+	}
+	k, _, ctx := newKeeper(t, peers...)
+	for name, list := range map[string]func() ([]providerv1.Peer, error){
+		"validator": func() ([]providerv1.Peer, error) { return k.Providers(ctx, lead.Address) },
+		"role":      func() ([]providerv1.Peer, error) { return k.WithRole(ctx, providerv1.ROLE_PROVIDER) },
+	} {
+		got, err := list()
+		if err != nil || len(got) != 5 {
+			t.Fatalf("%s: %v, %v", name, got, err)
+		}
+		for i := 1; i < len(got); i++ {
+			a, _ := sdk.AccAddressFromBech32(got[i-1].Account)
+			b, _ := sdk.AccAddressFromBech32(got[i].Account)
+			if string(a) >= string(b) {
+				t.Fatalf("%s: %s before %s", name, a, b)
+			}
+		}
+	}
+	if none, err := k.Providers(ctx, alice.Address); err != nil || len(none) != 0 {
+		t.Fatalf("%v, %v", none, err)
+	}
+}
+
+func TestGenesisRoundTrip(t *testing.T) {
+	k, bank, ctx := newKeeper(t)
+	if err := errors.Join(
+		k.Deposit(ctx, alice.Address, 500), k.Reserve(ctx, alice.Address, 200), k.Jail(ctx, alice.Address, 9),
+	); err != nil {
+		t.Fatal(err)
+	}
+	g, err := k.ExportGenesis(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx2, svc, cdc := chaintest.Store(t)
+	again := provider.NewKeeper(cdc, svc, bank)
+	if err := errors.Join(provider.ValidateGenesis(g), again.InitGenesis(ctx2, g)); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := again.ExportGenesis(ctx2); err != nil || back.String() != g.String() {
+		t.Fatalf("%v, %v; want %v", back, err, g)
+	}
+	bank.Give(alice.Address, 1)
+	_ = bank.SendCoinsFromAccountToModule(ctx, alice.Address, provider.Name, sdk.NewCoins(sdk.NewInt64Coin("utally", 1)))
+	ctx3, svc, cdc := chaintest.Store(t)
+	if err := provider.NewKeeper(cdc, svc, bank).InitGenesis(ctx3, g); err == nil {
+		t.Fatal("imported a ledger that the bank contradicts")
+	}
+}

@@ -1,0 +1,239 @@
+package provider_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
+	"github.com/tally-network/tally/chain/x/provider"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+const tally = 1_000_000
+
+var (
+	alice = chaintest.Named("alice")
+	bob   = chaintest.Named("bob")
+	lead  = chaintest.Named("lead")
+	other = chaintest.Named("other lead")
+)
+
+func newChain(t *testing.T) *chaintest.Chain {
+	return chaintest.New(t,
+		chaintest.Fund(2_000*tally, alice.Name, bob.Name),
+		chaintest.Validator(lead.Name, 1_000*tally, 500),
+		chaintest.Validator(other.Name, 1_000*tally, 0),
+	)
+}
+
+func get(t *testing.T, c *chaintest.Chain, a chaintest.Account) providerv1.Peer {
+	t.Helper()
+	p, err := c.Provider.Get(c.Ctx(), a.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var listing = providerv1.Listing{
+	Addrs: []string{"/ip4/127.0.0.1/udp/4001/quic-v1"}, UnitPrice: 3, BytePrice: 2, Validator: lead.String(),
+}
+
+func TestRegister(t *testing.T) {
+	c := newChain(t)
+	b := c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
+	want := providerv1.Peer{
+		Account: alice.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: alice.PeerKey(), Listing: listing, Stake: 150 * tally,
+	}
+	if p := get(t, c, alice); p.String() != want.String() {
+		t.Fatalf("stored %v", p)
+	}
+	if p, err := c.Provider.ByPeerKey(c.Ctx(), alice.PeerKey()); err != nil || p.Account != alice.String() {
+		t.Fatalf("%v, %v", p, err)
+	}
+	if left := c.Balance(alice.Address); left != 1_850*tally {
+		t.Fatalf("%d utally left", left)
+	}
+	if e := chaintest.Events[*providerv1.EventRegistered](t, b); len(e) != 1 || e[0].Peer.String() != want.String() {
+		t.Fatalf("events %v", e)
+	}
+	c.Deliver(bob, bob.Register(providerv1.ROLE_VALIDATOR, 1_000*tally, providerv1.Listing{FeeBps: 10_000}))
+	if p := get(t, c, bob); !bytes.Equal(p.VrfKey, bob.VRFKey()) {
+		t.Fatalf("stored %v", p)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	type message = providerv1.MsgRegister
+	for name, x := range map[string]struct {
+		bend  func(*message)
+		want  *errorsmod.Error
+		words string
+	}{
+		"signature of another chain": {func(m *message) {
+			m.Signature = sign(alice, provider.Statement("other", alice.Address, m.Role))
+		}, provider.ErrSignature, "sign again"},
+		"signature for another account": {func(m *message) {
+			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, bob.Address, m.Role))
+		}, provider.ErrSignature, ""},
+		"signature for another role": {func(m *message) {
+			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, alice.Address, providerv1.ROLE_WATCHER))
+		}, provider.ErrSignature, ""},
+		"signature by another key": {func(m *message) { m.PeerKey = bob.PeerKey() }, provider.ErrSignature, ""},
+		"no signature":             {func(m *message) { m.Signature = nil }, provider.ErrSignature, ""},
+		"low stake":                {func(m *message) { m.Stake-- }, provider.ErrMinStake, "99999999 utally offered, 100000000 needed"},
+		"no money":                 {func(m *message) { m.Stake = 2_001 * tally }, sdkerrors.ErrInsufficientFunds, ""},
+		"more than all money":      {func(m *message) { m.Stake = 1<<64 - 1 }, sdkerrors.ErrInsufficientFunds, ""},
+		"no role":                  {func(m *message) { m.Role = 0 }, provider.ErrListing, "choose provider"},
+		"unknown role":             {func(m *message) { m.Role = 9 }, provider.ErrListing, "choose provider"},
+		"short key":                {func(m *message) { m.PeerKey = m.PeerKey[:31] }, provider.ErrKey, "31 bytes"},
+		"weak key":                 {func(m *message) { m.PeerKey = make([]byte, 32) }, provider.ErrKey, "small order"},
+		"vrf key of a provider":    {func(m *message) { m.VrfKey = alice.VRFKey() }, provider.ErrKey, "only a validator"},
+		"validator without vrf":    {func(m *message) { m.Role = providerv1.ROLE_VALIDATOR }, provider.ErrKey, "vrf_key"},
+		"under nobody":             {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
+		"under a stranger":         {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
+		"fee of a provider":        {func(m *message) { m.Listing.FeeBps = 1 }, provider.ErrListing, "fee_bps"},
+		"price":                    {func(m *message) { m.Listing.UnitPrice = provider.MaxPrice + 1 }, provider.ErrListing, "price"},
+		"price of a watcher": {func(m *message) {
+			m.Role, m.Listing.Validator = providerv1.ROLE_WATCHER, ""
+		}, provider.ErrListing, "unit_price"},
+		"many addrs":  {func(m *message) { m.Listing.Addrs = make([]string, 9) }, provider.ErrListing, "9 addrs"},
+		"long addr":   {func(m *message) { m.Listing.Addrs = []string{"/" + strings.Repeat("a", 256)} }, provider.ErrListing, "multiaddr"},
+		"not an addr": {func(m *message) { m.Listing.Addrs = []string{"127.0.0.1:80"} }, provider.ErrListing, "multiaddr"},
+		"odd addr":    {func(m *message) { m.Listing.Addrs = []string{"/dns4/é"} }, provider.ErrListing, "multiaddr"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChain(t)
+			m := alice.Register(providerv1.ROLE_PROVIDER, 100*tally, listing)
+			m.Listing.Addrs = nil
+			x.bend(m)
+			if log := c.Refuse(x.want, alice, m); !strings.Contains(log, x.words) {
+				t.Fatalf("%q does not say %q", log, x.words)
+			}
+			if left := c.Balance(alice.Address); left != 2_000*tally {
+				t.Fatalf("a refused registration cost %d utally", 2_000*tally-left)
+			}
+		})
+	}
+}
+
+func TestOneAccountOneKey(t *testing.T) {
+	c := newChain(t)
+	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	c.Refuse(provider.ErrRegistered, alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	stolen := bob
+	stolen.Peer = alice.Peer
+	c.Refuse(provider.ErrKeyTaken, bob, stolen.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+}
+
+// A message that names another account must carry that account's signature.
+func TestOthersCannotAct(t *testing.T) {
+	c := newChain(t)
+	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	for _, m := range []sdk.Msg{
+		&providerv1.MsgWithdraw{Account: alice.String(), Amount: 1},
+		&providerv1.MsgUpdate{Account: alice.String()},
+	} {
+		c.Refuse(sdkerrors.ErrInvalidPubKey, bob, m)
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	c := newChain(t)
+	c.Refuse(provider.ErrNotRegistered, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: listing})
+	c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
+
+	dearer := listing
+	dearer.UnitPrice = 9
+	b := c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: dearer})
+	if p := get(t, c, alice); p.Listing.UnitPrice != 9 || p.Stake != 150*tally {
+		t.Fatalf("stored %v", p)
+	}
+	if e := chaintest.Events[*providerv1.EventUpdated](t, b); len(e) != 1 || e[0].Listing.UnitPrice != 9 {
+		t.Fatalf("events %v", e)
+	}
+
+	moved := dearer
+	moved.Validator = other.String()
+	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Reserve(ctx, alice.Address, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	c.Refuse(provider.ErrOpenWork, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
+	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Release(ctx, alice.Address, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
+	for v, n := range map[*chaintest.Account]int{&lead: 0, &other: 1} {
+		if ps, err := c.Provider.Providers(c.Ctx(), v.Address); err != nil || len(ps) != n {
+			t.Fatalf("%s leads %v, %v", v.Name, ps, err)
+		}
+	}
+	moved.Validator = alice.String()
+	c.Refuse(provider.ErrListing, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
+}
+
+func TestDepositAndWithdraw(t *testing.T) {
+	c := newChain(t)
+	c.Refuse(provider.ErrNotRegistered, alice, &providerv1.MsgDeposit{Account: alice.String(), Amount: 1})
+	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	b := c.Deliver(alice, &providerv1.MsgDeposit{Account: alice.String(), Amount: 50 * tally})
+	if e := chaintest.Events[*providerv1.EventStake](t, b); len(e) != 1 || e[0].Stake != 150*tally {
+		t.Fatalf("events %v", e)
+	}
+	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Reserve(ctx, alice.Address, 120*tally) }); err != nil {
+		t.Fatal(err)
+	}
+	log := c.Refuse(provider.ErrFreeStake, alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 30*tally + 1})
+	if !strings.Contains(log, "30000000 utally free, 30000001") {
+		t.Fatalf("%q says too little", log)
+	}
+	c.Deliver(alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 30 * tally})
+	if p := get(t, c, alice); p.Stake != 120*tally || p.Reserved != 120*tally {
+		t.Fatalf("stored %v", p)
+	}
+	c.Refuse(provider.ErrFreeStake, alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 1<<64 - 1})
+	c.Refuse(provider.ErrAmount, alice, &providerv1.MsgWithdraw{Account: alice.String()})
+	c.Refuse(provider.ErrAmount, alice, &providerv1.MsgDeposit{Account: alice.String()})
+	c.Refuse(sdkerrors.ErrInsufficientFunds, alice, &providerv1.MsgDeposit{Account: alice.String(), Amount: 2_000 * tally})
+}
+
+func TestActive(t *testing.T) {
+	c := newChain(t)
+	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	active := func() bool {
+		ok, err := c.Provider.Active(c.Ctx(), get(t, c, alice))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if !active() {
+		t.Fatal("a fresh peer is not active")
+	}
+	until := c.Now().Add(time.Minute)
+	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Jail(ctx, alice.Address, until.UnixMilli()) }); err != nil {
+		t.Fatal(err)
+	}
+	// An earlier end does not shorten the sentence.
+	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Jail(ctx, alice.Address, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if active() {
+		t.Fatal("a jailed peer is active")
+	}
+	c.NextBlock(until.Sub(c.Now()))
+	if !active() {
+		t.Fatal("a peer is not active after its time")
+	}
+	c.Deliver(alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 1})
+	if active() {
+		t.Fatal("a peer below the minimum stake is active")
+	}
+}
