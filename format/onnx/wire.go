@@ -29,14 +29,14 @@ func newFile(src io.ReaderAt, size int64) *file {
 	return &file{src: src, size: size, window: make([]byte, 0, windowSize), budget: size + slack}
 }
 
-// charge takes n items of size bytes from the budget, before they exist.
+// charge takes n items of size ≥ 1 bytes from the budget, before they exist.
 func (f *file) charge(n, size int64) error {
-	const round = 16 // the allocator rounds up
-	if need := n * (size + size/8); n > f.budget/max(size, 1) || need+round > f.budget {
+	const round = 16 // the allocator rounds up, by an eighth or by this
+	need := n*(size+size/8) + round
+	if n > f.budget/size || need > f.budget {
 		return errors.New("what the file describes needs far more memory than its size")
-	} else {
-		f.budget -= need + round
 	}
+	f.budget -= need
 	return nil
 }
 

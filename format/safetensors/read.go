@@ -195,20 +195,11 @@ func (h *header) scanPlace(s *scanner, p *place) error {
 	return err
 }
 
-// unsupported is the error for element types that only the format has.
-type unsupported string
-
-func (u unsupported) Error() string {
-	return fmt.Sprintf("element type %.20q is not supported: convert it to F32, I32, I64 or BOOL", string(u))
-}
-
-func (u unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
-
 func dtypeOf(name string) (tensor.DType, error) {
 	for _, d := range dtypes {
 		if d.name == name {
 			return d.typ, nil
 		}
 	}
-	return 0, unsupported(name)
+	return 0, fmt.Errorf("element type %.20q, convert it to F32, I32, I64 or BOOL: %w", name, errors.ErrUnsupported)
 }

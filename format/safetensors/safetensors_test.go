@@ -142,7 +142,7 @@ func TestReadRefuses(t *testing.T) {
 		"unknown field":      {file(`{"a":{"x":1}}`), "unknown key"},
 		"null":               {file(`{"a":null}`), `'{' is wanted`},
 		"tensor twice":       {file(`{"a":{` + f32 + `,"shape":[0],"data_offsets":[0,0]},"\u0061":{}}`), `"a": given twice`},
-		"other type":         {file(one(`"F64"`, `[1]`, `[0,8]`), make([]byte, 8)...), `element type "F64" is not supported`},
+		"other type":         {file(one(`"F64"`, `[1]`, `[0,8]`), make([]byte, 8)...), `element type "F64", convert it`},
 		"type is no text":    {file(one(`1`, `[1]`, `[0,4]`), make([]byte, 4)...), `'"' is wanted`},
 		"negative extent":    {file(one(`"F32"`, `[-1]`, `[0,4]`), make([]byte, 4)...), `no whole number`},
 		"fraction":           {file(one(`"F32"`, `[1.0]`, `[0,4]`), make([]byte, 4)...), `']' is wanted`},
