@@ -17,8 +17,7 @@ const (
 	tileSize = tileRows * tileCols
 )
 
-// quick does that wherever no sum can round among the subnormals (see safe). It
-// returns false, with acc as it was, if it met what looks like a tie: in random
+// quick does that for panels that are safe. It returns false, with acc as it was, if it met what looks like a tie: in random
 // data once in 2²⁹ terms. Its eight chains hide the latency of one; it is
 // written out because the compiler keeps only named variables in registers.
 func quick(acc *[tileSize]float64, a, b []float64) bool {
@@ -109,7 +108,11 @@ func magnitude(x float32) uint32 { return math.Float32bits(x)<<1 - 1 }
 
 func floorOf(leastMagnitude uint32) floor { return floor(leastMagnitude >> 24) }
 
-// safe reports whether every product of values from two panels is a multiple of
-// the least subnormal 2⁻¹⁴⁹. Then so is every sum, and one below 2⁻¹²⁶ is exact.
-// A value with biased exponent e is a multiple of 2^(e−150).
-func safe(a, b floor) bool { return a+b >= 151 }
+// safe reports whether quick may take two panels. Products are multiples of
+// 2^(a+b−300), for a value with biased exponent e is one of 2^(e−150). If that
+// is at least 2⁻¹⁷⁹, a sum below 2⁻¹²⁶ is exact in float64, and rounded once.
+func safe(a, b floor) bool { return a+b >= 300-179 }
+
+// keepsZero reports whether, besides, no chain can become −0: products are
+// multiples of the least subnormal, 2⁻¹⁴⁹, so that nothing rounds to zero.
+func keepsZero(a, b floor) bool { return a+b >= 300-149 }

@@ -56,7 +56,10 @@ func (p *piece) compute(k *dot, args []*tensor.Tensor) bool {
 	p.done = p.done[:0]
 	clear(p.acc)
 	p.a.absent, p.a.wild, p.b.absent, p.b.wild = false, false, false, false
-	negativeZero := false
+	quickly, negativeZero := safe, false
+	if k.bounded {
+		quickly = keepsZero
+	}
 	for t := 0; t < k.terms.n; t += maxDeep {
 		if t > 0 && t%tensor.KBlock == 0 {
 			p.endChain(t / tensor.KBlock)
@@ -64,7 +67,7 @@ func (p *piece) compute(k *dot, args []*tensor.Tensor) bool {
 		deep := min(maxDeep, k.terms.n-t)
 		p.a.pack(&k.a, k, a, tileRows, t, deep)
 		p.b.pack(&k.b, k, b, tileCols, t, deep)
-		negativeZero = p.multiply(deep) || negativeZero
+		negativeZero = p.multiply(deep, quickly) || negativeZero
 	}
 	for i := len(p.done) - 1; i >= 0; i-- {
 		addRounded(p.acc, p.done[i])
@@ -101,13 +104,13 @@ func addRounded(acc, x []float64) {
 }
 
 // multiply advances every tile by the packed terms.
-func (p *piece) multiply(deep int) (negativeZero bool) {
+func (p *piece) multiply(deep int, quickly func(a, b floor) bool) (negativeZero bool) {
 	for i := range p.down {
 		a := p.a.values[i*tileRows*deep:][:tileRows*deep]
 		for j := range p.beside {
 			b := p.b.values[j*tileCols*deep:][:tileCols*deep]
 			acc := (*[tileSize]float64)(p.acc[(i*p.beside+j)*tileSize:])
-			if safe(p.a.floors[i], p.b.floors[j]) && quick(acc, a, b) {
+			if quickly(p.a.floors[i], p.b.floors[j]) && quick(acc, a, b) {
 				continue
 			}
 			negativeZero = careful(acc, a, b) || negativeZero

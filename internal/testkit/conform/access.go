@@ -22,7 +22,7 @@ func access(r *rand.Rand, p *tensor.Primitive, t tensor.DType, over []int, mayMi
 		} else {
 			plain(r, p, &a, over)
 		}
-		if mayMiss && r.IntN(3) == 0 {
+		if mayMiss && r.IntN(2) == 0 {
 			bend(r, &a)
 		}
 		if len(a.Shape) <= tensor.MaxRank && a.Shape.Elements() <= maxElements {
@@ -65,7 +65,7 @@ func plain(r *rand.Rand, p *tensor.Primitive, a *tensor.Access, over []int) {
 			continue // broadcast
 		case 1:
 			a.Dims, a.Shape = append(a.Dims, tensor.Dim{}), append(a.Shape, 1)
-		case 2:
+		case 2, 3:
 			a.Dims, a.Shape = append(a.Dims, tensor.Dim{Offset: max(n-1, 0), Terms: []tensor.Term{{Axis: axis, Step: -1}}}), append(a.Shape, n)
 		default:
 			a.Dims, a.Shape = append(a.Dims, tensor.Dim{Terms: []tensor.Term{{Axis: axis, Step: 1}}}), append(a.Shape, n)

@@ -33,7 +33,7 @@ func (m Make) each() []engine.Executor { return []engine.Executor{m(1), m(2), m(
 
 // Run checks an executor.
 func Run(t *testing.T, e Make) {
-	cases := 40
+	cases := 100
 	if testing.Short() {
 		cases = 8
 	}

@@ -67,7 +67,7 @@ func (b *builder) apply(p *tensor.Primitive) graph.Ref {
 	var from []graph.Ref
 	m := mixture(b.r.Uint32())
 	if p.Fn == tensor.Dot && b.r.IntN(3) == 0 {
-		m = rounding
+		m = hazards(b.r)
 	}
 	for _, a := range p.Args {
 		if b.r.IntN(6) == 0 {

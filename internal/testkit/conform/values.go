@@ -40,10 +40,10 @@ var integers = []func(r *rand.Rand) tensor.Word{
 	},
 }
 
-var floats = []func(r *rand.Rand) tensor.Word{normal, normal, whole, special, mixed, tiny, anyBits, ties, halves}
+var floats = []func(r *rand.Rand) tensor.Word{normal, normal, whole, special, mixed, tiny, anyBits, ties, halves, lowHalves, vanishing}
 
-// rounding is the mixture of halves, for integers just another.
-const rounding mixture = 8
+// hazards returns one of the mixtures that make sums of products hard.
+func hazards(r *rand.Rand) mixture { return mixture(len(floats) - 1 - r.IntN(3)) }
 
 func normal(r *rand.Rand) tensor.Word { return tensor.F32(float32(r.NormFloat64())) }
 
@@ -88,6 +88,16 @@ func ties(r *rand.Rand) tensor.Word {
 func halves(r *rand.Rand) tensor.Word {
 	x := [...]float32{0x1p-12, 0x1.000002p-12, 0x1.fffffcp-13, 1 + 0x1p-23}[r.IntN(4)]
 	return signed(r, x)
+}
+
+// lowHalves are halves whose sums of products are subnormal.
+func lowHalves(r *rand.Rand) tensor.Word {
+	return tensor.F32(tensor.AsF32(halves(r)) * 0x1p-63)
+}
+
+// vanishing values have products that round to zeros of either sign.
+func vanishing(r *rand.Rand) tensor.Word {
+	return signed(r, float32(1+r.IntN(4))*0x1p-100)
 }
 
 func signed(r *rand.Rand, x float32) tensor.Word { return tensor.F32(x) | tensor.Word(r.IntN(2))<<31 }

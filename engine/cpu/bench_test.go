@@ -1,0 +1,169 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+func axis(a int) tensor.Dim { return tensor.Dim{Terms: []tensor.Term{{Axis: a, Step: 1}}} }
+
+func axisDims(as ...int) []tensor.Dim {
+	var out []tensor.Dim
+	for _, a := range as {
+		out = append(out, axis(a))
+	}
+	return out
+}
+
+// matmul is the product of an m×k and a k×n matrix.
+func matmul(m, k, n int) *tensor.Primitive {
+	return &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{m, n}, Fold: []int{k}, Args: []tensor.Access{
+		{Type: tensor.Float32, Shape: tensor.Shape{m, k}, Dims: axisDims(0, 2)},
+		{Type: tensor.Float32, Shape: tensor.Shape{k, n}, Dims: axisDims(2, 1)},
+	}}
+}
+
+// single is a program that computes p from constants.
+func single(p *tensor.Primitive, args ...*tensor.Tensor) (*graph.Program, graph.Inputs) {
+	n := graph.Opcode{Primitive: p}
+	for i := range args {
+		n.From = append(n.From, graph.Ref{Kind: graph.RefConst, Index: i})
+	}
+	prog := &graph.Program{
+		Groups: 1, Consts: args, Nodes: []graph.Opcode{n},
+		Slots:   []graph.Slot{{Name: "z", Type: p.Type, Shape: p.Shape}},
+		Outputs: []graph.Ref{{Kind: graph.RefNode}},
+	}
+	zero := tensor.Must(tensor.New(p.Type, p.Shape))
+	return prog, graph.Inputs{States: []*graph.State{{Slots: prog.Slots, Tensors: []*tensor.Tensor{zero}}}}
+}
+
+func runOne(tb testing.TB, threads int, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
+	tb.Helper()
+	prog, in := single(p, args...)
+	run, err := New(threads).Prepare(prog)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := run.Run(context.Background(), in, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out.Tensors[0]
+}
+
+func normal(s tensor.Shape) *tensor.Tensor {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := tensor.Must(tensor.New(tensor.Float32, s))
+	for i := range tensor.Of[float32](x) {
+		tensor.Of[float32](x)[i] = float32(r.NormFloat64())
+	}
+	return x
+}
+
+// bench runs p with normal operands and reports its rate in units of 10⁹.
+func bench(b *testing.B, p *tensor.Primitive, work float64, unit string) {
+	var args []*tensor.Tensor
+	for _, a := range p.Args {
+		args = append(args, normal(a.Shape))
+	}
+	prog, in := single(p, args...)
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
+			run, err := New(threads).Prepare(prog)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := run.Run(context.Background(), in, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(work*float64(b.N)/b.Elapsed().Seconds()/1e9, unit)
+		})
+	}
+}
+
+func BenchmarkMatMul(b *testing.B) {
+	for _, s := range [][3]int{{64, 64, 64}, {256, 256, 256}, {512, 512, 512}, {512, 64, 256}, {64, 512, 256}, {512, 256, 65}, {16, 1024, 1024}, {1, 1024, 1024}, {1024, 1024, 1}} {
+		b.Run(fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]), func(b *testing.B) {
+			bench(b, matmul(s[0], s[1], s[2]), float64(s[0]*s[1]*s[2]), "GFMA/s")
+		})
+	}
+}
+
+// Attention: a small product for each of 32 batch × head pairs.
+func BenchmarkBatchMatMul(b *testing.B) {
+	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{32, 64, 64}, Fold: []int{16}, Args: []tensor.Access{
+		{Type: tensor.Float32, Shape: tensor.Shape{32, 64, 16}, Dims: axisDims(0, 1, 3)},
+		{Type: tensor.Float32, Shape: tensor.Shape{32, 64, 16}, Dims: axisDims(0, 2, 3)},
+	}}
+	bench(b, p, 32*64*64*16, "GFMA/s")
+}
+
+// A 3×3 convolution with padding.
+func BenchmarkConv(b *testing.B) {
+	window := func(out, kernel int) tensor.Dim {
+		return tensor.Dim{Offset: -1, Terms: []tensor.Term{{Axis: out, Step: 1}, {Axis: kernel, Step: 1}}}
+	}
+	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{8, 32, 28, 28}, Fold: []int{16, 3, 3}, Args: []tensor.Access{
+		{Type: tensor.Float32, Shape: tensor.Shape{8, 16, 28, 28}, Dims: []tensor.Dim{axis(0), axis(4), window(2, 5), window(3, 6)}},
+		{Type: tensor.Float32, Shape: tensor.Shape{32, 16, 3, 3}, Dims: axisDims(1, 4, 5, 6)},
+	}}
+	bench(b, p, 8*32*28*28*16*9, "GFMA/s")
+}
+
+func BenchmarkMap(b *testing.B) {
+	s := tensor.Shape{512, 256}
+	n := float64(s.Elements())
+	full := tensor.Access{Type: tensor.Float32, Shape: s, Dims: axisDims(0, 1)}
+	row := tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{256}, Dims: axisDims(1)}
+	for name, p := range map[string]*tensor.Primitive{
+		"add":       {Fn: tensor.Add, Args: []tensor.Access{full, full}},
+		"broadcast": {Fn: tensor.Add, Args: []tensor.Access{full, row}},
+		"div":       {Fn: tensor.Div, Args: []tensor.Access{full, full}},
+		"max":       {Fn: tensor.Max, Args: []tensor.Access{full, row}},
+		"exp":       {Fn: tensor.ExpF, Args: []tensor.Access{full}},
+		"tanh":      {Fn: tensor.TanhF, Args: []tensor.Access{full}},
+		"erf":       {Fn: tensor.ErfF, Args: []tensor.Access{full}},
+		"sqrt":      {Fn: tensor.SqrtF, Args: []tensor.Access{full}},
+	} {
+		p.Type, p.Shape = tensor.Float32, s
+		b.Run(name, func(b *testing.B) { bench(b, p, n, "Gelt/s") })
+	}
+}
+
+func BenchmarkFold(b *testing.B) {
+	s := tensor.Shape{512, 256}
+	n := float64(s.Elements())
+	for _, fn := range []tensor.Fn{tensor.FoldSum, tensor.FoldMax} {
+		for name, p := range map[string]*tensor.Primitive{
+			"rows":    {Shape: s[:1], Fold: []int{s[1]}, Args: []tensor.Access{{Dims: axisDims(0, 1)}}},
+			"columns": {Shape: s[1:], Fold: []int{s[0]}, Args: []tensor.Access{{Dims: axisDims(1, 0)}}},
+			"all":     {Fold: []int{s[0], s[1]}, Args: []tensor.Access{{Dims: axisDims(0, 1)}}},
+		} {
+			p.Fn, p.Type = fn, tensor.Float32
+			p.Args[0].Type, p.Args[0].Shape = tensor.Float32, s
+			b.Run(fn.String()+"/"+name, func(b *testing.B) { bench(b, p, n, "Gelt/s") })
+		}
+	}
+}
+
+func BenchmarkCopy(b *testing.B) {
+	for name, dims := range map[string][]tensor.Dim{"heads": axisDims(0, 2, 1, 3), "transpose": axisDims(0, 1, 3, 2)} {
+		s := tensor.Shape{8, 4, 64, 64}
+		p := &tensor.Primitive{Fn: tensor.Copy, Type: tensor.Float32, Shape: s, Imm: []tensor.Word{0}}
+		a := tensor.Access{Type: tensor.Float32, Dims: dims}
+		for _, d := range dims {
+			a.Shape = append(a.Shape, s[d.Terms[0].Axis])
+		}
+		p.Args = []tensor.Access{a}
+		b.Run(name, func(b *testing.B) { bench(b, p, float64(s.Elements()), "Gelt/s") })
+	}
+}
