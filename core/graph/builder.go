@@ -143,23 +143,23 @@ func (c Call) Ops(op string, n int, inputs ...string) []string {
 	return outputs
 }
 
-// Import appends the nodes and initializers of g under free names and returns
-// the name of each of its values. Inputs of g become the values that bind
-// gives for their names; bind may also name initializers.
-func (b *Builder) Import(g *Graph, bind map[string]string) map[string]string {
+// Import appends the nodes and initializers of g and returns the name of each
+// of its values: the prefix and its own, if that is free. Inputs of g become
+// the values that bind gives for their names; bind may also name initializers.
+func (b *Builder) Import(prefix string, g *Graph, bind map[string]string) map[string]string {
 	names := map[string]string{"": ""}
 	for from, to := range bind {
 		names[from] = to
 	}
 	for _, c := range g.Consts {
 		if _, bound := names[c.Name]; !bound {
-			names[c.Name] = b.Init(c.Name, c.Tensor)
+			names[c.Name] = b.Init(prefix+c.Name, c.Tensor)
 		}
 	}
 	for _, n := range g.Nodes {
 		for _, o := range n.Outputs {
 			if o != "" {
-				names[o] = b.Fresh(o)
+				names[o] = b.Fresh(prefix + o)
 			}
 		}
 	}

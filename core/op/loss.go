@@ -17,8 +17,8 @@ var _ = define(
 )
 
 // expandCrossEntropy writes −log softmax(scores) at each label. A label counts
-// with its class's weight; one that is to be ignored counts nothing. The mean
-// divides by the sum of what counts.
+// with its class's weight; one that is to be ignored counts nothing (and stands
+// for class 0 until then). The mean divides by the sum of what counts.
 func expandCrossEntropy(c *Call, b *graph.Builder) ([]string, error) {
 	scores, labels := c.In[0], c.In[1]
 	if len(scores.Shape) < 2 || !labels.Type.Integer() {
@@ -27,21 +27,24 @@ func expandCrossEntropy(c *Call, b *graph.Builder) ([]string, error) {
 	if want := slices.Delete(scores.Shape.Clone(), 1, 2); !labels.Shape.Equal(want) {
 		return nil, fmt.Errorf("labels have shape %v, but should have %v", labels.Shape, want)
 	}
-	logs := b.With(graph.Int("axis", 1)).Op("LogSoftmax", c.Inputs[0])
-	picked := b.With(graph.Int("axis", 1)).Op("GatherElements", logs, b.Op("Unsqueeze", c.Inputs[1], b.Ints(1)))
-	loss := b.Op("Neg", b.Op("Squeeze", picked, b.Ints(1)))
-	weight := ""
-	if c.has(2) {
-		weight = b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], c.Inputs[1])
-	}
+	label, weight, counts := c.Inputs[1], "", ""
 	if c.Node.Attr("ignore_index") != nil {
-		counts := b.Op("Not", b.Op("Equal", c.Inputs[1], b.Const(number(labels.Type, c.int("ignore_index")))))
-		if weight == "" {
-			weight = castTo(b, counts, tensor.Float32)
-		} else {
+		ignored := b.Const(number(labels.Type, c.int("ignore_index")))
+		counts = b.Op("Not", b.Op("Equal", label, ignored))
+		label = b.Op("Where", counts, label, b.Const(number(labels.Type, 0)))
+	}
+	switch {
+	case c.has(2):
+		weight = b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], label)
+		if counts != "" {
 			weight = b.Op("Where", counts, weight, b.Scalar(0))
 		}
+	case counts != "":
+		weight = castTo(b, counts, tensor.Float32)
 	}
+	logs := b.With(graph.Int("axis", 1)).Op("LogSoftmax", c.Inputs[0])
+	picked := b.With(graph.Int("axis", 1)).Op("GatherElements", logs, b.Op("Unsqueeze", label, b.Ints(1)))
+	loss := b.Op("Neg", b.Op("Squeeze", picked, b.Ints(1)))
 	if weight != "" {
 		loss = b.Op("Mul", loss, weight)
 	}

@@ -181,7 +181,7 @@ func (l *lowering) reshape(v view, s tensor.Shape) (view, error) {
 			return view{}, err
 		}
 		return l.hold(t), nil
-	case v.flat:
+	case v.contiguous():
 		v = whole(v.src, v.Type, v.from)
 		if v.Shape.Equal(s) {
 			return v, nil
@@ -190,11 +190,9 @@ func (l *lowering) reshape(v view, s tensor.Shape) (view, error) {
 	if w, ok := v.split(s); ok {
 		return w, nil
 	}
-	if !v.identity() {
-		var err error
-		if v, err = l.plain(v); err != nil {
-			return view{}, err
-		}
+	v, err := l.plain(v)
+	if err != nil {
+		return view{}, err
 	}
 	return view{Type: v.Type, Shape: s, src: v.src, from: v.from, flat: true}, nil
 }

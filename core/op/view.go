@@ -56,6 +56,32 @@ func (v view) identity() bool {
 	return true
 }
 
+// contiguous reports whether v has the elements of its source in the same
+// row-major order.
+func (v view) contiguous() bool {
+	if v.flat {
+		return true
+	}
+	if v.Shape.Elements() != v.from.Elements() {
+		return false
+	}
+	stride := make([]int, len(v.Shape))
+	for i, step := range v.from.Strides() {
+		if v.dims[i].Offset != 0 {
+			return false
+		}
+		for _, t := range v.dims[i].Terms {
+			stride[t.Axis] += t.Step * step
+		}
+	}
+	for a, step := range v.Shape.Strides() {
+		if v.Shape[a] != 1 && stride[a] != step {
+			return false
+		}
+	}
+	return true
+}
+
 // exact reports whether an axis of v is one of its source, so that what lies
 // outside the one lies outside the other.
 func (v view) exact(a int) bool {

@@ -1,1 +1,29 @@
+// Package train turns a consumer's forward graph into training: the graph of
+// one step, the state it works on, and the order in which records are read.
+//
+// A step graph is plain ONNX. Its inputs are the slots of the state, by name,
+// and batch, the int32 records [batch, columns]; its outputs are the new values
+// of the slots, in the same order:
+//
+//	p/<name>              a parameter: a float32 initializer of the consumer's
+//	                      graph that no pattern freezes and a gradient reaches
+//	m/<name>, v/<name>    its moments, if the optimizer has them
+//	power/beta1, …        running products of the optimizer's decay rates
+//	loss                  the loss of the last batch, float32
+//	step                  the number of steps done, int64
+//
+// Everything that a run computes follows from the graph, the records, the seed
+// of their order and the recipe.
+//
+// # Invariants
+//
+// Gradients accumulate in one order (Gradients). A merge takes the mean over
+// shards in shard order (Merge). Each epoch of a shard reads each of its records
+// once (Order).
+//
+// # Sources
+//
+// AdamW: Loshchilov and Hutter, arXiv 1711.05101. Averaging of local steps:
+// McMahan et al., arXiv 1602.05629. Permutation by a Feistel network with cycle
+// walking: Black and Rogaway, CT-RSA 2002.
 package train

@@ -1,0 +1,62 @@
+package train
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Merge writes the graph that makes one state of those that the shards ended a
+// round with, and its program, whose groups are the shards in order.
+//
+// Parameters, moments and the loss become their mean: the sum in shard order,
+// times 1/shards. The rest (the number of steps, products of decay rates) is a
+// function of the steps done, which are the same in every shard, and is that of
+// the first.
+func Merge(slots []graph.Slot, shards int) (*graph.Graph, *graph.Program, error) {
+	if shards < 1 || shards > maxShards {
+		return nil, nil, fmt.Errorf("%d shards are not between 1 and %d", shards, maxShards)
+	}
+	b := graph.NewBuilder("merge")
+	bind := op.Binding{Groups: shards, Slots: slots}
+	for i, slot := range slots {
+		value := func(shard int) string {
+			bind.Inputs = append(bind.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i, Group: shard})
+			return b.Input(fmt.Sprintf("%d/%s", shard, slot.Name), slot.Type, slot.Shape)
+		}
+		next := b.With().As("next/" + slot.Name)
+		merged := value(0)
+		if !averaged(slot) || shards == 1 {
+			merged = next.Op("Identity", merged)
+		} else {
+			for shard := 1; shard < shards; shard++ {
+				merged = b.Op("Add", merged, value(shard))
+			}
+			merged = next.Op("Mul", merged, b.Scalar(1/float32(shards)))
+		}
+		b.Output(merged, slot.Type, slot.Shape)
+		bind.Outputs = append(bind.Outputs, i)
+	}
+	t, err := op.Infer(b.Graph())
+	if err != nil {
+		return nil, nil, fmt.Errorf("merge graph: %w", err)
+	}
+	p, err := t.Program(bind)
+	return t.Graph, p, err
+}
+
+// maxShards bounds the states that are merged.
+const maxShards = 1 << 10
+
+// averaged reports whether a slot's values are merged by their mean.
+func averaged(s graph.Slot) bool {
+	for _, prefix := range []string{paramPrefix, "m/", "v/"} {
+		if strings.HasPrefix(s.Name, prefix) {
+			return s.Type == tensor.Float32
+		}
+	}
+	return s.Name == lossSlot
+}

@@ -1,0 +1,190 @@
+package train
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Training is a consumer's graph made ready to be trained.
+type Training struct {
+	Graph   *graph.Graph   // of a step
+	Program *graph.Program // of a step over the training records
+	Start   *graph.State   // before the first step
+
+	rows int
+	eval *op.Typed // from the slots and a batch to the loss
+}
+
+// Names of values of a step graph.
+const (
+	paramPrefix = "p/"
+	lossSlot    = "loss"
+	stepSlot    = "step"
+	batchInput  = "batch"
+)
+
+// New writes the step graph of g. The training records have the shape [records,
+// columns] and are int32.
+func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if err := records.Check(); err != nil || len(records) != 2 || records[0] < 1 || records[1] < 2 {
+		return nil, fmt.Errorf("records have shape %v, but should have [records columns]", records)
+	}
+	m, err := join(g, r, records[1])
+	if err != nil {
+		return nil, err
+	}
+	forward, calls := m.Differentiable()
+	s, err := optimize(forward, calls, r)
+	if err != nil {
+		return nil, err
+	}
+	t := &Training{rows: r.Batch, Start: &graph.State{}}
+	for _, slot := range s.slots {
+		t.Start.Slots = append(t.Start.Slots, graph.Slot{Name: slot.name, Type: slot.start.Type, Shape: slot.start.Shape})
+		t.Start.Tensors = append(t.Start.Tensors, slot.start)
+	}
+	step := *s.b.Graph()
+	step.Name, step.Outputs = "step", nil
+	for i, slot := range t.Start.Slots {
+		step.Outputs = append(step.Outputs, graph.Value{Name: s.slots[i].next, Type: slot.Type, Shape: slot.Shape})
+	}
+	typed, err := t.overSlots(&step)
+	if err != nil {
+		return nil, fmt.Errorf("step graph: %w", err)
+	}
+	if t.eval, err = t.overSlots(forward); err != nil {
+		return nil, fmt.Errorf("evaluation graph: %w", err)
+	}
+	t.Graph = typed.Graph
+	outputs := make([]int, len(s.slots))
+	for i := range outputs {
+		outputs[i] = i
+	}
+	t.Program, err = t.program(typed, records, outputs)
+	return t, err
+}
+
+// Evaluation returns the program that computes the loss over a batch of records
+// of the given shape, and leaves the other slots as they are.
+func (t *Training) Evaluation(records tensor.Shape) (*graph.Program, error) {
+	outputs := make([]int, len(t.Start.Slots))
+	for i, slot := range t.Start.Slots {
+		if outputs[i] = op.Keep; slot.Name == lossSlot {
+			outputs[i] = 0
+		}
+	}
+	return t.program(t.eval, records, outputs)
+}
+
+// join writes the graph from a batch, its only input, to the loss. The
+// initializers that may be trained are initializers there, called p/<name>.
+func join(g *graph.Graph, r Recipe, columns int) (*op.Typed, error) {
+	g, err := g.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	b := graph.NewBuilder("evaluation")
+	m := &model{Graph: g, b: b, params: map[string]string{}, rows: r.Batch, cols: columns}
+	m.batch = b.Input(batchInput, tensor.Int32, tensor.Shape{r.Batch, columns})
+	for _, c := range g.Consts {
+		if c.Tensor.Type == tensor.Float32 && !r.freezes(c.Name) {
+			m.params[c.Name] = b.Init(paramPrefix+c.Name, c.Tensor)
+		}
+	}
+	loss, err := losses[r.Loss](m)
+	if err != nil {
+		return nil, err
+	}
+	b.Output(loss, tensor.Float32, nil)
+	return op.Infer(b.Graph())
+}
+
+// optimize extends the forward graph by the gradients and the new values of all
+// slots, and returns them in ascending order of their names.
+func optimize(forward *graph.Graph, calls []*op.Call, r Recipe) (*stepper, error) {
+	b := graph.Extend(forward)
+	var with []string
+	for _, c := range forward.Consts {
+		if strings.HasPrefix(c.Name, paramPrefix) {
+			with = append(with, c.Name)
+		}
+	}
+	loss := forward.Outputs[0].Name
+	grads, err := Gradients(b, calls, loss, with)
+	if err != nil {
+		return nil, err
+	}
+	if len(grads) == 0 {
+		return nil, fmt.Errorf("no initializer that is not frozen has an influence on the loss")
+	}
+	s := &stepper{b: b}
+	s.write(s.read(lossSlot, tensor.Scalar[float32](0)), "Identity", loss)
+	step := s.read(stepSlot, tensor.Scalar[int64](0))
+	step = s.write(step, "Add", step, b.Const(tensor.Scalar[int64](1)))
+	update := optimizers[r.Optimizer](s, r, learningRate(b, r, step))
+	for _, c := range forward.Consts {
+		if g, ok := grads[c.Name]; ok {
+			update(param{strings.TrimPrefix(c.Name, paramPrefix), s.read(c.Name, c.Tensor), g, c.Tensor.Shape})
+		}
+	}
+	slices.SortFunc(s.slots, func(x, y slot) int { return cmp.Compare(x.name, y.name) })
+	return s, nil
+}
+
+// overSlots types g with the slots and the batch for its inputs; what was an
+// initializer may be a slot.
+func (t *Training) overSlots(g *graph.Graph) (*op.Typed, error) {
+	c := *g
+	batch := g.Inputs[0]
+	c.Inputs, c.Consts = nil, nil
+	slots := map[string]bool{}
+	for _, s := range t.Start.Slots {
+		c.Inputs = append(c.Inputs, graph.Value(s))
+		slots[s.Name] = true
+	}
+	c.Inputs = append(c.Inputs, batch)
+	for _, k := range g.Consts {
+		if !slots[k.Name] {
+			c.Consts = append(c.Consts, k)
+		}
+	}
+	return op.Infer(&c)
+}
+
+// program binds a graph over the slots and a batch of the given records.
+func (t *Training) program(typed *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, error) {
+	data := &graph.Slot{Name: "records", Type: tensor.Int32, Shape: records}
+	b := op.Binding{Groups: 1, Slots: t.Start.Slots, Data: data, Rows: t.rows, Outputs: outputs}
+	for i := range t.Start.Slots {
+		b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i})
+	}
+	b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefData})
+	return typed.Program(b)
+}
+
+// Export returns g with its trained initializers taken from the state.
+func Export(s *graph.State, g *graph.Graph) (*graph.Graph, error) {
+	out := *g
+	out.Consts = slices.Clone(g.Consts)
+	for i, slot := range s.Slots {
+		name, trained := strings.CutPrefix(slot.Name, paramPrefix)
+		if !trained {
+			continue
+		}
+		j := slices.IndexFunc(out.Consts, func(c graph.Const) bool { return c.Name == name })
+		if j < 0 || out.Consts[j].Tensor.Type != slot.Type || !out.Consts[j].Tensor.Shape.Equal(slot.Shape) {
+			return nil, fmt.Errorf("the graph has no initializer %q of type %v%v", name, slot.Type, slot.Shape)
+		}
+		out.Consts[j].Tensor = s.Tensors[i]
+	}
+	return &out, nil
+}
