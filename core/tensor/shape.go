@@ -28,10 +28,11 @@ func (s Shape) Check() error {
 		if d < 0 || d > MaxDim {
 			return fmt.Errorf("shape %v: extent %d is not between 0 and 2^40", s, d)
 		}
-		// A zero extent must not hide an overflow of the others.
-		if n *= max(d, 1); n > MaxElements {
+		d = max(d, 1) // a zero extent must not hide an overflow of the others
+		if n > MaxElements/d {
 			return fmt.Errorf("shape %v has more than 2^40 elements", s)
 		}
+		n *= d
 	}
 	return nil
 }
