@@ -1,0 +1,123 @@
+package op_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// What cannot be done exactly is refused by the name of its node, with words
+// that say what to do.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		op    string
+		attrs []graph.Attr
+		in    []arg
+		outs  int
+	}{
+		{"not supported; write the model without it", "Conv", nil, []arg{f(1, 1, 3, 3), f(1, 1, 2, 2)}, 1},
+		{"it has 1 inputs, but takes 2", "Add", nil, []arg{f(1)}, 1},
+		{"it has 3 outputs, but gives 1 to 2", "Dropout", nil, []arg{f(1)}, 3},
+		{"input 0 is missing", "Sub", nil, []arg{none, f(1)}, 1},
+		{`attribute "alpha" is not supported`, "Relu", []graph.Attr{graph.Float("alpha", 1)}, []arg{f(1)}, 1},
+		{`attribute "axis" has kind 1`, "Softmax", []graph.Attr{graph.Float("axis", 1)}, []arg{f(1)}, 1},
+		{"are float32 and int64; cast one", "Mul", nil, []arg{f(2), few(2)}, 1},
+		{"it does not take bool", "Add", nil, []arg{bools(2), bools(2)}, 1},
+		{"do not broadcast", "Add", nil, []arg{f(2), f(3)}, 1},
+		{"is int64, but should be float32", "Exp", nil, []arg{few(2)}, 1},
+		{"element type 10 is not supported", "Cast", []graph.Attr{graph.Int("to", 10)}, []arg{f(2)}, 1},
+		{"exponent must be one constant", "Pow", nil, []arg{f(2), fixed(given(tensor.Float32, nil, 1.3))}, 1},
+		{"exponent must be one constant", "Pow", nil, []arg{f(2), fixed(given(tensor.Float32, nil, math.NaN()))}, 1},
+		{"must be constant: make it an initializer", "Pow", nil, []arg{f(2), f()}, 1},
+		{"does not have the power", "Pow", nil, []arg{few(2), fixed(given(tensor.Float32, nil, 0.5))}, 1},
+		{"must be constant", "Reshape", nil, []arg{f(2), few(1)}, 1},
+		{"should be a short list of integers", "Reshape", nil, []arg{f(2), fixed(f(1))}, 1},
+		{"does not fit the 6 elements", "Reshape", nil, []arg{f(6), list(4)}, 1},
+		{"does not fit the 6 elements", "Reshape", nil, []arg{f(6), list(-1, 4)}, 1},
+		{"has the extent -1", "Reshape", nil, []arg{f(6), list(-1, -1)}, 1},
+		{"copies axis 1", "Reshape", nil, []arg{f(6), list(6, 0)}, 1},
+		{"is not between 0 and 2^40", "Reshape", nil, []arg{f(6), list(1<<62, 1<<62)}, 1},
+		{"is not between 0 and 2^40", "Expand", nil, []arg{f(1), list(math.MaxInt64)}, 1},
+		{"more than 2^40 elements", "Expand", nil, []arg{f(1), list(1<<39, 1<<39)}, 1},
+		{"is not between 0 and 2^40", "ConstantOfShape", nil, []arg{list(-1)}, 1},
+		{"axes, limit 8", "Unsqueeze", nil, []arg{f(1, 1, 1, 1, 1, 1, 1), list(0, 1, 2)}, 1},
+		{"name one twice", "Unsqueeze", nil, []arg{f(1), list(0, 0)}, 1},
+		{"axis 3 does not exist", "Flatten", []graph.Attr{graph.Int("axis", 3)}, []arg{f(2)}, 1},
+		{"is not 1", "Squeeze", nil, []arg{f(2), list(0)}, 1},
+		{"does not permute", "Transpose", []graph.Attr{graph.Ints("perm", 0, 0)}, []arg{f(2, 2)}, 1},
+		{"does not permute", "Transpose", []graph.Attr{graph.Ints("perm", 0, -1)}, []arg{f(2, 2)}, 1},
+		{"exactly one value", "Constant", nil, nil, 1},
+		{"its value is missing", "Constant", []graph.Attr{graph.Tensor("value", nil)}, nil, 1},
+		{"should have one", "ConstantOfShape", []graph.Attr{graph.Tensor("value", tensor.Must(tensor.New(tensor.Int32, tensor.Shape{0})))}, []arg{list(1)}, 1},
+		{"training_mode false", "Dropout", nil, []arg{f(2), fixed(given(tensor.Float32, nil, 0.5)), fixed(given(tensor.Bool, nil, 1))}, 1},
+		{"may differ on axis 0 alone", "Concat", axisIs(0), []arg{f(2, 3), f(2, 2)}, 1},
+		{"axis 2 does not exist", "Concat", axisIs(2), []arg{f(2), f(2)}, 1},
+		{"do not make up axis 0", "Split", nil, []arg{f(4), list(1, 2)}, 2},
+		{"do not make up axis 0", "Split", nil, []arg{f(4), list(5, -1)}, 2},
+		{"names 2 outputs, but gives 3", "Split", []graph.Attr{graph.Int("num_outputs", 3)}, []arg{f(4)}, 2},
+		{"step on axis 0 is 0", "Slice", nil, []arg{f(4), list(0), list(1), list(0), list(0)}, 1},
+		{"have lengths 1, 2, 1 and 0", "Slice", nil, []arg{f(4), list(0), list(1, 2)}, 1},
+		{"axis 9 does not exist", "Slice", nil, []arg{f(4), list(0), list(1), list(9)}, 1},
+		{`mode "reflect" is not supported`, "Pad", []graph.Attr{graph.String("mode", "reflect")}, []arg{f(4), list(1, 1)}, 1},
+		{"3 pads are given for 1 axes", "Pad", nil, []arg{f(4), list(1, 1, 1)}, 1},
+		{"leave nothing", "Pad", nil, []arg{f(4), list(-3, -3)}, 1},
+		{"pad 9223372036854775807 is out of range", "Pad", nil, []arg{f(4), list(math.MaxInt64, 0)}, 1},
+		{"indices are int32 or int64", "Gather", nil, []arg{f(4), f(1)}, 1},
+		{"do not go with data", "GatherElements", nil, []arg{f(4), few(1, 1)}, 1},
+		{"reach outside data", "GatherElements", nil, []arg{f(4, 2), few(1, 3)}, 1},
+		{"do not select from data", "GatherND", nil, []arg{f(4), few(1, 2)}, 1},
+		{"updates have shape", "ScatterND", nil, []arg{f(4), few(2, 1), f(3)}, 1},
+		{`reduction "max" is not supported`, "ScatterND", []graph.Attr{reduction("max")}, []arg{f(4), few(2, 1), f(2)}, 1},
+		{"do not fit: 3 against 4", "MatMul", nil, []arg{f(2, 3), f(4, 2)}, 1},
+		{"cannot be multiplied", "MatMul", nil, []arg{f(), f(4)}, 1},
+		{"should be a matrix", "Gemm", nil, []arg{f(2), f(2, 2)}, 1},
+		{"does not broadcast to [2 2]", "Gemm", nil, []arg{f(2, 2), f(2, 2), f(3, 1, 1)}, 1},
+		{"axis -3 does not exist", "ReduceSum", nil, []arg{f(2, 2), list(-3)}, 1},
+		{"axis 0 does not exist", "ArgMax", nil, []arg{f()}, 1},
+		{"axis -1 does not exist", "Softmax", nil, []arg{f()}, 1},
+		{"stash_type 10", "LayerNormalization", []graph.Attr{graph.Int("stash_type", 10)}, []arg{f(2), f(2)}, 1},
+		{"does not broadcast to [2]", "LayerNormalization", nil, []arg{f(2), f(3)}, 1},
+		{"labels have shape [3], but should have [2]", "SoftmaxCrossEntropyLoss", nil, []arg{f(2, 3), few(3)}, 1},
+		{`approximation "fast" is not supported`, "Gelu", []graph.Attr{graph.String("approximate", "fast")}, []arg{f(2)}, 1},
+	} {
+		s := sample{name: "bad", op: c.op, attrs: c.attrs, in: c.in, outs: c.outs}
+		_, tensors := s.draw()
+		b, _, outputs := s.build(tensors)
+		b.Output(outputs[0], 0, nil)
+		_, err := op.Infer(b.Graph())
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `node "y" (`+c.op+`)`) {
+			t.Errorf("%s: want %q with the node's name, got: %v", c.op, c.want, err)
+		}
+	}
+}
+
+// A model whose cost cannot be counted, or that holds too much, is refused
+// before anything is allocated.
+func TestCostIsBounded(t *testing.T) {
+	b := graph.NewBuilder("big")
+	x := b.Input("x", tensor.Float32, tensor.Shape{1 << 19, 1 << 19})
+	y := x
+	for range 6 {
+		y = b.Op("MatMul", y, x)
+	}
+	b.Output(y, 0, nil)
+	if _, err := op.Infer(b.Graph()); err == nil || !strings.Contains(err.Error(), "more than is allowed") {
+		t.Fatal(err)
+	}
+	b = graph.NewBuilder("constant")
+	c := b.Const(tensor.Scalar[float32](1))
+	big := b.Op("Neg", b.Op("Expand", c, b.Ints(1<<38)))
+	b.Output(b.Op("Shape", big), 0, nil)
+	typed, err := op.Infer(b.Graph()) // not computed, only typed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := evaluate(t, typed, nil, nil)[0]; got.At(0) != 1<<38 {
+		t.Fatal(got)
+	}
+}
