@@ -2,6 +2,8 @@ package graph
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -95,7 +97,8 @@ func (g *Graph) Const(name string) *tensor.Tensor {
 
 // Canonical returns g with its nodes in canonical order: a depth-first walk
 // from the outputs, in order, visiting each node's inputs in order and then
-// the node. Nodes and initializers that no output needs are dropped. It fails
+// the node. Initializers are sorted by name. Nodes and initializers that no
+// output needs are dropped. It fails
 // on a cycle, on a value defined twice, and on one not defined.
 func (g *Graph) Canonical() (*Graph, error) {
 	defs, err := g.definitions()
@@ -103,7 +106,7 @@ func (g *Graph) Canonical() (*Graph, error) {
 		return nil, err
 	}
 	out := &Graph{Name: g.Name, Inputs: g.Inputs, Outputs: g.Outputs}
-	w := walk{g: g, defs: defs, mark: make([]uint8, len(g.Nodes)), needed: map[string]bool{}}
+	w := walk{g: g, defs: defs, mark: make([]uint8, len(g.Nodes)), needed: map[string]bool{}, order: make([]Node, 0, len(g.Nodes))}
 	for _, o := range g.Outputs {
 		if err := w.visit(o.Name); err != nil {
 			return nil, fmt.Errorf("output %q: %w", o.Name, err)
@@ -115,6 +118,7 @@ func (g *Graph) Canonical() (*Graph, error) {
 			out.Consts = append(out.Consts, c)
 		}
 	}
+	slices.SortFunc(out.Consts, func(a, b Const) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

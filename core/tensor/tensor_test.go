@@ -10,7 +10,7 @@ import (
 )
 
 func TestShapeLimits(t *testing.T) {
-	for _, bad := range []Shape{{-1}, {MaxDim + 1}, {1 << 30, 1 << 30}, {1 << 39, 1 << 39}, {0, 1 << 39, 4}, {1, 1, 1, 1, 1, 1, 1, 1, 1}} {
+	for _, bad := range []Shape{{-1}, {MaxDim + 1}, {1 << 30, 1 << 30}, {1 << 39, 1 << 39}, {0, 1 << 39, 4}, {1 << 40, 1 << 24}, {1, 1, 1, 1, 1, 1, 1, 1, 1}} {
 		if bad.Check() == nil {
 			t.Errorf("shape %v passed", bad)
 		}
