@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sort"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -10,19 +12,48 @@ import (
 // float32, about a tenth of a millisecond.
 const tileGrain = 64
 
-// Root returns t's root, hashing on several threads.
-func Root(t *tensor.Tensor, threads int) canon.Hash {
-	leaves := make([]canon.Hash, tensor.LayoutOf(t.Type, t.Shape).Tiles())
+// Roots returns the tensors' roots, hashing tiles on several threads.
+func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
+	leaves := make([][]canon.Hash, len(tensors))
+	ends := make([]int, len(tensors)) // tiles of this tensor and those before it
+	total := 0
+	for i, t := range tensors {
+		n := tensor.LayoutOf(t.Type, t.Shape).Tiles()
+		leaves[i] = make([]canon.Hash, n)
+		total += n
+		ends[i] = total
+	}
 	hash := func(_, lo, hi int) error {
 		buf := make([]byte, 0, tensor.TileSide*tensor.TileSide*8)
-		for i := lo; i < hi; i++ {
-			buf = t.Tile(buf[:0], i)
-			leaves[i] = tensor.TileHash(buf)
+		for i := sort.SearchInts(ends, lo+1); lo < hi; i++ {
+			for ; lo < min(hi, ends[i]); lo++ {
+				tile := lo - ends[i] + len(leaves[i])
+				buf = tensors[i].Tile(buf[:0], tile)
+				leaves[i][tile] = tensor.TileHash(buf)
+			}
 		}
 		return nil
 	}
-	_ = Split(threads, len(leaves), tileGrain, hash) // hash cannot fail
-	return tensor.LayoutOf(t.Type, t.Shape).Root(canon.Root(leaves))
+	_ = Split(threads, total, tileGrain, hash) // hash cannot fail
+	roots := make([]canon.Hash, len(tensors))
+	for i, t := range tensors {
+		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.Root(leaves[i]))
+	}
+	return roots
+}
+
+// Root returns t's root, hashing on several threads.
+func Root(t *tensor.Tensor, threads int) canon.Hash {
+	return Roots([]*tensor.Tensor{t}, threads)[0]
+}
+
+// StateTree returns the tree that s.Keyed returns, hashing on several threads.
+func StateTree(s *graph.State, threads int) (*canon.Keyed, error) {
+	entries := make([]canon.Entry, len(s.Slots))
+	for i, root := range Roots(s.Tensors, threads) {
+		entries[i] = canon.Entry{Key: s.Slots[i].Name, Value: root}
+	}
+	return canon.NewKeyed(entries)
 }
 
 // StateRoot returns s's root, hashing on several threads.
@@ -32,21 +63,4 @@ func StateRoot(s *graph.State, threads int) (canon.Hash, error) {
 		return canon.Hash{}, err
 	}
 	return k.Root(), nil
-}
-
-// StateTree returns the tree that s.Keyed returns, hashing on several threads.
-func StateTree(s *graph.State, threads int) (*canon.Keyed, error) {
-	entries := make([]canon.Entry, len(s.Slots))
-	// Tensors in parallel, and the tiles of a large one again: the latter
-	// spreads what the former cannot.
-	err := Split(threads, len(entries), 1, func(_, lo, hi int) error {
-		for i := lo; i < hi; i++ {
-			entries[i] = canon.Entry{Key: s.Slots[i].Name, Value: Root(s.Tensors[i], threads)}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return canon.NewKeyed(entries)
 }

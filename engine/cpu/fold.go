@@ -115,18 +115,28 @@ func (k *extremum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, 
 	return nil
 }
 
+// Four chains at a time hide the latency of one.
+
 func maxOfFloats(acc float32, x []float32) float32 {
-	for _, v := range x {
-		acc = maxFloat(acc, v)
+	a, b, c, d := acc, acc, acc, acc
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = max(a, x[0]), max(b, x[1]), max(c, x[2]), max(d, x[3])
 	}
-	return acc
+	for _, v := range x {
+		a = max(a, v)
+	}
+	return canonical(max(a, b, c, d))
 }
 
 func minOfFloats(acc float32, x []float32) float32 {
-	for _, v := range x {
-		acc = minFloat(acc, v)
+	a, b, c, d := acc, acc, acc, acc
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = min(a, x[0]), min(b, x[1]), min(c, x[2]), min(d, x[3])
 	}
-	return acc
+	for _, v := range x {
+		a = min(a, v)
+	}
+	return canonical(min(a, b, c, d))
 }
 
 func maxOfIntegers[T integer](acc T, x []T) T {

@@ -98,27 +98,11 @@ func minFloats(dst, x, y []float32) {
 	}
 }
 
-// maxFloat and minFloat settle the common case without looking for NaNs and
-// zeros of either sign.
-func maxFloat(x, y float32) float32 {
-	switch {
-	case x > y:
-		return x
-	case x < y:
-		return y
-	}
-	return tensor.Max.Float(x, y)
-}
+// maxFloat and minFloat rest on Go's own max and min, in which a NaN wins and
+// zeros are ordered by their signs.
+func maxFloat(x, y float32) float32 { return canonical(max(x, y)) }
 
-func minFloat(x, y float32) float32 {
-	switch {
-	case x < y:
-		return x
-	case x > y:
-		return y
-	}
-	return canonical(tensor.Min.Float(x, y))
-}
+func minFloat(x, y float32) float32 { return canonical(min(x, y)) }
 
 func compareLoop[T tensor.Element](fn tensor.Fn) mapFunc {
 	switch fn {
