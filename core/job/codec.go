@@ -21,7 +21,7 @@ func (l *Lease) Code(w *canon.Codec) {
 		canon.Seq(w, p, maxParties, 5, codeParty)
 	}
 	w.U8((*uint8)(&l.Phase))
-	w.String(&l.Reason, MaxText)
+	w.String(&l.Reason, 2*MaxText)
 	w.Int(&l.LeadIndex, maxParties)
 	w.I64(&l.DueSince)
 	w.Int(&l.Round, MaxUnits)

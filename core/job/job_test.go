@@ -41,7 +41,7 @@ const stake = 1_000_000_000
 func testOrder() Order {
 	h := func(s string) canon.Hash { return canon.Sum(canon.Domain(s)) }
 	return Order{
-		Chain: "tally-test", Consumer: "consumer", Nonce: 1,
+		Chain: "tally-test", Consumer: "consumer", Nonce: 1, Contact: Contact{Key: testKey("consumer").Public().(ed25519.PublicKey), Addrs: []string{"/ip4/127.0.0.1/tcp/1"}},
 		Problem: Problem{
 			Kind: "training", Profile: "fp32", Step: h("step"), Merge: h("merge"), Start: h("start"), Data: h("data"),
 			Rounds: 3, Shards: 2, Steps: 6, Interval: 2, Batch: 4, Records: 100, Seed: 7,
@@ -553,6 +553,25 @@ func TestAbandonedOrderPaysWhatWasDoneAndRefundsTheRest(t *testing.T) {
 	}
 }
 
+func TestLeadMayDeclineBeforeAnythingIsAssigned(t *testing.T) {
+	w := newWorld(t)
+	if err := w.try(Decline{"v1", "why"}); err == nil {
+		t.Fatal("a stranger declined the order")
+	}
+	w.do(Decline{"v0", "the files do not match the order"})
+	w.pass(1)
+	if w.lease.Phase != Settled || w.purse["consumer"] != w.lease.Quote.Price || w.free["v0"] != stake {
+		t.Fatalf("the lease is %v, the consumer got %d of %d", w.lease.Phase, w.purse["consumer"], w.lease.Quote.Price)
+	}
+	w = newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.try(Decline{"v0", "changed my mind"}); err == nil {
+		t.Fatal("the lead declined with a unit under way")
+	}
+}
+
 func TestHaltOnlyWhenTheLossIsNoNumber(t *testing.T) {
 	for _, c := range []struct {
 		loss float32
@@ -668,6 +687,7 @@ func TestOrderCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, bend := range map[string]func(*Order){
+		"contact":           func(o *Order) { o.Contact.Key = nil },
 		"kind":              func(o *Order) { o.Problem.Kind = "mining" },
 		"profile":           func(o *Order) { o.Problem.Profile = "fp8" },
 		"root":              func(o *Order) { o.Problem.Data = canon.Hash{} },

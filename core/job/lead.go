@@ -69,3 +69,22 @@ func (l *Lease) dismiss(account string) (bond uint64) {
 func (l *Lease) accused(account string) bool {
 	return slices.ContainsFunc(l.Disputes, func(c Contest) bool { return c.Target.Merge && c.Defender == account })
 }
+
+// Decline is a lead's word, before it has assigned anything, that the order
+// cannot be served: its files cannot be had or do not match it. Nobody is at
+// fault that the chain could name, so the consumer gets everything back.
+type Decline struct{ By, Reason string }
+
+func (e Decline) apply(l *Lease, now int64) ([]Effect, error) {
+	begun := slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status != Open || u.Attempt > 0 })
+	switch {
+	case e.By != l.Lead():
+		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
+	case l.Phase != Active || begun:
+		return nil, fmt.Errorf("the lease is %v and its work has begun: it can no longer be declined", l.Phase)
+	case e.Reason == "" || len(e.Reason) > MaxText:
+		return nil, fmt.Errorf("a reason of 1 to %d bytes must be given", MaxText)
+	}
+	l.stop(now, "declined: "+e.Reason)
+	return []Effect{{Emit, e.By, 0, "declined"}}, nil
+}

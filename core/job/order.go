@@ -1,6 +1,7 @@
 package job
 
 import (
+	"crypto/ed25519"
 	"fmt"
 
 	"github.com/tally-network/tally/core/auction"
@@ -15,6 +16,8 @@ const (
 	MaxFiles    = 16
 	MaxText     = 1 << 12
 	maxAccount  = 128
+	maxAddrs    = 8
+	maxAddr     = 256
 	maxWindow   = 30 * 24 * 3600 * 1000 // ms
 	maxFlops    = 1 << 60
 )
@@ -63,11 +66,19 @@ type Conditions struct {
 	Window        int64  // ms at the end in which everything can still be challenged
 }
 
+// Contact says where a consumer hands over the files of its order and takes the
+// result: the ed25519 key and the multiaddresses of its peer.
+type Contact struct {
+	Key   []byte
+	Addrs []string
+}
+
 // Order is a consumer's signed request.
 type Order struct {
 	Chain      string
 	Consumer   string
 	Nonce      uint64 // makes two equal wishes two orders
+	Contact    Contact
 	Problem    Problem
 	Conditions Conditions
 }
@@ -117,6 +128,8 @@ func (o *Order) Check() error {
 		return nil
 	}
 	switch {
+	case len(o.Contact.Key) != ed25519.PublicKeySize || len(o.Contact.Addrs) > maxAddrs:
+		return fmt.Errorf("the contact needs a peer key of %d bytes and at most %d addresses", ed25519.PublicKeySize, maxAddrs)
 	case p.Kind != "training":
 		return fmt.Errorf("problem kind %q is not known; use training", p.Kind)
 	case p.Profile != "fp32":
@@ -168,6 +181,8 @@ func (o *Order) Code(w *canon.Codec) {
 	w.String(&o.Chain, maxAccount)
 	w.String(&o.Consumer, maxAccount)
 	w.U64(&o.Nonce)
+	w.Blob(&o.Contact.Key, ed25519.PublicKeySize)
+	canon.Seq(w, &o.Contact.Addrs, maxAddrs, 1, func(w *canon.Codec, s *string) { w.String(s, maxAddr) })
 	o.Problem.code(w)
 	o.Conditions.code(w)
 }

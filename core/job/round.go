@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/tensor"
@@ -44,9 +45,13 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	return []Effect{{Emit, e.By, uint64(e.Round), "merged"}}, nil
 }
 
-// close begins the final window.
+// close begins the final window; where there is no work to challenge, it is
+// over at once.
 func (l *Lease) close(now int64) {
-	l.Phase, l.WindowEnd = Closing, now+l.Order.Conditions.Window
+	l.Phase, l.WindowEnd = Closing, now
+	if slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status == Accepted }) {
+		l.WindowEnd += l.Order.Conditions.Window
+	}
 }
 
 // stop ends the lease early: units under way are finished and paid, no others

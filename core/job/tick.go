@@ -19,12 +19,13 @@ func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	l.watchLead(now)
-	switch {
-	case l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt():
+	if l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt() {
 		l.stop(now, "no validator led the work on in time")
-	case l.Phase == Stopping && !l.underWay():
+	}
+	if l.Phase == Stopping && !l.underWay() {
 		l.close(now)
-	case l.Phase == Closing && now >= l.WindowEnd && !l.disputed():
+	}
+	if l.Phase == Closing && now >= l.WindowEnd && !l.disputed() {
 		more, err := l.settle()
 		return append(effects, more...), err
 	}

@@ -1,0 +1,23 @@
+package train
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// Code walks the fields of r: an order carries a recipe in this form.
+func (r *Recipe) Code(c *canon.Codec) {
+	c.String(&r.Loss, 64)
+	c.String(&r.Optimizer, 64)
+	for _, f := range []*float32{&r.LearningRate, &r.Beta1, &r.Beta2, &r.Epsilon, &r.WeightDecay} {
+		bits := uint64(math.Float32bits(*f))
+		if c.U64(&bits); bits > math.MaxUint32 {
+			c.Fail("%d is not the bits of a float32", bits)
+		}
+		*f = math.Float32frombits(uint32(bits))
+	}
+	c.Int(&r.Warmup, 1<<24)
+	c.Int(&r.Batch, 1<<30)
+	canon.Seq(c, &r.Frozen, 1<<10, 1, func(c *canon.Codec, s *string) { c.String(s, 512) })
+}

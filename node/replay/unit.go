@@ -1,0 +1,169 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Unit is one unit of an order: the steps of a shard in a round.
+type Unit struct {
+	Work    *Work
+	Problem *job.Problem
+	Round   int
+	Shard   int
+}
+
+// UnitOf returns unit i of the problem.
+func (w *Work) UnitOf(p *job.Problem, i int) Unit {
+	return Unit{w, p, i / p.Shards, i % p.Shards}
+}
+
+// inputs returns what a local step of the unit reads.
+func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
+	rows := u.Problem.Order().Rows(u.Shard, u.Round*u.Problem.Steps+step)
+	return graph.Inputs{States: []*graph.State{s}, Data: u.Work.Data, Rows: rows}
+}
+
+// Play runs the local steps from…to−1 from the state before them. after, if not
+// nil, sees each state with the number of steps done.
+func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func(done int, s *graph.State) error) (*graph.State, error) {
+	for step := from; step < to; step++ {
+		next, err := u.Work.Step.Runner.Run(ctx, u.inputs(s, step), nil)
+		if err != nil {
+			return nil, fmt.Errorf("round %d, shard %d, step %d: %w", u.Round, u.Shard, step, err)
+		}
+		s = next
+		if after != nil {
+			if err := after(step+1, s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// MergeStates merges the states that the shards ended a round with.
+func (w *Work) MergeStates(ctx context.Context, ends []*graph.State) (*graph.State, error) {
+	return w.Merge.Runner.Run(ctx, graph.Inputs{States: ends}, nil)
+}
+
+// Accountant is a runner that answers for its own accumulators in a dispute.
+// Others answer with what their operands give.
+type Accountant interface {
+	States(in graph.Inputs, node, element int, blocks []int) (states [][]tensor.Word, own bool, err error)
+}
+
+// execute runs a program once and keeps everything that a dispute can ask for.
+func (p Program) execute(ctx context.Context, in graph.Inputs) (*dispute.Execution, error) {
+	e, err := dispute.Execute(p.Program, p.Commitment, in, func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+		return p.Runner.Run(ctx, in, observe)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a, ok := p.Runner.(Accountant); ok {
+		honest := e.States
+		e.States = func(node, element int, blocks []int) ([][]tensor.Word, error) {
+			states, own, err := a.States(in, node, element, blocks)
+			if err != nil || own {
+				return states, err
+			}
+			return honest(node, element, blocks)
+		}
+	}
+	return e, nil
+}
+
+// unitWitness replays a unit as far as a game asks.
+type unitWitness struct {
+	ctx   context.Context
+	unit  Unit
+	known map[int]*graph.State // by steps done
+	roots map[int]canon.Hash
+	last  *dispute.Execution
+	at    int
+}
+
+// Witness returns a party's account of a unit. start is the state before the
+// first step; more states that the party has computed itself save time.
+func (u Unit) Witness(ctx context.Context, start *graph.State, more map[int]*graph.State) dispute.Witness {
+	w := &unitWitness{ctx: ctx, unit: u, known: map[int]*graph.State{0: start}, roots: map[int]canon.Hash{}}
+	for at, s := range more {
+		w.known[at] = s
+	}
+	return w
+}
+
+// state returns the state after the given steps, from the nearest one known.
+func (w *unitWitness) state(step int) (*graph.State, error) {
+	from := step
+	for w.known[from] == nil {
+		from--
+	}
+	return w.unit.Play(w.ctx, w.known[from], from, step, func(done int, s *graph.State) error {
+		w.known[done] = s
+		return nil
+	})
+}
+
+func (w *unitWitness) Root(step int) (canon.Hash, error) {
+	if r, ok := w.roots[step]; ok {
+		return r, nil
+	}
+	s, err := w.state(step)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	r, err := s.Root()
+	w.roots[step] = r
+	return r, err
+}
+
+func (w *unitWitness) Execution(step int) (*dispute.Execution, error) {
+	if w.last != nil && w.at == step {
+		return w.last, nil
+	}
+	s, err := w.state(step)
+	if err != nil {
+		return nil, err
+	}
+	e, err := w.unit.Work.Step.execute(w.ctx, w.unit.inputs(s, step))
+	if err == nil {
+		w.last, w.at = e, step
+	}
+	return e, err
+}
+
+// mergeWitness replays a merge.
+type mergeWitness struct {
+	ctx  context.Context
+	work *Work
+	ends []*graph.State
+	last *dispute.Execution
+}
+
+// MergeWitness returns a party's account of a merge.
+func (w *Work) MergeWitness(ctx context.Context, ends []*graph.State) dispute.Witness {
+	return &mergeWitness{ctx: ctx, work: w, ends: ends}
+}
+
+func (w *mergeWitness) Root(int) (canon.Hash, error) {
+	return canon.Hash{}, fmt.Errorf("a merge is a single step")
+}
+
+func (w *mergeWitness) Execution(int) (*dispute.Execution, error) {
+	if w.last == nil {
+		e, err := w.work.Merge.execute(w.ctx, graph.Inputs{States: w.ends})
+		if err != nil {
+			return nil, err
+		}
+		w.last = e
+	}
+	return w.last, nil
+}
