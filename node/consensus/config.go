@@ -1,0 +1,158 @@
+package consensus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	cmtcfg "github.com/cometbft/cometbft/config"
+	cmtjson "github.com/cometbft/cometbft/libs/json"
+	cmttypes "github.com/cometbft/cometbft/types"
+)
+
+// maxTx bounds a transaction in bytes: twice what the largest move of a dispute
+// needs.
+const maxTx = 128 << 10
+
+// gossipPause is how long a node rests when it has nothing for a peer. CometBFT's
+// 100 ms delays every block by several rests; shorter ones cost no CPU that shows.
+const gossipPause = 20 * time.Millisecond
+
+// Config describes a node.
+type Config struct {
+	Dir     string               // holds all of the node; is made if absent
+	Genesis *cmttypes.GenesisDoc // of the chain; nil: the one in Dir
+	Name    string               // tells nodes apart in logs; "node" if empty
+
+	// Listen says where to listen, as host:port; empty: a free port of
+	// 127.0.0.1. P2P is host:port here too.
+	Listen Addrs
+	// Peers are dialled, and again whenever they are lost: id@host:port. Of
+	// two nodes only one should name the other, or both may hang up at once.
+	Peers []string
+
+	// CommitTimeout is the pause after a block; 500 ms if zero.
+	CommitTimeout time.Duration
+	// EmptyInterval is the longest time without a block; zero: an idle chain
+	// makes none.
+	EmptyInterval time.Duration
+	// Origins are the web origins that may call RPC and REST; nil: all.
+	Origins []string
+	Logger  *slog.Logger // nil: no logs
+}
+
+// complete fills in what is empty.
+func (c *Config) complete() error {
+	if c.Dir == "" {
+		return errors.New("name a data directory")
+	}
+	if c.Name == "" {
+		c.Name = "node"
+	}
+	if c.CommitTimeout == 0 {
+		c.CommitTimeout = 500 * time.Millisecond
+	}
+	if c.Origins == nil {
+		c.Origins = []string{"*"}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, a := range []*string{&c.Listen.RPC, &c.Listen.GRPC, &c.Listen.REST} {
+		if *a == "" {
+			*a = "127.0.0.1:0"
+		}
+	}
+	if _, port, err := net.SplitHostPort(c.Listen.P2P); c.Listen.P2P == "" || err == nil && port == "0" {
+		if c.Listen.P2P, err = FreeAddr(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FreeAddr returns an address of 127.0.0.1 where nobody listens now. It serves
+// to tell nodes of one another's P2P addresses before they start.
+func FreeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// comet returns CometBFT's configuration of the node. Its RPC server is ours,
+// so that it can listen on a free port.
+func (c *Config) comet() *cmtcfg.Config {
+	conf := cmtcfg.DefaultConfig().SetRoot(c.Dir)
+	conf.Moniker = c.Name
+	conf.DBBackend = "goleveldb"
+	conf.RPC.ListenAddress = ""
+	conf.P2P.ListenAddress = "tcp://" + c.Listen.P2P
+	conf.P2P.PersistentPeers = strings.Join(c.Peers, ",")
+	conf.P2P.PexReactor = false // the named peers are the network
+	conf.P2P.AllowDuplicateIP = true
+	conf.P2P.AddrBookStrict = false
+	conf.Mempool.MaxTxBytes = maxTx
+	conf.Consensus.TimeoutCommit = c.CommitTimeout
+	conf.Consensus.PeerGossipSleepDuration = gossipPause
+	conf.Consensus.CreateEmptyBlocks = c.EmptyInterval > 0
+	conf.Consensus.CreateEmptyBlocksInterval = c.EmptyInterval
+	return conf
+}
+
+// loadGenesis returns the genesis in a file. A given one is written there first,
+// or must be the one that is there.
+func loadGenesis(file string, given *cmttypes.GenesisDoc) (*cmttypes.GenesisDoc, error) {
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && given == nil:
+		return nil, fmt.Errorf("%s is missing: give the genesis of the chain", file)
+	case errors.Is(err, os.ErrNotExist):
+		if text, err = cmtjson.MarshalIndent(given, "", "  "); err != nil {
+			return nil, fmt.Errorf("write genesis: %w", err)
+		}
+		if err := writeFile(file, text); err != nil {
+			return nil, fmt.Errorf("write genesis: %w", err)
+		}
+	case err != nil:
+		return nil, err
+	}
+	doc, err := cmttypes.GenesisDocFromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("read genesis %s: %w", file, err)
+	}
+	if given != nil {
+		// Their JSON is what both were made from.
+		a, errA := cmtjson.Marshal(given)
+		b, errB := cmtjson.Marshal(doc)
+		if err := errors.Join(errA, errB); err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(a, b) {
+			return nil, fmt.Errorf("%s is the genesis of another chain: use another directory", file)
+		}
+	}
+	return doc, nil
+}
+
+// writeFile replaces a file whole, or not at all.
+func writeFile(name string, data []byte) error {
+	tmp := name + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, name)
+}
+
+func trimScheme(addr string) string { return strings.TrimPrefix(addr, "tcp://") }

@@ -1,0 +1,34 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+
+	cmtdb "github.com/cometbft/cometbft-db"
+	cmtcfg "github.com/cometbft/cometbft/config"
+	"github.com/syndtr/goleveldb/leveldb"
+)
+
+// databases are those that CometBFT opened. It does not close all of them, and
+// an open one keeps the directory locked.
+type databases struct{ all []cmtdb.DB }
+
+func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
+	db, err := cmtcfg.DefaultDBProvider(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s (is another process using it?): %w", ctx.ID, err)
+	}
+	d.all = append(d.all, db)
+	return db, nil
+}
+
+// Close closes what is still open.
+func (d *databases) Close() error {
+	var errs []error
+	for _, db := range d.all {
+		if err := db.Close(); !errors.Is(err, leveldb.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

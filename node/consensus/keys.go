@@ -1,0 +1,82 @@
+package consensus
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	cmtcfg "github.com/cometbft/cometbft/config"
+	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
+	cmtjson "github.com/cometbft/cometbft/libs/json"
+	"github.com/cometbft/cometbft/p2p"
+	"github.com/cometbft/cometbft/privval"
+)
+
+// Identity is what others must know of a node before it starts.
+type Identity struct {
+	NodeID       string            // of the P2P key, in Config.Peers before the @
+	ConsensusKey ed25519.PublicKey // in the genesis, if the node is a validator
+}
+
+// LoadIdentity returns the identity of the node in dir, and makes its keys if
+// there are none.
+func LoadIdentity(dir string) (Identity, error) {
+	conf := (&Config{Dir: dir}).comet()
+	key, validator, err := loadKeys(conf)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{string(key.ID()), validator.Key.PubKey.Bytes()}, nil
+}
+
+// loadKeys returns the P2P key and the validator key with the record of what it
+// signed last, and makes them if there are none. CometBFT's own loaders end the
+// process over a damaged or half-made file; here that is an error, and a file
+// is there whole or not at all.
+func loadKeys(conf *cmtcfg.Config) (*p2p.NodeKey, *privval.FilePV, error) {
+	for _, file := range []string{conf.NodeKeyFile(), conf.PrivValidatorStateFile()} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !exists(conf.NodeKeyFile()) {
+		key, err := cmtjson.Marshal(p2p.NodeKey{PrivKey: cmted25519.GenPrivKey()})
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := writeFile(conf.NodeKeyFile(), key); err != nil {
+			return nil, nil, fmt.Errorf("write node key: %w", err)
+		}
+	}
+	key, err := p2p.LoadNodeKey(conf.NodeKeyFile())
+	if err != nil {
+		return nil, nil, fmt.Errorf("read node key: %w", err)
+	}
+	keyFile, stateFile := conf.PrivValidatorKeyFile(), conf.PrivValidatorStateFile()
+	if !exists(keyFile) {
+		fresh := privval.GenFilePV(keyFile, stateFile)
+		fresh.LastSignState.Save() // first: a key without its record must not be
+		fresh.Key.Save()
+	}
+	if err := readJSON(keyFile, &privval.FilePVKey{}); err != nil {
+		return nil, nil, fmt.Errorf("read validator key: %w", err)
+	}
+	if err := readJSON(stateFile, &privval.FilePVLastSignState{}); err != nil {
+		return nil, nil, fmt.Errorf("read what the validator signed last, without which it might sign twice: %w", err)
+	}
+	return key, privval.LoadFilePV(keyFile, stateFile), nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func readJSON(file string, into any) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return cmtjson.Unmarshal(text, into)
+}

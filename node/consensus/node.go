@@ -1,0 +1,168 @@
+// Package consensus runs one CometBFT node and the chain's application inside
+// this process.
+//
+// Everything of a node lies in one directory: keys, genesis and databases. A
+// node that was killed at any moment starts again from there. Nothing is
+// global, so several nodes live in one process, each with its own ports and
+// metrics. Servers: CometBFT RPC, gRPC and REST.
+//
+// Block times are those at which validators voted for the block before. After
+// a silence of the chain the next block's time is therefore as old as the
+// silence was long; Config.EmptyInterval bounds that.
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	cmtcfg "github.com/cometbft/cometbft/config"
+	cmtnode "github.com/cometbft/cometbft/node"
+	"github.com/cometbft/cometbft/proxy"
+	"github.com/cometbft/cometbft/rpc/client/local"
+	cmttypes "github.com/cometbft/cometbft/types"
+	dbm "github.com/cosmos/cosmos-db"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"cosmossdk.io/log/v2"
+	sdkslog "cosmossdk.io/log/v2/slog"
+
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	"github.com/cosmos/cosmos-sdk/server"
+	serverlog "github.com/cosmos/cosmos-sdk/server/log"
+	pruningtypes "github.com/cosmos/cosmos-sdk/store/v2/pruning/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
+)
+
+const (
+	// State is kept for queries of the past this many blocks.
+	keepBlocks = 1_000
+	pruneEvery = 100
+	// A query may read about 100 000 accounts.
+	queryGas = 100_000_000
+)
+
+// Node is a running node.
+type Node struct {
+	app      *app.App
+	comet    *cmtnode.Node
+	client   *local.Local
+	addrs    Addrs
+	registry *prometheus.Registry
+	closers  []func() error // in the order of opening
+}
+
+// Addrs are the places where a node listens, as host:port; P2P as id@host:port.
+type Addrs struct{ P2P, RPC, GRPC, REST string }
+
+// Start starts a node and returns when its servers listen. ctx bounds the
+// start alone.
+func Start(ctx context.Context, c Config) (_ *Node, err error) {
+	n := &Node{registry: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("start node in %s: %w", c.Dir, err), n.Stop())
+		}
+	}()
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	conf := c.comet()
+	for _, dir := range []string{filepath.Dir(conf.NodeKeyFile()), conf.DBDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	genesis, err := loadGenesis(conf.GenesisFile(), c.Genesis)
+	if err != nil {
+		return nil, err
+	}
+	logger := sdkslog.NewCustomLogger(c.Logger)
+	if err := n.openApp(logger, genesis.ChainID, conf.DBDir()); err != nil {
+		return nil, err
+	}
+	if err := n.openComet(ctx, logger, conf, genesis); err != nil {
+		return nil, err
+	}
+	if err := n.serve(c, genesis.ChainID, logger); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) openApp(logger log.Logger, chainID, dir string) error {
+	db, err := dbm.NewGoLevelDB("application", dir, nil)
+	if err != nil {
+		return fmt.Errorf("open the application's database (is another process using it?): %w", err)
+	}
+	n.app, err = app.New(logger, db, chainID,
+		baseapp.SetMinGasPrices("0"+coin.Denom),
+		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(keepBlocks, pruneEvery)),
+		baseapp.SetQueryGasLimit(queryGas),
+	)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	n.closers = append(n.closers, n.app.Close)
+	return nil
+}
+
+// openComet brings the application to the last block and starts consensus.
+func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Config, genesis *cmttypes.GenesisDoc) error {
+	key, validator, err := loadKeys(conf)
+	if err != nil {
+		return err
+	}
+	dbs := &databases{}
+	n.closers = append(n.closers, dbs.Close)
+	n.comet, err = cmtnode.NewNodeWithContext(ctx, conf, validator, key,
+		proxy.NewLocalClientCreator(server.NewCometABCIWrapper(n.app)),
+		func() (*cmttypes.GenesisDoc, error) { return genesis, nil },
+		dbs.open,
+		cmtnode.DefaultMetricsProvider(conf.Instrumentation), // none: see metrics
+		serverlog.CometLoggerWrapper{Logger: logger},
+	)
+	if err != nil {
+		return err
+	}
+	n.client = local.New(n.comet)
+	if err := n.registry.Register(metrics{n}); err != nil {
+		return err
+	}
+	if err := n.comet.Start(); err != nil {
+		return err
+	}
+	n.closers = append(n.closers, n.comet.Stop)
+	n.addrs.P2P = string(key.ID()) + "@" + trimScheme(conf.P2P.ListenAddress)
+	return nil
+}
+
+// Stop stops the node. Its state is on disk.
+func (n *Node) Stop() error {
+	var errs []error
+	for _, closeIt := range slices.Backward(n.closers) {
+		errs = append(errs, closeIt())
+	}
+	n.closers = nil
+	return errors.Join(errs...)
+}
+
+// Addrs returns where the node listens.
+func (n *Node) Addrs() Addrs { return n.addrs }
+
+// Client returns CometBFT's RPC without the network between.
+func (n *Node) Client() *local.Local { return n.client }
+
+// Encoding returns the encoding of the chain's transactions.
+func (n *Node) Encoding() app.Encoding { return n.app.Encoding }
+
+// Height returns the height of the last block.
+func (n *Node) Height() int64 { return n.comet.BlockStore().Height() }
+
+// Metrics returns the node's own metrics.
+func (n *Node) Metrics() *prometheus.Registry { return n.registry }
