@@ -34,6 +34,9 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if err != nil {
 			return nil, err
 		}
+		if a.Attempt >= maxAttempts {
+			return nil, fmt.Errorf("unit %d was given out %d times, the most that it may", a.Unit, maxAttempts)
+		}
 		if r := a.Unit / l.Order.Problem.Shards; r != l.Round {
 			return nil, fmt.Errorf("unit %d belongs to round %d, the lease is at round %d", a.Unit, r, l.Round)
 		}

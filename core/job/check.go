@@ -29,6 +29,9 @@ func (l *Lease) Reserved() []Share {
 
 // Check returns an error if an invariant of the package does not hold.
 func (l *Lease) Check() error {
+	if err := l.checkForm(); err != nil {
+		return err
+	}
 	if err := l.checkMoney(); err != nil {
 		return err
 	}
@@ -40,6 +43,37 @@ func (l *Lease) Check() error {
 	for r, m := range l.Merges {
 		if m.Root.IsZero() != (r >= l.Round) {
 			return fmt.Errorf("round %d of %d has merge %v", r, l.Round, m.Root.Short())
+		}
+	}
+	return nil
+}
+
+// checkForm guards what the rest takes for granted, for leases read from a
+// genesis file.
+func (l *Lease) checkForm() error {
+	if err := l.Order.Check(); err != nil {
+		return err
+	}
+	if err := l.Params.Check(); err != nil {
+		return err
+	}
+	p := &l.Order.Problem
+	switch {
+	case l.Phase < Active || l.Phase > Settled:
+		return fmt.Errorf("phase %d does not exist", l.Phase)
+	case l.LeadIndex >= len(l.Leads) || l.Round > p.Rounds:
+		return fmt.Errorf("lead %d of %d, round %d of %d", l.LeadIndex, len(l.Leads), l.Round, p.Rounds)
+	case len(l.Units) != p.Units() || len(l.Merges) != p.Rounds:
+		return fmt.Errorf("%d units and %d merges, want %d and %d", len(l.Units), len(l.Merges), p.Units(), p.Rounds)
+	}
+	for _, c := range l.Disputes {
+		if !c.Target.Merge && c.Target.Index >= p.Units() || c.Target.Merge && c.Target.Index >= p.Rounds {
+			return fmt.Errorf("dispute %d is about nothing", c.ID)
+		}
+	}
+	for i := range l.Units {
+		if r := l.Units[i].Receipt; r != nil && len(r.Checkpoints) != p.Segments()+1 {
+			return fmt.Errorf("the receipt of unit %d has %d checkpoints", i, len(r.Checkpoints))
 		}
 	}
 	return nil

@@ -2,37 +2,50 @@ package job
 
 import "github.com/tally-network/tally/core/canon"
 
-const maxParties = 1 << 12
-
-// Code walks the fields of l except its units, which are stored one by one.
+// Code walks all fields of l.
 func (l *Lease) Code(w *canon.Codec) {
+	l.Terms().Code(w)
+	l.Course().Code(w)
+	canon.Seq(w, &l.Merges, MaxUnits, 38, func(w *canon.Codec, m *Merge) { m.Code(w) })
+	canon.Seq(w, &l.Units, MaxUnits, 10, func(w *canon.Codec, u *Unit) { u.Code(w) })
+}
+
+type terms Lease
+
+// Code walks the fields that are fixed when a lease begins.
+func (l *terms) Code(w *canon.Codec) {
 	l.Order.Code(w)
 	l.Params.Code(w)
 	w.U64(&l.FeeBps)
 	l.Quote.code(w)
 	w.Hash(&l.Seed)
 	w.I64(&l.MatchedAt)
-	canon.Seq(w, &l.Leads, maxParties, 3, func(w *canon.Codec, d *Leader) {
+	for _, p := range []*[]Party{&l.Providers, &l.Auditors, &l.Keepers} {
+		canon.Seq(w, p, MaxParties, 5, codeParty)
+	}
+}
+
+type course Lease
+
+// Code walks the fields that events change, but units and merges.
+func (l *course) Code(w *canon.Codec) {
+	canon.Seq(w, &l.Leads, MaxParties+1, 3, func(w *canon.Codec, d *Leader) {
 		w.String(&d.Account, maxAccount)
 		w.U64(&d.Bond)
 		w.Bool(&d.Gone)
 	})
-	for _, p := range []*[]Party{&l.Providers, &l.Auditors, &l.Keepers} {
-		canon.Seq(w, p, maxParties, 5, codeParty)
-	}
 	w.U8((*uint8)(&l.Phase))
-	w.String(&l.Reason, 2*MaxText)
-	w.Int(&l.LeadIndex, maxParties)
+	w.String(&l.Reason, MaxText)
+	w.Int(&l.LeadIndex, MaxParties)
 	w.I64(&l.DueSince)
 	w.Int(&l.Round, MaxUnits)
 	w.I64(&l.WindowEnd)
-	canon.Seq(w, &l.Merges, MaxUnits, 38, codeMerge)
-	canon.Seq(w, &l.Disputes, MaxUnits, 8, codeContest)
-	canon.Seq(w, &l.Faults, maxParties, 2, func(w *canon.Codec, f *Fault) {
+	canon.Seq(w, &l.Disputes, maxRecords, 8, codeContest)
+	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
 		w.String(&f.Provider, maxAccount)
 		w.Int(&f.Late, maxAttempts)
 	})
-	canon.Seq(w, &l.Barred, maxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &l.Barred, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	l.Ledger.code(w)
 }
 
@@ -41,8 +54,8 @@ func (p *Params) Code(w *canon.Codec) {
 	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond} {
 		w.U64(v)
 	}
-	w.Int(&p.MaxOpen, maxParties)
-	w.Int(&p.MaxLate, maxParties)
+	w.Int(&p.MaxOpen, MaxUnits)
+	w.Int(&p.MaxLate, MaxUnits)
 	w.I64(&p.LeadTimeout)
 }
 
@@ -60,7 +73,8 @@ func codeParty(w *canon.Codec, p *Party) {
 	w.U64(&p.GB)
 }
 
-func codeMerge(w *canon.Codec, m *Merge) {
+// Code walks the fields of m.
+func (m *Merge) Code(w *canon.Codec) {
 	w.String(&m.By, maxAccount)
 	w.Hash(&m.Root)
 	w.Hashes(&m.Inputs, MaxUnits)
@@ -122,7 +136,7 @@ func (m *Ledger) code(w *canon.Codec) {
 		w.U64(v)
 	}
 	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid} {
-		canon.Seq(w, p, maxParties, 2, func(w *canon.Codec, s *Share) {
+		canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
 			w.String(&s.Account, maxAccount)
 			w.U64(&s.Amount)
 		})

@@ -87,19 +87,32 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	c := l.Disputes[i]
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)
-	if e.Loser != dispute.Defender {
-		// The work stands, and so does its bond, unless it was voided meanwhile.
-		if c.Void && !c.Target.Merge {
-			return []Effect{{Release, c.Defender, c.Bond, "cleared"}}, nil
+	var effects []Effect
+	if e.Loser == dispute.Defender {
+		var err error
+		if effects, err = l.convict(c); err != nil {
+			return nil, err
 		}
-		if !c.Void && !c.Target.Merge {
-			l.Units[c.Target.Index].HeldUntil = 0
-		}
-		return nil, nil
+	} else {
+		effects = l.acquit(c)
 	}
-	effects, err := l.convict(c)
+	if l.Phase == Settled {
+		return append(effects, l.releaseLeads()...), nil
+	}
 	l.watchLead(now)
-	return effects, err
+	return effects, nil
+}
+
+// acquit lets work stand, and its bond with it, unless it was voided meanwhile.
+func (l *Lease) acquit(c Contest) []Effect {
+	switch {
+	case c.Target.Merge:
+	case c.Void:
+		return []Effect{{Release, c.Defender, c.Bond, "cleared"}}
+	default:
+		l.Units[c.Target.Index].HeldUntil = 0
+	}
+	return nil
 }
 
 // convict voids proven fraud and everything that descends from it, pays the

@@ -165,13 +165,6 @@ func (w *world) roundTrip() {
 	if err := canon.Unmarshal(b, &back); err != nil {
 		w.t.Fatal(err)
 	}
-	for i := range w.lease.Units {
-		var u Unit
-		if err := canon.Unmarshal(canon.Marshal(&w.lease.Units[i]), &u); err != nil {
-			w.t.Fatal(err)
-		}
-		back.Units = append(back.Units, u)
-	}
 	if string(canon.Marshal(&back)) != string(b) {
 		w.t.Fatal("a lease changed in storage")
 	}
@@ -182,6 +175,7 @@ func (w *world) roundTrip() {
 func (w *world) try(e Event) error {
 	w.t.Helper()
 	next, effects, err := Apply(w.lease, e, w.now)
+	w.inParts(e, next, effects, err)
 	if err != nil {
 		if len(effects) != 0 {
 			w.t.Fatal("a refused event has effects")
@@ -238,7 +232,11 @@ func (w *world) receipt(unit int, lie string) Submit {
 	for s := range p.Segments() {
 		r.Checkpoints = append(r.Checkpoints, canon.Sum("state", r.Start[:], []byte(fmt.Sprint(unit, s, lie))))
 	}
-	return Submit{r, ed25519.Sign(w.keys[u.Provider], r.SignBytes())}
+	return w.sign(r)
+}
+
+func (w *world) sign(r Receipt) Submit {
+	return Submit{r, ed25519.Sign(w.keys[r.Provider], r.SignBytes())}
 }
 
 func (w *world) merge() PostMerge {
@@ -719,6 +717,7 @@ func TestMatchIsRefused(t *testing.T) {
 		"costs":       func(m *Match) { m.Order.Conditions.MaxPrice = 10 },
 		"independent": func(m *Match) { m.Validators = m.Validators[:2] },
 		"too large":   func(m *Match) { m.Providers[0].GFLOP = 1 << 62 },
+		"at nothing":  func(m *Match) { m.Providers = []Party{party("p0", Rates{})} },
 	} {
 		m := testMatch()
 		bend(&m)

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -23,6 +24,25 @@ type Params struct {
 var DefaultParams = Params{
 	Tariff: Tariff{KeeperBps: 200, BurnBps: 200}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000,
+}
+
+// Check returns an error unless the rules can be kept and make cheating a loss.
+func (p *Params) Check() error {
+	switch {
+	case p.KeeperBps > bps || p.BurnBps > bps || p.LateBps > bps:
+		return fmt.Errorf("keepers' share, burn and penalty are %d, %d and %d, want at most %d basis points", p.KeeperBps, p.BurnBps, p.LateBps, bps)
+	case p.RewardBps*2 >= bps:
+		return fmt.Errorf("a challenger's reward of %d basis points would pay for challenging oneself; want less than %d", p.RewardBps, bps/2)
+	case p.BondFactor < 1 || p.BondFactor > bps:
+		return fmt.Errorf("a bond of %d times the honest work, want between 1 and %d", p.BondFactor, bps)
+	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
+		return fmt.Errorf("%d units open and %d late, want between 1 or 0 and %d", p.MaxOpen, p.MaxLate, MaxUnits)
+	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
+		return fmt.Errorf("a lead's timeout of %d ms, want between 1 and %d", p.LeadTimeout, int64(maxWindow))
+	case p.ChallengeBond < 1:
+		return fmt.Errorf("a challenge without a bond would cost nothing")
+	}
+	return nil
 }
 
 // Party is a registered peer as it was when the lease began.
@@ -104,9 +124,6 @@ const (
 func (s Status) String() string {
 	return [...]string{"unknown", "open", "assigned", "received", "counted", "accepted"}[min(s, 5)]
 }
-
-// maxAttempts bounds how often one unit can be given out.
-const maxAttempts = 1 << 16
 
 // Unit is one unit's current attempt.
 type Unit struct {

@@ -45,6 +45,9 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if n := max(c.Auditors, c.Keepers); len(m.Validators) < n || find(m.Validators, m.Lead) != nil {
 		return Lease{}, nil, fmt.Errorf("%d independent validators beside the lead, the order wants %d", len(m.Validators), n)
 	}
+	if len(m.Providers) > MaxParties {
+		return Lease{}, nil, fmt.Errorf("%d providers, a lease has at most %d", len(m.Providers), MaxParties)
+	}
 	l := Lease{
 		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, Seed: m.Seed, MatchedAt: now,
 		Providers: m.Providers, Phase: Active, DueSince: now,
@@ -54,20 +57,20 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		l.Units[i].Status = Open
 	}
 	draw := func(label string, n int) []Party {
-		out := make([]Party, 0, n)
+		var out []Party
 		for _, i := range proof.Draw(l.label(label), len(m.Validators), n) {
 			out = append(out, m.Validators[i])
 		}
 		return out
 	}
-	l.Auditors = draw("auditors", len(m.Validators))
+	l.Auditors = draw("auditors", MaxParties)
 	l.Keepers = draw("keepers", c.Keepers)
 	bond, err := l.bond(0)
 	if err != nil {
 		return Lease{}, nil, err
 	}
 	l.Leads = []Leader{{Account: m.Lead, Bond: bond}}
-	for _, v := range draw("succession", len(m.Validators)) {
+	for _, v := range draw("succession", MaxParties) {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}
 	return l, []Effect{{Kind: Reserve, Account: m.Lead, Amount: bond, Note: "lead"}}, nil
@@ -82,24 +85,8 @@ func (l *Lease) label(what string) []byte {
 	})
 }
 
-// bond returns what stands behind a unit or a merge of round r: BondFactor times
-// the honest work that its fraud could void, and at least the gain from cheating
-// over the probability that an audit meets it.
 func (l *Lease) bond(r int) (uint64, error) {
-	p, c := &l.Order.Problem, &l.Order.Conditions
-	void, err := scale(l.Quote.Honest, uint64(p.Rounds-r), uint64(p.Rounds))
-	if err != nil {
-		return 0, err
-	}
-	void, err = scale(void, l.Params.BondFactor, 1)
-	if err != nil {
-		return 0, err
-	}
-	if audited := c.Auditors * c.AuditSegments; audited > 0 {
-		gain, err := scale(l.Quote.Unit, uint64(p.Segments()), uint64(min(audited, p.Segments())))
-		return max(void, gain), err
-	}
-	return void, nil
+	return l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, r)
 }
 
 // drawAudits returns the auditors of an attempt of a unit: never the lead of

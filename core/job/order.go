@@ -15,11 +15,15 @@ const (
 	MaxSegments = 256
 	MaxFiles    = 16
 	MaxText     = 1 << 12
+	MaxParties  = 1024 // providers, and validators drawn from, of one lease
+	maxRole     = 32
 	maxAccount  = 128
 	maxAddrs    = 8
 	maxAddr     = 256
 	maxWindow   = 30 * 24 * 3600 * 1000 // ms
 	maxFlops    = 1 << 60
+	maxAttempts = 1 << 16 // how often one unit can be given out
+	maxRecords  = 1 << 14 // in lists that only slashing makes longer
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -27,6 +31,14 @@ type File struct {
 	Role string // model, start, data, heldout, tokenizer, receipt
 	CID  string
 	Size uint64
+}
+
+// check returns an error unless f fits in its encoding.
+func (f *File) check() error {
+	if len(f.Role) > maxRole || len(f.CID) > maxAccount {
+		return fmt.Errorf("a file's role and CID have %d and %d bytes, limits are %d and %d", len(f.Role), len(f.CID), maxRole, maxAccount)
+	}
+	return nil
 }
 
 // Problem is what shall be computed. Everything that could change the result
@@ -144,6 +156,13 @@ func (o *Order) Check() error {
 		return fmt.Errorf("the maximum price is zero; nobody works for nothing")
 	case len(p.Recipe) > MaxText || len(p.Files) > MaxFiles:
 		return fmt.Errorf("recipe of %d bytes and %d files, limits are %d and %d", len(p.Recipe), len(p.Files), MaxText, MaxFiles)
+	case max(len(o.Chain), len(o.Consumer), len(c.Validator)) > maxAccount:
+		return fmt.Errorf("the name of the chain, the consumer or the validator is longer than %d bytes", maxAccount)
+	}
+	for i := range p.Files {
+		if err := p.Files[i].check(); err != nil {
+			return err
+		}
 	}
 	for _, err := range []error{
 		between("rounds", int64(p.Rounds), 1, MaxUnits),
@@ -204,7 +223,7 @@ func (p *Problem) code(w *canon.Codec) {
 }
 
 func (f *File) code(w *canon.Codec) {
-	w.String(&f.Role, 32)
+	w.String(&f.Role, maxRole)
 	w.String(&f.CID, maxAccount)
 	w.U64(&f.Size)
 }

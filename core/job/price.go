@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
 )
 
@@ -90,6 +91,9 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Unit, err = dearest.Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps)); err != nil {
 		return q, err
 	}
+	if q.Unit == 0 {
+		return q, fmt.Errorf("these rates price a unit at nothing, so no bond would stand behind it")
+	}
 	// An auditor's work is at most AuditSegments·Interval steps of the same unit.
 	if q.Audit, err = scale(q.Unit, uint64(c.AuditSegments*p.Interval), uint64(p.Steps)); err != nil {
 		return q, err
@@ -120,4 +124,23 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	}
 	q.Price, err = sum(q.Honest, q.Burn)
 	return q, err
+}
+
+// Bond returns what stands behind a unit or a merge of round r: BondFactor times
+// the honest work that its fraud could void, and at least the gain from cheating
+// over the probability that an audit meets it.
+func (q *Quote) Bond(p *Problem, c *Conditions, rules *Params, r int) (uint64, error) {
+	void, err := scale(q.Honest, uint64(p.Rounds-r), uint64(p.Rounds))
+	if err != nil {
+		return 0, err
+	}
+	void, err = scale(void, rules.BondFactor, 1)
+	if err != nil {
+		return 0, err
+	}
+	if audited := c.Auditors * c.AuditSegments; audited > 0 {
+		gain, err := scale(q.Unit, uint64(p.Segments()), uint64(min(audited, p.Segments())))
+		return max(void, gain), err
+	}
+	return void, nil
 }

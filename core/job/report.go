@@ -44,6 +44,9 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	case now > u.Due:
 		return nil, fmt.Errorf("the receipt is late: the unit's time ran out")
 	}
+	if err := r.Data.check(); err != nil {
+		return nil, err
+	}
 	u.Status, u.Receipt = Received, r
 	u.Audits = l.drawAudits(r.Unit, r.Attempt)
 	u.Due = now + l.Order.Conditions.UnitTimeout

@@ -27,6 +27,9 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.Root.IsZero():
 		return nil, fmt.Errorf("the merge has no root")
 	}
+	if err := e.Data.check(); err != nil {
+		return nil, err
+	}
 	var inputs []canon.Hash
 	for shard, u := range l.round(e.Round) {
 		if u.Status != Accepted {

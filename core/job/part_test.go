@@ -1,0 +1,156 @@
+package job
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+)
+
+// inParts stores the lease in parts, applies the event to those within its
+// reach, and checks that nothing else was needed: every event of every test
+// comes through here.
+func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
+	w.t.Helper()
+	full := &w.lease
+	var part Lease
+	load := func(b []byte, v canon.Coded) {
+		w.t.Helper()
+		if err := canon.Unmarshal(b, v); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	load(canon.Marshal(full.Terms()), part.Terms())
+	load(canon.Marshal(full.Course()), part.Course())
+	part.Outline()
+	lo, hi := part.Reach(e)
+	shards := full.Order.Problem.Shards
+	for i := lo * shards; i < hi*shards; i++ {
+		part.Units[i] = full.Units[i]
+	}
+	for r := max(lo-1, 0); r < hi; r++ {
+		part.Merges[r] = full.Merges[r]
+	}
+	got, done, err := Apply(part, e, w.now)
+	if (err == nil) != (want == nil) || !reflect.DeepEqual(done, effects) {
+		w.t.Fatalf("%T with rounds %d to %d: effects %v, %v; with the whole lease %v, %v", e, lo, hi, done, err, effects, want)
+	}
+	if err != nil {
+		return
+	}
+	if got.Wake() != next.Wake() {
+		w.t.Fatalf("%T with rounds %d to %d: wakes at %d, the whole lease at %d", e, lo, hi, got.Wake(), next.Wake())
+	}
+	// Write back what was read; the rest must be as the whole lease has it.
+	back := next.clone()
+	back.Units, back.Merges = full.clone().Units, full.clone().Merges
+	copy(back.Units[lo*shards:], got.Units[lo*shards:hi*shards])
+	copy(back.Merges[lo:], got.Merges[lo:hi])
+	if string(canon.Marshal(&back)) != string(canon.Marshal(&next)) || string(canon.Marshal(got.Course())) != string(canon.Marshal(next.Course())) {
+		w.t.Fatalf("%T with rounds %d to %d leaves another lease than with all", e, lo, hi)
+	}
+}
+
+// A dispute about a merge that was voided meanwhile may outlast the lease; when
+// it ends, so does the hold on the lead's bond.
+func TestLeadsBondIsFreeAfterTheLastDispute(t *testing.T) {
+	for loser, keeps := range map[dispute.Side]bool{dispute.Challenger: true, dispute.Defender: false} {
+		w := newWorld(t)
+		w.compute(0, "p0", "lie")
+		w.compute(1, "p1", "")
+		w.pass(20)
+		w.do(w.merge())
+		w.do(OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"})
+		w.do(OpenDispute{ID: 2, Target: Target{}, Challenger: "c"})
+		w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
+		w.finish()
+		if w.held["v0"] == 0 {
+			t.Fatal("the lead's bond is free while its merge is disputed")
+		}
+		w.do(CloseDispute{ID: 1, Loser: loser})
+		if w.held["v0"] != 0 || (w.free["v0"] == stake) != keeps {
+			t.Fatalf("%v lost: %d held, %d free", loser, w.held["v0"], w.free["v0"])
+		}
+	}
+}
+
+// What cannot be encoded must not enter a lease, or nobody could load it again.
+func TestOnlyWhatFitsItsEncodingEnters(t *testing.T) {
+	long := File{CID: string(make([]byte, maxAccount+1))}
+	w := newWorld(t)
+	if err := w.assign(0, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	s := w.receipt(0, "")
+	s.Receipt.Data = long
+	if err := w.try(w.sign(s.Receipt)); err == nil {
+		t.Error("a receipt with an endless CID was taken")
+	}
+	w.do(w.receipt(0, ""))
+	w.attest(0)
+	w.audit(0, true)
+	w.compute(1, "p2", "")
+	w.pass(20)
+	m := w.merge()
+	m.Data = long
+	if err := w.try(m); err == nil {
+		t.Error("a merge with an endless CID was taken")
+	}
+	w.lease.Units[1] = Unit{Status: Open, Attempt: maxAttempts}
+	if err := w.assign(1, "p1"); err == nil {
+		t.Error("a unit was given out without end")
+	}
+	for name, bend := range map[string]func(*Order){
+		"file": func(o *Order) { o.Problem.Files = []File{long} },
+		"role": func(o *Order) { o.Problem.Files = []File{{Role: long.CID}} },
+		"name": func(o *Order) { o.Conditions.Validator = long.CID },
+	} {
+		o := testOrder()
+		bend(&o)
+		if o.Check() == nil {
+			t.Errorf("an order with an endless %s was taken", name)
+		}
+	}
+}
+
+func TestLargePoolsAreCut(t *testing.T) {
+	m := testMatch()
+	for range MaxParties {
+		m.Validators = append(m.Validators, party("v", Rates{}))
+	}
+	l, _, err := NewLease(m, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := canon.Unmarshal(canon.Marshal(&l), new(Lease)); err != nil || len(l.Auditors) != MaxParties || len(l.Leads) != MaxParties+1 {
+		t.Fatalf("%d auditors, %d leads: %v", len(l.Auditors), len(l.Leads), err)
+	}
+	m.Providers = make([]Party, MaxParties+1)
+	m.Providers[0] = party("p", Rates{GFLOP: 1})
+	if _, _, err := NewLease(m, 0); err == nil {
+		t.Fatal("too many providers for one lease")
+	}
+}
+
+func TestParamsCheck(t *testing.T) {
+	p := DefaultParams
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, bend := range map[string]func(*Params){
+		"burn":      func(p *Params) { p.BurnBps = bps + 1 },
+		"reward":    func(p *Params) { p.RewardBps = bps / 2 },
+		"bond":      func(p *Params) { p.BondFactor = 0 },
+		"open":      func(p *Params) { p.MaxOpen = 0 },
+		"late":      func(p *Params) { p.MaxLate = -1 },
+		"timeout":   func(p *Params) { p.LeadTimeout = 0 },
+		"challenge": func(p *Params) { p.ChallengeBond = 0 },
+	} {
+		p := DefaultParams
+		bend(&p)
+		if p.Check() == nil {
+			t.Errorf("%s: bent rules were taken", name)
+		}
+	}
+}
