@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	dbm "github.com/cosmos/cosmos-db"
@@ -62,8 +63,14 @@ type Encoding struct {
 	Tx       client.TxConfig
 }
 
+// wiring keeps two apps from being wired at once: the SDK's ante handlers write
+// a variable of the process.
+var wiring sync.Mutex
+
 // New opens the application of a chain over db, at its last block.
 func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.BaseApp)) (*App, error) {
+	wiring.Lock()
+	defer wiring.Unlock()
 	a := &App{}
 	var builder *runtime.AppBuilder
 	err := depinject.Inject(depinject.Configs(sdkConfig(), depinject.Supply(logger)),
