@@ -139,8 +139,8 @@ func (c Call) Ops(op string, n int, inputs ...string) []string {
 	for i := range outputs {
 		outputs[i] = c.b.Fresh(c.hint)
 	}
-	c.b.g.Nodes = append(c.b.g.Nodes, Node{Name: outputs[0], Op: op, Inputs: inputs, Outputs: outputs, Attrs: c.attrs})
-	return outputs
+	c.b.g.Nodes = append(c.b.g.Nodes, Node{Name: outputs[0], Op: op, Inputs: slices.Clone(inputs), Outputs: outputs, Attrs: c.attrs})
+	return slices.Clone(outputs)
 }
 
 // Import appends the nodes and initializers of g and returns the name of each

@@ -10,7 +10,7 @@ import (
 
 // Limits on lowering one graph.
 const (
-	foldBudget = 1 << 24 // terms that may be computed for constants
+	foldBudget = 1 << 22 // terms that may be computed for constants
 	maxWork    = 1 << 60 // floating-point operations, and bytes moved
 	dedupBelow = 1 << 12 // size in bytes up to which equal constants are held once
 )

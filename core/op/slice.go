@@ -264,10 +264,11 @@ func sliceGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 		}
 		if p.step > 1 {
 			apart := slices.Insert(s.Clone(), p.axis+1, 1)
-			g = b.Op("Reshape", g, b.Ints(apart...))
+			g = reshaped(b, g, s, apart)
 			g = b.Op("Pad", g, b.Ints(0, p.step-1), "", b.Ints(p.axis+1))
+			apart[p.axis+1] = p.step
 			s[p.axis] *= p.step
-			g = b.Op("Reshape", g, b.Ints(s...))
+			g = reshaped(b, g, apart, s)
 		}
 		pads[p.axis], pads[len(s)+p.axis] = p.start, c.In[0].Shape[p.axis]-p.start-p.n*p.step
 	}

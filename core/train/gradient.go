@@ -53,9 +53,10 @@ func Gradients(b *graph.Builder, calls []*op.Call, of string, with []string) (ma
 				continue
 			}
 			if sum, ok := grads[in]; ok {
-				dx[i] = b.Op("Add", sum, dx[i])
+				grads[in] = b.Op("Add", sum, dx[i])
+			} else {
+				grads[in] = dx[i]
 			}
-			grads[in] = dx[i]
 		}
 	}
 	out := map[string]string{}
