@@ -13,14 +13,15 @@ type Inputs struct {
 	Rows   []int64        // the batch: which records
 }
 
-// Kernel computes one node from its operands. It must return the bits that
-// tensor.Primitive.Eval defines.
+// Kernel computes one node from its operands, which it must neither change nor
+// keep. It must return the bits that tensor.Primitive.Eval defines.
 type Kernel func(i int, n *Opcode, args []*tensor.Tensor) (*tensor.Tensor, error)
 
 // Reference is the kernel that evaluates every node by its definition.
 func Reference(_ int, n *Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) { return n.Eval(args) }
 
-// Observer sees the output of each node, in order. It must not change it.
+// Observer sees the output of each node, in order. It must not change it, and
+// must copy what it keeps: executors use the memory again.
 type Observer func(i int, out *tensor.Tensor) error
 
 // Run executes a checked program with the given kernel and returns the new
@@ -38,11 +39,12 @@ func (p *Program) Run(in Inputs, kernel Kernel, observe Observer) (*State, error
 		}
 		return outside(r)
 	}
+	args := make([]*tensor.Tensor, 0, tensor.MaxArgs)
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		args := make([]*tensor.Tensor, len(n.From))
-		for j, r := range n.From {
-			args[j] = get(r)
+		args = args[:0]
+		for _, r := range n.From {
+			args = append(args, get(r))
 		}
 		if values[i], err = kernel(i, n, args); err != nil {
 			return nil, fmt.Errorf("node %d (%s): %w", i, n.Origin.Op, err)

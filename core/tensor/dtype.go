@@ -13,7 +13,8 @@ const (
 	Bool    DType = 9
 )
 
-var dtypes = map[DType]struct {
+// dtypes is indexed by type; the numbers between are unknown types of size 0.
+var dtypes = [...]struct {
 	name string
 	size int
 }{
@@ -27,7 +28,12 @@ var dtypes = map[DType]struct {
 func (t DType) Valid() bool { return t.Size() != 0 }
 
 // Size returns the bytes of one element, 0 for an unknown type.
-func (t DType) Size() int { return dtypes[t].size }
+func (t DType) Size() int {
+	if int(t) < len(dtypes) {
+		return dtypes[t].size
+	}
+	return 0
+}
 
 // Integer reports whether t is an integer type.
 func (t DType) Integer() bool { return t == Int32 || t == Int64 }
@@ -37,8 +43,8 @@ func (t DType) Numeric() bool { return t == Float32 || t.Integer() }
 
 // String returns ONNX's name of t in lower case.
 func (t DType) String() string {
-	if d, ok := dtypes[t]; ok {
-		return d.name
+	if t.Valid() {
+		return dtypes[t].name
 	}
 	return fmt.Sprintf("dtype(%d)", uint8(t))
 }

@@ -102,21 +102,25 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 		return nil, err
 	}
 	defer r.give(a)
+	var now struct { // the node at work
+		kernel
+		out  *tensor.Tensor
+		args []*tensor.Tensor
+	}
+	compute := func(worker, lo, hi int) error {
+		return now.run(a.workers[worker], now.out, now.args, lo, hi)
+	}
 	return r.program.Run(in, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out := &a.outputs[i]
+		now.kernel, now.out, now.args = r.steps[i].kernel, &a.outputs[i], args
 		if r.plan.kept(i) {
-			fresh, err := tensor.New(n.Type, n.Shape)
-			if err != nil {
+			var err error
+			if now.out, err = tensor.New(n.Type, n.Shape); err != nil {
 				return nil, err
 			}
-			out = fresh
 		}
-		s := &r.steps[i]
-		return out, engine.Split(r.threads, s.pieces(), s.grain, func(worker, lo, hi int) error {
-			return s.run(a.workers[worker], out, args, lo, hi)
-		})
+		return now.out, engine.Split(r.threads, now.pieces(), r.steps[i].grain, compute)
 	}, observe)
 }

@@ -17,5 +17,7 @@ func eager(threads int) engine.Executor {
 func TestConforms(t *testing.T) { conform.Run(t, eager) }
 
 func FuzzConforms(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00"))
+	f.Add([]byte("any bytes stand for a case"))
 	f.Fuzz(func(t *testing.T, data []byte) { conform.Check(t, eager, data) })
 }

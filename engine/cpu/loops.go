@@ -7,7 +7,8 @@ import (
 )
 
 // One loop for each function and type. They say again, over slices, what
-// package tensor says of one element.
+// package tensor says of one element. The operands are as long as the result;
+// telling the compiler so spares a check an element.
 
 // canonical returns x, or the one NaN.
 func canonical(x float32) float32 {
@@ -23,18 +24,21 @@ func floatLoop(fn tensor.Fn) mapFunc {
 		return binary(addFloats)
 	case tensor.Sub:
 		return binary(func(dst, x, y []float32) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(x[i] - y[i])
 			}
 		})
 	case tensor.Mul:
 		return binary(func(dst, x, y []float32) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(x[i] * y[i])
 			}
 		})
 	case tensor.Div:
 		return binary(func(dst, x, y []float32) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(x[i] / y[i])
 			}
@@ -45,12 +49,14 @@ func floatLoop(fn tensor.Fn) mapFunc {
 		return binary(minFloats)
 	case tensor.Neg:
 		return unary(func(dst, x []float32) {
+			x = x[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(-x[i])
 			}
 		})
 	case tensor.Abs:
 		return unary(func(dst, x []float32) {
+			x = x[:len(dst)]
 			for i := range dst {
 				dst[i] = math.Float32frombits(math.Float32bits(x[i]) &^ (1 << 31))
 			}
@@ -74,6 +80,7 @@ func floatLoop(fn tensor.Fn) mapFunc {
 // each makes a kernel of a function that costs much more than its call.
 func each(f func(float32) float32) mapFunc {
 	return unary(func(dst, x []float32) {
+		x = x[:len(dst)]
 		for i := range dst {
 			dst[i] = canonical(f(x[i]))
 		}
@@ -81,18 +88,21 @@ func each(f func(float32) float32) mapFunc {
 }
 
 func addFloats(dst, x, y []float32) {
+	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = canonical(x[i] + y[i])
 	}
 }
 
 func maxFloats(dst, x, y []float32) {
+	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = maxFloat(x[i], y[i])
 	}
 }
 
 func minFloats(dst, x, y []float32) {
+	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = minFloat(x[i], y[i])
 	}
@@ -108,18 +118,21 @@ func compareLoop[T tensor.Element](fn tensor.Fn) mapFunc {
 	switch fn {
 	case tensor.Eq:
 		return binary(func(dst []uint8, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = truth(x[i] == y[i])
 			}
 		})
 	case tensor.Lt:
 		return binary(func(dst []uint8, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = truth(x[i] < y[i])
 			}
 		})
 	case tensor.Le:
 		return binary(func(dst []uint8, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = truth(x[i] <= y[i])
 			}
@@ -143,18 +156,21 @@ func integerLoop[T integer](fn tensor.Fn) mapFunc {
 		return binary(addIntegers[T])
 	case tensor.Sub:
 		return binary(func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = x[i] - y[i]
 			}
 		})
 	case tensor.Mul:
 		return binary(func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = x[i] * y[i]
 			}
 		})
 	case tensor.Div:
 		return binary(func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = divide(x[i], y[i])
 			}
@@ -165,12 +181,14 @@ func integerLoop[T integer](fn tensor.Fn) mapFunc {
 		return binary(minIntegers[T])
 	case tensor.Neg:
 		return unary(func(dst, x []T) {
+			x = x[:len(dst)]
 			for i := range dst {
 				dst[i] = -x[i]
 			}
 		})
 	case tensor.Abs:
 		return unary(func(dst, x []T) {
+			x = x[:len(dst)]
 			for i := range dst {
 				dst[i] = max(x[i], -x[i])
 			}
@@ -180,18 +198,21 @@ func integerLoop[T integer](fn tensor.Fn) mapFunc {
 }
 
 func addIntegers[T integer](dst, x, y []T) {
+	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = x[i] + y[i]
 	}
 }
 
 func maxIntegers[T integer](dst, x, y []T) {
+	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = max(x[i], y[i])
 	}
 }
 
 func minIntegers[T integer](dst, x, y []T) {
+	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = min(x[i], y[i])
 	}

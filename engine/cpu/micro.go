@@ -17,59 +17,85 @@ const (
 	tileSize = tileRows * tileCols
 )
 
-// quick does that for panels that are safe. It returns false, with acc as it was, if it met what looks like a tie: in random
-// data once in 2²⁹ terms. Its eight chains hide the latency of one; it is
-// written out because the compiler keeps only named variables in registers.
-func quick(acc *[tileSize]float64, a, b []float64) bool {
+// quick does that for panels that are safe.
+func quick(acc *[tileSize]float64, a, b []float64) {
+	for {
+		at, left := untilTie(acc, a, b)
+		if at == tileSize {
+			return
+		}
+		// Some chains have taken the term; the rest take it with care.
+		a, b = a[len(a)-left*tileRows:], b[len(b)-left*tileCols:]
+		for ; at < tileSize; at++ {
+			acc[at] = float64(tensor.FMA(float32(a[at/tileCols]), float32(b[at%tileCols]), float32(acc[at])))
+		}
+		a, b = a[tileRows:], b[tileCols:]
+	}
+}
+
+// untilTie advances the chains until a sum looks like a tie, in random data once
+// in 2²⁹ terms. It returns at which chain, and how many terms are left, that one
+// included. Eight chains hide the latency of one; they are written out because
+// the compiler keeps only named variables in registers.
+func untilTie(acc *[tileSize]float64, a, b []float64) (at, left int) {
 	c0, c1, c2, c3 := acc[0], acc[1], acc[2], acc[3]
 	c4, c5, c6, c7 := acc[4], acc[5], acc[6], acc[7]
+	at = tileSize
 	for len(a) >= tileRows && len(b) >= tileCols {
 		a0, a1 := a[0], a[1]
 		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
 		a, b = a[tileRows:], b[tileCols:]
 		s := a0*b0 + c0
 		if tie(s) {
-			return false
+			at = 0
+			break
 		}
 		c0 = float64(float32(s))
 		s = a0*b1 + c1
 		if tie(s) {
-			return false
+			at = 1
+			break
 		}
 		c1 = float64(float32(s))
 		s = a0*b2 + c2
 		if tie(s) {
-			return false
+			at = 2
+			break
 		}
 		c2 = float64(float32(s))
 		s = a0*b3 + c3
 		if tie(s) {
-			return false
+			at = 3
+			break
 		}
 		c3 = float64(float32(s))
 		s = a1*b0 + c4
 		if tie(s) {
-			return false
+			at = 4
+			break
 		}
 		c4 = float64(float32(s))
 		s = a1*b1 + c5
 		if tie(s) {
-			return false
+			at = 5
+			break
 		}
 		c5 = float64(float32(s))
 		s = a1*b2 + c6
 		if tie(s) {
-			return false
+			at = 6
+			break
 		}
 		c6 = float64(float32(s))
 		s = a1*b3 + c7
 		if tie(s) {
-			return false
+			at = 7
+			break
 		}
 		c7 = float64(float32(s))
 	}
 	*acc = [tileSize]float64{c0, c1, c2, c3, c4, c5, c6, c7}
-	return true
+	return at, len(a)/tileRows + 1
 }
 
 // tie reports whether the bits of s beyond float32's are 100…0.

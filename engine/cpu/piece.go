@@ -110,10 +110,11 @@ func (p *piece) multiply(deep int, quickly func(a, b floor) bool) (negativeZero 
 		for j := range p.beside {
 			b := p.b.values[j*tileCols*deep:][:tileCols*deep]
 			acc := (*[tileSize]float64)(p.acc[(i*p.beside+j)*tileSize:])
-			if quickly(p.a.floors[i], p.b.floors[j]) && quick(acc, a, b) {
-				continue
+			if quickly(p.a.floors[i], p.b.floors[j]) {
+				quick(acc, a, b)
+			} else {
+				negativeZero = careful(acc, a, b) || negativeZero
 			}
-			negativeZero = careful(acc, a, b) || negativeZero
 		}
 	}
 	return negativeZero

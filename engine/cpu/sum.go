@@ -61,20 +61,20 @@ func startHalf(terms int) int {
 	return half
 }
 
-// takeTerms adds x to the lanes, from lane 0 on.
+// takeTerms adds x to the lanes, from lane 0 on: eight lanes at a time, whose
+// sums stay in registers.
 func takeTerms[T number](lanes *[tensor.Lanes]T, x []T) {
-	whole := len(x) &^ (tensor.Lanes - 1)
-	for g := 0; g < tensor.Lanes && whole > 0; g += 8 {
+	for g := 0; g < tensor.Lanes && g+8 <= len(x); g += 8 {
 		l := (*[8]T)(lanes[g:])
 		a0, a1, a2, a3, a4, a5, a6, a7 := l[0], l[1], l[2], l[3], l[4], l[5], l[6], l[7]
-		for i := g; i < whole; i += tensor.Lanes {
+		for i := g; i+8 <= len(x); i += tensor.Lanes {
 			v := (*[8]T)(x[i:])
 			a0, a1, a2, a3 = a0+v[0], a1+v[1], a2+v[2], a3+v[3]
 			a4, a5, a6, a7 = a4+v[4], a5+v[5], a6+v[6], a7+v[7]
 		}
 		*l = [8]T{a0, a1, a2, a3, a4, a5, a6, a7}
 	}
-	for i, v := range x[whole:] {
-		lanes[i] += v
+	for i := len(x) &^ 7; i < len(x); i++ {
+		lanes[i%tensor.Lanes] += x[i]
 	}
 }
