@@ -30,9 +30,10 @@ import (
 // A new module enters the app in four places: its keeper in App, and here its
 // name in ours, its accounts in accounts, its keeper and module in wire.
 
-// ours names our modules in the order in which they end a block and are
-// initialised: a module comes after those whose state it reads.
-var ours = []string{supply.Name, power.Name, provider.Name}
+// ours names our modules in the order in which they begin and end a block and
+// are initialised: a module comes after those whose state it reads, and power,
+// which closes the block, last.
+var ours = []string{supply.Name, provider.Name, power.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -50,12 +51,12 @@ var (
 // wire makes the keepers, in order, and returns the modules over them.
 func (a *App) wire() []Module {
 	a.Supply = supply.NewKeeper(a.store(supply.Name), a.Bank)
-	a.Power = power.NewKeeper(a.Codec, a.store(power.Name), a.Bank)
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
+	a.Power = power.NewKeeper(a.Codec, a.store(power.Name), a.Bank)
 	return []Module{
 		supply.NewModule(a.Supply, a.CheckInvariants),
-		power.NewModule(a.Power),
 		provider.NewModule(a.Provider),
+		power.NewModule(a.Power),
 	}
 }
 

@@ -11,6 +11,10 @@
 //	               which alone a client learns the code
 //	needs.go       the interfaces it needs of other modules
 //	module.go      the pieces above, put together
+//
+// Time is the block's, in milliseconds (ctx.BlockTime().UnixMilli()). Random
+// draws start from power.Keeper.Seed. A block in which nothing happens must
+// write nothing.
 package module
 
 import (

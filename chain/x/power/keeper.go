@@ -1,10 +1,11 @@
-// Package power says who runs consensus, with how many votes, and how much
-// verified computation each account has done.
+// Package power says who runs consensus, with how many votes, how much verified
+// computation each account has done, and what random draws start from.
 //
 // The validator set is that of genesis. Earned power only grows: a settled
 // lease credits its workers, in millionths of a ut (1 ut = 4.32e11 FLOP).
-// The fees of a block go to its proposer at the block's end; a block without
-// fees writes nothing.
+// The fees of a block go to its proposer at the block's end. The seed is the
+// hash of the last earlier block with transactions. A block without
+// transactions writes neither.
 package power
 
 import (
@@ -23,6 +24,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 )
 
@@ -37,6 +39,7 @@ type Keeper struct {
 	bank       Bank
 	validators collections.Map[[]byte, powerv1.Validator] // by consensus address
 	earned     collections.Map[sdk.AccAddress, uint64]    // 10⁻⁶ ut
+	seed       collections.Item[[]byte]
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -48,6 +51,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 			collections.BytesKey, codec.CollValue[powerv1.Validator](cdc)),
 		earned: collections.NewMap(sb, collections.NewPrefix(1), "earned",
 			sdk.AccAddressKey, collections.Uint64Value),
+		seed: collections.NewItem(sb, collections.NewPrefix(2), "seed", collections.BytesValue),
 	}
 	module.Seal(sb)
 	return k
@@ -83,9 +87,33 @@ func (k *Keeper) Earned(ctx context.Context, account sdk.AccAddress) (uint64, er
 	return total, err
 }
 
-// EndBlock pays the block's fees to its proposer. A proposer that has just left
-// the set leaves them to the next.
+// Seed returns what draws in this block start from: the hash of the last earlier
+// block with transactions. It is known before the block is made, so nobody can
+// try transactions until a draw suits him; but who waits may choose among the
+// seeds that come, and the proposer of that earlier block had some say in it.
+// (The SDK's header has no hash of the block before.)
+func (k *Keeper) Seed(ctx context.Context) (canon.Hash, error) {
+	seed, err := k.seed.Get(ctx)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	return canon.HashOf(seed)
+}
+
+// EndBlock pays the block's fees and makes its hash the seed of the blocks to
+// come, if it has transactions. It must come after all modules that draw.
 func (k *Keeper) EndBlock(ctx context.Context) error {
+	if c := sdk.UnwrapSDKContext(ctx); c.TxCount() > 0 {
+		if err := k.seed.Set(ctx, c.HeaderHash()); err != nil {
+			return err
+		}
+	}
+	return k.payFees(ctx)
+}
+
+// payFees pays what the ante handlers collected to the block's proposer. One
+// that has just left the set leaves it to the next.
+func (k *Keeper) payFees(ctx context.Context) error {
 	fees := k.bank.GetAllBalances(ctx, authtypes.NewModuleAddress(authtypes.FeeCollectorName))
 	if fees.IsZero() {
 		return nil
