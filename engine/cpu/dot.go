@@ -30,12 +30,14 @@ type sideBound struct {
 	batch, own, terms []int
 }
 
+// Sizes that keep the panels of a piece in the second-level cache and enough
+// pieces for several threads. They change no bit.
 const (
-	maxHigh  = 128 // rows of a piece
-	maxWide  = 256 // columns of a piece
-	maxDeep  = 256 // terms packed at a time; divides tensor.KBlock
-	minWork  = 1 << 16
-	minSplit = 8
+	maxHigh   = 128     // rows of a piece
+	maxWide   = 256     // columns of a piece
+	maxDeep   = 256     // terms packed at a time; divides tensor.KBlock
+	minWork   = 1 << 16 // multiply-adds of a piece that is split off
+	minPieces = 8       // pieces that need no more splitting
 )
 
 func newDot(p *tensor.Primitive) kernel {
@@ -116,7 +118,7 @@ func (k *dot) divide() {
 	for {
 		k.down, k.beside = ceilDiv(k.rows.n, k.high), ceilDiv(k.cols.n, k.wide)
 		switch {
-		case k.pieces() >= minSplit || k.high*k.wide*k.terms.n < 2*minWork:
+		case k.pieces() >= minPieces || k.high*k.wide*k.terms.n < 2*minWork:
 			return
 		case k.high > max(k.wide, tileRows) || k.wide <= tileCols && k.high > tileRows:
 			k.high = roundUp(k.high/2, tileRows)
@@ -137,13 +139,11 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 		b, r, c := i/(k.down*k.beside), i/k.beside%k.down, i%k.beside
 		p := &w.piece
 		p.place(k, b, r*k.high, c*k.wide)
-		if !p.compute(k, args) {
-			if err := p.evaluate(k, out, args); err != nil {
-				return err
-			}
-			continue
+		if p.compute(k, args) {
+			p.store(k, tensor.Of[float32](out))
+		} else if err := p.evaluate(k, out, args); err != nil {
+			return err
 		}
-		p.store(k, tensor.Of[float32](out))
 	}
 	return nil
 }

@@ -77,13 +77,17 @@ type cells struct{ p *tensor.Primitive }
 func (k *cells) pieces() int { return k.p.Shape.Elements() }
 
 func (k *cells) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	c := tensor.NewCell(k.p, func(arg, i int) (tensor.Word, error) { return args[arg].At(i), nil })
+	c := newCell(k.p, args)
 	for o := lo; o < hi; o++ {
 		if err := evaluate(c, out, o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func newCell(p *tensor.Primitive, args []*tensor.Tensor) *tensor.Cell {
+	return tensor.NewCell(p, func(arg, i int) (tensor.Word, error) { return args[arg].At(i), nil })
 }
 
 // evaluate computes element o of the output by its definition.
