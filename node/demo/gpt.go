@@ -102,7 +102,12 @@ func (m *builder) mask() string {
 			v[i*t+j] = -1e9
 		}
 	}
-	return m.With(graph.Tensor("value", tensor.Must(tensor.From(tensor.Shape{t, t}, v)))).As("mask").Op("Constant")
+	return m.constant("mask", tensor.Must(tensor.From(tensor.Shape{t, t}, v)))
+}
+
+// constant is a value that is not trained, as an initializer would be.
+func (m *builder) constant(name string, t *tensor.Tensor) string {
+	return m.With(graph.Tensor("value", t)).As(name).Op("Constant")
 }
 
 func (m *builder) norm(name, x string) string {
@@ -127,7 +132,7 @@ func (m *builder) attention(name, x, mask string) string {
 	}
 	qkv := m.With(graph.Int("axis", -1), graph.Int("num_outputs", 3)).Ops("Split", 3, m.linear(name+"qkv", x, 1, m.Width, 3*m.Width))
 	scale := float32(1 / math.Sqrt(float64(m.Width/m.Heads)))
-	q := m.Op("Mul", qkv[0], m.Scalar(scale))
+	q := m.Op("Mul", qkv[0], m.constant(name+"scale", tensor.Scalar(scale)))
 	k := m.With(graph.Ints("perm", 0, 1, 3, 2)).Op("Transpose", heads(qkv[1]))
 	scores := m.Op("Add", m.Op("MatMul", heads(q), k), mask)
 	y := m.Op("MatMul", m.With(graph.Int("axis", -1)).Op("Softmax", scores), heads(qkv[2]))

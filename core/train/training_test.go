@@ -1,0 +1,245 @@
+package train_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+)
+
+// close fails unless a slot holds the given numbers.
+func closeTo(t *testing.T, s *graph.State, slot string, want []float64) {
+	t.Helper()
+	x := s.Find(slot)
+	if x == nil {
+		t.Fatalf("no slot %q", slot)
+	}
+	for i, v := range tensor.Of[float32](x) {
+		if math.Abs(float64(v)-want[i]) > 2e-5*(1+math.Abs(want[i])) {
+			t.Fatalf("%s[%d] = %v, want %v", slot, i, v, want[i])
+		}
+	}
+}
+
+func TestStepsEqualTheFormulas(t *testing.T) {
+	for name, change := range map[string]func(*train.Recipe){
+		"adamw":              func(*train.Recipe) {},
+		"adamw, no warm-up":  func(r *train.Recipe) { r.Warmup = 0 },
+		"adamw, no decay":    func(r *train.Recipe) { r.WeightDecay = 0 },
+		"sgd":                func(r *train.Recipe) { r.Optimizer = "sgd" },
+		"a frozen embedding": func(r *train.Recipe) { r.Frozen = []string{"em*"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recipe()
+			change(&r)
+			x, tr := newReference(r), begin(t, bigram(), r)
+			x.embed = len(r.Frozen) == 0
+			s := tr.Start
+			for step := range 10 {
+				rows := order().Rows(0, step)
+				x.step(rows)
+				s = run(t, tr.Program, rows, s)
+				closeTo(t, s, "loss", []float64{x.loss})
+				if got := tensor.Of[int64](s.Find("step"))[0]; got != int64(step+1) {
+					t.Fatalf("step is %d", got)
+				}
+			}
+			for p := range x.p {
+				if p == "embedding" && !x.embed {
+					if s.Find("p/"+p) != nil {
+						t.Fatal("a frozen parameter has a slot")
+					}
+					continue
+				}
+				closeTo(t, s, "p/"+p, x.p[p])
+				if r.Optimizer == "adamw" {
+					closeTo(t, s, "m/"+p, x.m[p])
+					closeTo(t, s, "v/"+p, x.v[p])
+				}
+			}
+			if r.Optimizer == "adamw" {
+				closeTo(t, s, "power/beta1", []float64{math.Pow(float64(r.Beta1), 10)})
+			}
+		})
+	}
+}
+
+func TestLossFalls(t *testing.T) {
+	r := recipe()
+	r.WeightDecay = 0
+	tr := begin(t, bigram(), r)
+	s := tr.Start
+	var first, last float32
+	for step := range 150 {
+		s = run(t, tr.Program, order().Rows(0, step), s)
+		if last = tensor.Of[float32](s.Find("loss"))[0]; step == 0 {
+			first = last
+		}
+	}
+	if first < 1 || last > 0.1 {
+		t.Fatalf("loss went from %v to %v", first, last)
+	}
+}
+
+// Evaluation gives the very loss that a step on the same batch reports, and
+// changes nothing else.
+func TestEvaluationIsTheLossOfAStep(t *testing.T) {
+	tr := begin(t, bigram(), recipe())
+	eval, err := tr.Evaluation(tensor.Shape{records, context + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := run(t, tr.Program, []int64{3, 1}, tr.Start)
+	rows := []int64{4, 0}
+	next, seen := run(t, tr.Program, rows, s), run(t, eval, rows, s)
+	for i, slot := range s.Slots {
+		want := s.Tensors[i]
+		if slot.Name == "loss" {
+			want = next.Tensors[i]
+		}
+		if !seen.Tensors[i].Equal(want) {
+			t.Errorf("%s: %v, want %v", slot.Name, seen.Tensors[i], want)
+		}
+	}
+	if len(eval.Nodes) >= len(tr.Program.Nodes)/2 {
+		t.Errorf("evaluation has %d nodes of %d", len(eval.Nodes), len(tr.Program.Nodes))
+	}
+	if _, err := tr.Evaluation(tensor.Shape{records, context}); err == nil {
+		t.Error("records with a missing column were taken")
+	}
+}
+
+// A step graph is a graph like any other: its inputs are the slots and the
+// batch, and typing it again gives the same program.
+func TestStepGraphStandsAlone(t *testing.T) {
+	tr := begin(t, bigram(), recipe())
+	var names []string
+	for i, slot := range tr.Start.Slots {
+		names = append(names, slot.Name)
+		in, out := tr.Graph.Inputs[i], tr.Graph.Outputs[i]
+		if in.Name != slot.Name || in.Type != slot.Type || !in.Shape.Equal(slot.Shape) || out.Name != "next/"+slot.Name {
+			t.Errorf("slot %q has input %q and output %q", slot.Name, in.Name, out.Name)
+		}
+	}
+	want := []string{
+		"loss", "m/bias", "m/embedding", "m/head", "p/bias", "p/embedding", "p/head",
+		"power/beta1", "power/beta2", "step", "v/bias", "v/embedding", "v/head",
+	}
+	if !slices.Equal(names, want) {
+		t.Fatalf("slots %v, want %v", names, want)
+	}
+	last := tr.Graph.Inputs[len(names)]
+	if last.Name != "batch" || last.Type != tensor.Int32 || !last.Shape.Equal(tensor.Shape{batch, context + 1}) {
+		t.Fatalf("the last input is %v", last)
+	}
+	known := op.Names()
+	for _, n := range tr.Graph.Nodes {
+		if !slices.Contains(known, n.Op) {
+			t.Errorf("node %q is a %s", n.Name, n.Op)
+		}
+	}
+	again, err := op.Infer(tr.Graph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := op.Binding{Groups: 1, Slots: tr.Program.Slots, Data: tr.Program.Data, Rows: tr.Program.Rows}
+	for i := range names {
+		b.Inputs, b.Outputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i}), append(b.Outputs, i)
+	}
+	b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefData})
+	p, err := again.Program(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Commit().Root() != tr.Program.Commit().Root() {
+		t.Fatal("typing the step graph again gives another program")
+	}
+	for i, n := range p.Nodes {
+		if i > 0 && tr.Graph.Nodes[n.Origin.Node].Op != n.Origin.Op {
+			t.Fatalf("node %d comes from %v, which is a %s", i, n.Origin, tr.Graph.Nodes[n.Origin.Node].Op)
+		}
+	}
+}
+
+func TestExportPutsWeightsBack(t *testing.T) {
+	tr := begin(t, bigram(), recipe())
+	s := run(t, tr.Program, []int64{0, 1}, tr.Start)
+	g, err := train.Export(s, bigram())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range g.Consts {
+		if !c.Tensor.Equal(s.Find("p/"+c.Name)) || c.Tensor.Equal(bigram().Const(c.Name)) {
+			t.Errorf("%s is not what was trained", c.Name)
+		}
+	}
+	// Training goes on from there as a fresh start.
+	if again := begin(t, g, recipe()); !again.Start.Find("p/head").Equal(s.Find("p/head")) {
+		t.Error("exported weights are not where training starts")
+	}
+	other := bigram()
+	other.Consts[0].Tensor = pattern(1, 2, 2)
+	if _, err := train.Export(s, other); err == nil {
+		t.Error("weights of another shape were taken")
+	}
+}
+
+// An initializer that cannot influence the loss by a gradient is a constant.
+func TestWhatNoGradientReachesStaysConstant(t *testing.T) {
+	b := graph.NewBuilder("constants")
+	tokens := b.Input("tokens", tensor.Int32, tensor.Shape{batch, context})
+	x := b.Op("Gather", b.Init("embedding", pattern(1, vocab, vocab)), tokens)
+	x = b.Op("Pow", x, b.Init("exponent", tensor.Scalar[float32](2)))
+	x = b.Op("Dropout", x, b.Init("ratio", tensor.Scalar[float32](0.5)))
+	b.Output(x, tensor.Float32, nil)
+	tr := begin(t, b.Graph(), recipe())
+	for _, slot := range tr.Start.Slots {
+		if strings.Contains(slot.Name, "exponent") || strings.Contains(slot.Name, "ratio") {
+			t.Errorf("slot %q", slot.Name)
+		}
+	}
+	if tr.Start.Find("p/embedding") == nil {
+		t.Error("the embedding is not trained")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	shape := tensor.Shape{records, context + 1}
+	for want, change := range map[string]func(g *graph.Graph, r *train.Recipe){
+		"use next-token-cross-entropy": func(_ *graph.Graph, r *train.Recipe) { r.Loss = "hinge" },
+		"use adamw or sgd":             func(_ *graph.Graph, r *train.Recipe) { r.Optimizer = "lion" },
+		"learning rate NaN":            func(_ *graph.Graph, r *train.Recipe) { r.LearningRate = float32(math.NaN()) },
+		"learning rate 0":              func(_ *graph.Graph, r *train.Recipe) { r.LearningRate = 0 },
+		"warm-up of -1":                func(_ *graph.Graph, r *train.Recipe) { r.Warmup = -1 },
+		"decay rates 1":                func(_ *graph.Graph, r *train.Recipe) { r.Beta1 = 1 },
+		"epsilon 0":                    func(_ *graph.Graph, r *train.Recipe) { r.Epsilon = 0 },
+		"weight decay -1":              func(_ *graph.Graph, r *train.Recipe) { r.WeightDecay = -1 },
+		"batch of 0":                   func(_ *graph.Graph, r *train.Recipe) { r.Batch = 0 },
+		"syntax error in pattern":      func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"["} },
+		"not frozen has an influence":  func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"*"} },
+		"has one input": func(g *graph.Graph, _ *train.Recipe) {
+			g.Inputs = append(g.Inputs, g.Inputs[0])
+			g.Inputs[1].Name = "more"
+		},
+		"should be integers [batch 4]": func(g *graph.Graph, _ *train.Recipe) { g.Inputs[0].Shape = tensor.Shape{batch, context + 1} },
+		"should be float32 [2 4":       func(g *graph.Graph, _ *train.Recipe) { g.Outputs[0].Name = g.Nodes[0].Inputs[0] },
+		`model with inputs of shape`:   func(g *graph.Graph, _ *train.Recipe) { g.Nodes[1].Op = "Conv" },
+		"is not defined":               func(g *graph.Graph, _ *train.Recipe) { g.Nodes[1].Inputs[0] = "nothing" },
+	} {
+		g, r := bigram(), recipe()
+		change(g, &r)
+		if _, err := train.New(g, r, shape); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
+	}
+	for _, bad := range []tensor.Shape{nil, {records}, {0, context + 1}, {records, 1}, {records, -1}} {
+		if _, err := train.New(bigram(), recipe(), bad); err == nil {
+			t.Errorf("records of shape %v were taken", bad)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package demo
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+)
+
+func small() GPT { return GPT{Vocab: 7, Context: 6, Width: 8, Layers: 2, Heads: 2, Seed: 5} }
+
+func mustGraph(t *testing.T, c GPT, batch int) *graph.Graph {
+	t.Helper()
+	g, err := c.Graph(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func recipe(batch int) train.Recipe {
+	return train.Recipe{
+		Loss: "next-token-cross-entropy", Optimizer: "adamw", LearningRate: 0.02, Warmup: 5,
+		Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01, Batch: batch,
+	}
+}
+
+// records are rows of tokens that follow a rule.
+func records(c GPT, n int) *tensor.Tensor {
+	t := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{n, c.Context + 1}))
+	for i := range t.Len() {
+		row, column := i/(c.Context+1), i%(c.Context+1)
+		t.Set(i, tensor.Word((row+column*(1+row%2))%c.Vocab))
+	}
+	return t
+}
+
+func begin(t *testing.T, g *graph.Graph, r train.Recipe, data *tensor.Tensor) (*train.Training, *graph.Program) {
+	t.Helper()
+	tr, err := train.New(g, r, data.Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eval, err := tr.Evaluation(data.Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr, eval
+}
+
+func run(t *testing.T, p *graph.Program, s *graph.State, data *tensor.Tensor, rows []int64) *graph.State {
+	t.Helper()
+	s, err := p.Run(graph.Inputs{States: []*graph.State{s}, Data: data, Rows: rows}, graph.Reference, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func loss(s *graph.State) float64 { return float64(tensor.Of[float32](s.Find("loss"))[0]) }
+
+func TestSize(t *testing.T) {
+	for _, vocab := range []int{60, 67, 100} {
+		c := NewGPT(vocab, 1)
+		for _, c.Tied = range []bool{false, true} {
+			g := mustGraph(t, c, 2)
+			n := 0
+			for _, k := range g.Consts {
+				if k.Tensor.Type == tensor.Float32 {
+					n += k.Tensor.Len()
+				}
+			}
+			if n != c.Parameters() || n < 55_000 || n > 90_000 {
+				t.Errorf("vocabulary %d, tied %v: %d parameters, said to be %d", vocab, c.Tied, n, c.Parameters())
+			}
+		}
+	}
+}
+
+// Before training every character is about as likely as any other.
+func TestInitialLoss(t *testing.T) {
+	c := NewGPT(67, 1)
+	data := records(c, 1)
+	tr, eval := begin(t, mustGraph(t, c, 1), recipe(1), data)
+	got, want := loss(run(t, eval, tr.Start, data, []int64{0})), math.Log(float64(c.Vocab))
+	if math.Abs(got-want) > 0.1 {
+		t.Fatalf("loss %v, want about ln %d = %v", got, c.Vocab, want)
+	}
+	t.Logf("loss %.4f, ln %d = %.4f; a step has %d nodes", got, c.Vocab, want, len(tr.Program.Nodes))
+}
+
+func TestWeightsFollowFromTheSeedAlone(t *testing.T) {
+	a, b := mustGraph(t, small(), 1), mustGraph(t, small(), 9)
+	other := small()
+	other.Seed++
+	c := mustGraph(t, other, 1)
+	for i, k := range a.Consts {
+		if !k.Tensor.Equal(b.Consts[i].Tensor) {
+			t.Errorf("%s depends on the batch", k.Name)
+		}
+		if k.Tensor.Len() > 100 && k.Tensor.Equal(c.Consts[i].Tensor) {
+			t.Errorf("%s does not depend on the seed", k.Name)
+		}
+	}
+	v := tensor.Of[float32](mustGraph(t, NewGPT(67, 1), 1).Const("layer0.feedforward.up.weight"))
+	var sum, square float64
+	for _, x := range v {
+		sum += float64(x)
+		square += float64(x) * float64(x)
+	}
+	n := float64(len(v))
+	if want := 1 / 48.0; math.Abs(sum/n) > 0.005 || math.Abs(square/n-want) > 0.05*want {
+		t.Errorf("mean %v, variance %v, want 0 and %v", sum/n, square/n, want)
+	}
+}
+
+// What comes later in a text has no influence on a prediction.
+func TestAttentionIsCausal(t *testing.T) {
+	typed, err := op.Infer(mustGraph(t, small(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := typed.Function()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits := func(tokens ...int32) []float32 {
+		s := &graph.State{Slots: p.Slots, Tensors: []*tensor.Tensor{
+			tensor.Must(tensor.From(tensor.Shape{1, 6}, tokens)),
+			tensor.Must(tensor.New(tensor.Float32, tensor.Shape{1, 6, 7})),
+		}}
+		return tensor.Of[float32](run(t, p, s, nil, nil).Find("out/logits"))
+	}
+	a, b := logits(1, 2, 3, 4, 5, 6), logits(1, 2, 3, 6, 0, 0)
+	if !slices.Equal(a[:3*7], b[:3*7]) || slices.Equal(a[3*7:], b[3*7:]) {
+		t.Fatal("predictions depend on what comes later, or on nothing")
+	}
+}
+
+// The derivative of the loss along the gradient of each parameter, and along
+// another direction, is what the gradient says.
+func TestGradientAlongEachParameter(t *testing.T) {
+	c := small()
+	c.Tied = true // so that a parameter is read at two places
+	data := records(c, 2)
+	r := recipe(2)
+	r.Optimizer, r.LearningRate, r.Warmup, r.WeightDecay = "sgd", 1, 0, 0
+	tr, eval := begin(t, mustGraph(t, c, 2), r, data)
+	rows := []int64{0, 1}
+	after := run(t, tr.Program, tr.Start, data, rows)
+	for i, slot := range tr.Start.Slots {
+		if !strings.HasPrefix(slot.Name, "p/") {
+			continue
+		}
+		p, q := tensor.Of[float32](tr.Start.Tensors[i]), tensor.Of[float32](after.Tensors[i])
+		g, d := make([]float64, len(p)), make([]float64, len(p))
+		var norm float64
+		for j := range p {
+			g[j] = float64(p[j]) - float64(q[j])
+			norm += g[j] * g[j]
+		}
+		norm = math.Sqrt(norm)
+		for _, skew := range []float64{0, 1} {
+			slope, length := 0.0, 0.0
+			for j := range d {
+				d[j] = g[j]/(norm+1e-9) + skew*float64(j%3-1)/math.Sqrt(float64(len(d)))
+				slope += d[j] * g[j]
+				length += d[j] * d[j]
+			}
+			const h = 0.01
+			moved := func(by float64) float64 {
+				s := &graph.State{Slots: tr.Start.Slots, Tensors: slices.Clone(tr.Start.Tensors)}
+				x := tr.Start.Tensors[i].Clone()
+				for j := range d {
+					x.Set(j, tensor.F32(float32(float64(p[j])+by*d[j])))
+				}
+				s.Tensors[i] = x
+				return loss(run(t, eval, s, data, rows))
+			}
+			got := (moved(h) - moved(-h)) / (2 * h)
+			if math.Abs(got-slope) > 0.01*math.Abs(slope)+2e-4*math.Sqrt(length) {
+				t.Errorf("%s: the loss changes by %v along the direction, its gradient says %v", slot.Name, got, slope)
+			}
+		}
+	}
+}
+
+func TestSmallModelLearns(t *testing.T) {
+	c := small()
+	data := records(c, 6)
+	tr, eval := begin(t, mustGraph(t, c, 3), recipe(3), data)
+	order := train.Order{Seed: 1, Records: 6, Shards: 1, Batch: 3}
+	s, first := tr.Start, 0.0
+	for step := range 60 {
+		if s = run(t, tr.Program, s, data, order.Rows(0, step)); step == 0 {
+			first = loss(s)
+		}
+	}
+	last := loss(run(t, eval, s, data, []int64{0, 1, 2}))
+	if last > 0.4*first {
+		t.Fatalf("loss went from %v to %v", first, last)
+	}
+}
+
+func TestGraphRefuses(t *testing.T) {
+	for want, c := range map[string]GPT{
+		"vocabulary of 1":            NewGPT(1, 0),
+		"fewer different characters": NewGPT(900, 0),
+		"3 heads do not divide":      {Vocab: 9, Context: 4, Width: 8, Heads: 3},
+		"out of range":               {Vocab: 9, Context: 0, Width: 8, Heads: 2},
+	} {
+		if _, err := c.Graph(1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
+	}
+}
