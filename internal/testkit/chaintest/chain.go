@@ -114,7 +114,7 @@ func (c *Chain) Queue(from Account, msgs ...sdk.Msg) { c.QueueWithFee(from, 0, m
 // QueueWithFee is Queue with a fee in utally.
 func (c *Chain) QueueWithFee(from Account, fee uint64, msgs ...sdk.Msg) {
 	c.t.Helper()
-	acc := c.Account.GetAccount(c.Ctx(), from.Address)
+	acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
 	if acc == nil {
 		c.t.Fatalf("%s has no account: fund it at genesis", from.Name)
 	}
