@@ -158,6 +158,13 @@ func (p *Primitive) checkAccess(i int) error {
 				return fmt.Errorf("coordinate %d read through operand %d", d, dim.Via)
 			}
 		}
+		if i == 0 && fns[p.Fn].rule == scatter { // the base is read before the first term
+			for _, t := range dim.Terms {
+				if t.Axis >= len(p.Shape) {
+					return fmt.Errorf("coordinate %d of the base follows folded axis %d", d, t.Axis)
+				}
+			}
+		}
 		lo, hi, err := p.reach(dim)
 		if err != nil {
 			return err

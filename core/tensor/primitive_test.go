@@ -373,6 +373,11 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("want an error about %q, got %v", want, err)
 		}
 	}
+	scatter := &Primitive{Fn: ScatterSet, Type: Int32, Shape: Shape{3}, Fold: []int{2}, Imm: []Word{0}, Args: []Access{
+		{Type: Int32, Shape: Shape{3}, Dims: dims(1)}, {Type: Int32, Shape: Shape{2}, Dims: dims(1)}, {Type: Int64, Shape: Shape{2}, Dims: dims(1)}}}
+	if err := scatter.Check(); err == nil {
+		t.Error("a scatter whose base follows the terms passed")
+	}
 	add := &Primitive{Fn: Add, Type: Float32, Shape: Shape{4}, Args: []Access{
 		{Type: Float32, Shape: Shape{4}, Dims: dims(0)}, {Type: Float32, Shape: Shape{3}, Dims: dims(0)}}}
 	if err := add.Check(); err == nil {
