@@ -46,7 +46,7 @@ type App struct {
 	*runtime.App
 	Encoding
 
-	Account  authkeeper.AccountKeeper
+	Accounts authkeeper.AccountKeeper
 	Bank     bankkeeper.BaseKeeper
 	Supply   *supply.Keeper
 	Power    *power.Keeper
@@ -74,11 +74,12 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 	a := &App{}
 	var builder *runtime.AppBuilder
 	err := depinject.Inject(depinject.Configs(sdkConfig(), depinject.Supply(logger)),
-		&builder, &a.Codec, &a.Registry, &a.Amino, &a.Tx, &a.Account, &a.Bank)
+		&builder, &a.Codec, &a.Registry, &a.Amino, &a.Tx, &a.Accounts, &a.Bank)
 	if err != nil {
 		return nil, fmt.Errorf("wire the app: %w", err)
 	}
-	a.App = builder.Build(db, append(opts, baseapp.SetChainID(chainID))...)
+	// Pruning beside the blocks would leave a goroutine per store behind.
+	a.App = builder.Build(db, append(opts, baseapp.SetChainID(chainID), baseapp.SetIAVLSyncPruning(true))...)
 	for _, m := range a.wire() {
 		if err := a.RegisterModules(m); err != nil {
 			return nil, err

@@ -127,7 +127,7 @@ func TestBurn(t *testing.T) {
 		if err := c.Provider.Slash(ctx, p1, 0, 50*tally, nil); err != nil {
 			return err
 		}
-		return c.App.Supply.Burn(ctx, provider.Insurance, 20*tally)
+		return c.Supply.Burn(ctx, provider.Insurance, 20*tally)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestBurn(t *testing.T) {
 	if err != nil || after.Burnt != 20*tally || after.Minted != before.Minted || after.Supply != before.Supply-20*tally {
 		t.Fatalf("%+v, %v", after, err)
 	}
-	if err := c.Do(func(ctx sdk.Context) error { return c.App.Supply.Burn(ctx, provider.Insurance, 31*tally) }); err == nil {
+	if err := c.Do(func(ctx sdk.Context) error { return c.Supply.Burn(ctx, provider.Insurance, 31*tally) }); err == nil {
 		t.Fatal("more was burnt than the account holds")
 	}
 	check, err := q.Check(context.Background(), &supplyv1.QueryCheckRequest{})
@@ -196,7 +196,7 @@ func TestExportImport(t *testing.T) {
 			c.Provider.Slash(ctx, p1.Address, 10*tally, 5*tally, []providerv1.Payout{{Account: bob.String(), Amount: tally}}),
 			c.Provider.Jail(ctx, p1.Address, 77),
 			c.Power.Credit(ctx, p1.Address, 1e12),
-			c.App.Supply.Burn(ctx, provider.Insurance, 3*tally),
+			c.Supply.Burn(ctx, provider.Insurance, 3*tally),
 		)
 	}); err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestMoneyAddsUp(t *testing.T) {
 				case 2:
 					return c.Provider.Slash(ctx, who.Address, part, amount()/4, []providerv1.Payout{{Account: who.String(), Amount: part / 2}})
 				default:
-					return c.App.Supply.Burn(ctx, provider.Insurance, part)
+					return c.Supply.Burn(ctx, provider.Insurance, part)
 				}
 			})
 		}

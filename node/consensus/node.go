@@ -82,7 +82,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	logger := sdkslog.NewCustomLogger(c.Logger)
+	logger := sdkslog.NewCustomLogger(c.Logger.With("node", c.Name))
 	if err := n.openApp(logger, genesis.ChainID, conf.DBDir()); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,9 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 	if err := n.comet.Start(); err != nil {
 		return err
 	}
-	n.closers = append(n.closers, n.comet.Stop)
+	n.closers = append(n.closers, func() error {
+		return errors.Join(n.comet.Stop(), n.comet.ProxyApp().Stop())
+	})
 	n.addrs.P2P = string(key.ID()) + "@" + trimScheme(conf.P2P.ListenAddress)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	rpcserver "github.com/cometbft/cometbft/rpc/jsonrpc/server"
 	"github.com/rs/cors"
+	"golang.org/x/net/netutil"
 
 	"cosmossdk.io/log/v2"
 
@@ -23,9 +24,11 @@ import (
 )
 
 const (
-	headerTimeout = 10 * time.Second
-	stopTimeout   = 2 * time.Second
-	maxBody       = 1 << 20
+	readTimeout  = 10 * time.Second
+	writeTimeout = 30 * time.Second // RPC may wait 10 s for a transaction
+	stopTimeout  = 2 * time.Second
+	maxBody      = 1 << 20
+	maxConns     = 900 // of each server
 )
 
 // serve starts the RPC, gRPC and REST servers.
@@ -66,7 +69,7 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 		return err
 	}
 	n.addrs.GRPC = listener.Addr().String()
-	go func() { _ = grpcServer.Serve(listener) }()
+	go func() { _ = grpcServer.Serve(netutil.LimitListener(listener, maxConns)) }()
 	n.closers = append(n.closers, func() error { grpcServer.Stop(); return nil })
 
 	rest := api.New(clientCtx, logger, grpcServer)
@@ -105,8 +108,8 @@ func (n *Node) serveHTTP(addr string, h http.Handler) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout}
-	go func() { _ = s.Serve(listener) }()
+	s := &http.Server{Handler: h, ReadTimeout: readTimeout, WriteTimeout: writeTimeout}
+	go func() { _ = s.Serve(netutil.LimitListener(listener, maxConns)) }()
 	n.closers = append(n.closers, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
