@@ -17,7 +17,6 @@ type Training struct {
 	Program *graph.Program // of a step over the training records
 	Start   *graph.State   // before the first step
 
-	rows int
 	eval *op.Typed // from the slots and a batch to the loss
 }
 
@@ -47,7 +46,7 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Training{rows: r.Batch, Start: &graph.State{}}
+	t := &Training{Start: &graph.State{}}
 	for _, slot := range s.slots {
 		t.Start.Slots = append(t.Start.Slots, graph.Slot{Name: slot.name, Type: slot.start.Type, Shape: slot.start.Shape})
 		t.Start.Tensors = append(t.Start.Tensors, slot.start)
@@ -65,12 +64,27 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 		return nil, fmt.Errorf("evaluation graph: %w", err)
 	}
 	t.Graph = typed.Graph
-	outputs := make([]int, len(s.slots))
+	t.Program, err = bindStep(typed, records)
+	return t, err
+}
+
+// Step returns the program of a step graph over training records of the given
+// shape. It is that of Training.Program if the graph is Training.Graph, or was
+// read back from a file of it.
+func Step(g *graph.Graph, records tensor.Shape) (*graph.Program, error) {
+	typed, err := op.Infer(g)
+	if err != nil {
+		return nil, fmt.Errorf("step graph: %w", err)
+	}
+	return bindStep(typed, records)
+}
+
+func bindStep(t *op.Typed, records tensor.Shape) (*graph.Program, error) {
+	outputs := make([]int, len(t.Outputs))
 	for i := range outputs {
 		outputs[i] = i
 	}
-	t.Program, err = t.program(typed, records, outputs)
-	return t, err
+	return bind(t, records, outputs)
 }
 
 // Evaluation returns the program that computes the loss over a batch of records
@@ -82,7 +96,24 @@ func (t *Training) Evaluation(records tensor.Shape) (*graph.Program, error) {
 			outputs[i] = 0
 		}
 	}
-	return t.program(t.eval, records, outputs)
+	return bind(t.eval, records, outputs)
+}
+
+// bind makes a program of a graph whose inputs are the slots of a state and,
+// last, a batch of records.
+func bind(t *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, error) {
+	last := len(t.Inputs) - 1
+	if last < 1 || t.Inputs[last].Name != batchInput || len(t.Inputs[last].Shape) != 2 {
+		return nil, fmt.Errorf("the last input of a step graph is %q, the records [batch columns]", batchInput)
+	}
+	data := &graph.Slot{Name: "records", Type: tensor.Int32, Shape: records}
+	b := op.Binding{Groups: 1, Data: data, Rows: t.Inputs[last].Shape[0], Outputs: outputs}
+	for i, in := range t.Inputs[:last] {
+		b.Slots = append(b.Slots, graph.Slot(in))
+		b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i})
+	}
+	b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefData})
+	return t.Program(b)
 }
 
 // join writes the graph from a batch, its only input, to the loss. The
@@ -158,17 +189,6 @@ func (t *Training) overSlots(g *graph.Graph) (*op.Typed, error) {
 		}
 	}
 	return op.Infer(&c)
-}
-
-// program binds a graph over the slots and a batch of the given records.
-func (t *Training) program(typed *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, error) {
-	data := &graph.Slot{Name: "records", Type: tensor.Int32, Shape: records}
-	b := op.Binding{Groups: 1, Slots: t.Start.Slots, Data: data, Rows: t.rows, Outputs: outputs}
-	for i := range t.Start.Slots {
-		b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i})
-	}
-	b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefData})
-	return typed.Program(b)
 }
 
 // Export returns g with its trained initializers taken from the state.

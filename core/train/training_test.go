@@ -143,16 +143,7 @@ func TestStepGraphStandsAlone(t *testing.T) {
 			t.Errorf("node %q is a %s", n.Name, n.Op)
 		}
 	}
-	again, err := op.Infer(tr.Graph)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := op.Binding{Groups: 1, Slots: tr.Program.Slots, Data: tr.Program.Data, Rows: tr.Program.Rows}
-	for i := range names {
-		b.Inputs, b.Outputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i}), append(b.Outputs, i)
-	}
-	b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefData})
-	p, err := again.Program(b)
+	p, err := train.Step(tr.Graph, tr.Program.Data.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +154,27 @@ func TestStepGraphStandsAlone(t *testing.T) {
 		if i > 0 && tr.Graph.Nodes[n.Origin.Node].Op != n.Origin.Op {
 			t.Fatalf("node %d comes from %v, which is a %s", i, n.Origin, tr.Graph.Nodes[n.Origin.Node].Op)
 		}
+	}
+}
+
+func TestStepRefusesOtherGraphs(t *testing.T) {
+	shape := tensor.Shape{records, context + 1}
+	tr := begin(t, bigram(), recipe())
+	for want, bend := range map[string]func(*graph.Graph){
+		"last input of a step graph": func(g *graph.Graph) { slices.Reverse(g.Inputs) },
+		"are bound":                  func(g *graph.Graph) { g.Outputs = g.Outputs[1:] },
+		`slot "loss" gets`:           func(g *graph.Graph) { slices.Reverse(g.Outputs) },
+		"step graph: node":           func(g *graph.Graph) { g.Nodes[0].Op = "Conv" },
+	} {
+		g := *tr.Graph
+		g.Inputs, g.Outputs, g.Nodes = slices.Clone(g.Inputs), slices.Clone(g.Outputs), slices.Clone(g.Nodes)
+		bend(&g)
+		if _, err := train.Step(&g, shape); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
+	}
+	if _, err := train.Step(bigram(), shape); err == nil {
+		t.Error("a forward graph was taken for a step graph")
 	}
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/format/onnx"
 )
 
 func small() GPT { return GPT{Vocab: 7, Context: 6, Width: 8, Layers: 2, Heads: 2, Seed: 5} }
@@ -187,6 +189,36 @@ func TestGradientAlongEachParameter(t *testing.T) {
 				t.Errorf("%s: the loss changes by %v along the direction, its gradient says %v", slot.Name, got, slope)
 			}
 		}
+	}
+}
+
+// Forward and step graph are files like any other: what is read back has the
+// same program.
+func TestGraphsSurviveTheirFiles(t *testing.T) {
+	data := records(small(), 4)
+	forward := mustGraph(t, small(), 2)
+	tr, _ := begin(t, forward, recipe(2), data)
+	file := func(g *graph.Graph) *graph.Graph {
+		b, err := onnx.Write(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return back
+	}
+	want := tr.Program.Commit().Root()
+	if again, _ := begin(t, file(forward), recipe(2), data); again.Program.Commit().Root() != want {
+		t.Error("a forward graph that was read back trains otherwise")
+	}
+	p, err := train.Step(file(tr.Graph), data.Shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Commit().Root() != want {
+		t.Error("a step graph that was read back has another program")
 	}
 }
 
