@@ -1,0 +1,19 @@
+package module
+
+import (
+	"context"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+)
+
+// Attempt runs f on a branch of the state, and keeps what it wrote and emitted
+// only if it succeeds. At the end of a block, where an error would stop the
+// chain, one order's trouble thus stays its own.
+func Attempt(ctx context.Context, f func(context.Context) error) error {
+	branch, keep := sdk.UnwrapSDKContext(ctx).CacheContext()
+	if err := f(branch); err != nil {
+		return err
+	}
+	keep()
+	return nil
+}

@@ -1,0 +1,184 @@
+package market
+
+import (
+	"context"
+	"fmt"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"cosmossdk.io/collections"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+)
+
+// DefaultGenesis is an empty book.
+func DefaultGenesis() *marketv1.GenesisState { return &marketv1.GenesisState{} }
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *marketv1.GenesisState) error {
+	seen := map[string]bool{}
+	for _, o := range g.Offers {
+		if _, err := address.Parse(o.Validator); err != nil {
+			return fmt.Errorf("market genesis: offer: %w", err)
+		}
+		if err := CheckOffer(o); err != nil {
+			return fmt.Errorf("market genesis: offer of %s: %w", o.Validator, err)
+		}
+		if seen[o.Validator] {
+			return fmt.Errorf("market genesis: two offers of %s", o.Validator)
+		}
+		seen[o.Validator] = true
+	}
+	var total uint64
+	for i, x := range g.Orders {
+		id, o, err := readOrder(x)
+		if err != nil {
+			return fmt.Errorf("market genesis: order %d: %w", i, err)
+		}
+		p := x.Posting
+		if seen[id.String()] || i > 0 && p.Number <= g.Orders[i-1].Posting.Number || p.Number >= g.Next {
+			return fmt.Errorf("market genesis: order %s: want each once, by number, below %d", id, g.Next)
+		}
+		seen[id.String()] = true
+		if err := checkPosting(&o, p); err != nil {
+			return fmt.Errorf("market genesis: order %s: %w", id, err)
+		}
+		if p.Escrow > coin.MaxSupply-total {
+			return fmt.Errorf("market genesis: more than %d utally in escrow", coin.MaxSupply)
+		}
+		total += p.Escrow
+	}
+	return nil
+}
+
+func readOrder(x marketv1.GenesisOrder) (id canon.Hash, o job.Order, err error) {
+	if err = canon.Unmarshal(x.Order, &o); err != nil {
+		return id, o, err
+	}
+	if err = o.Check(); err != nil {
+		return id, o, err
+	}
+	_, err = address.Parse(o.Consumer)
+	return o.ID(), o, err
+}
+
+// checkPosting: an open order has its maximum price in escrow, an ended one
+// nothing.
+func checkPosting(o *job.Order, p marketv1.Posting) error {
+	most := o.Conditions.MaxPrice
+	switch p.Status {
+	case marketv1.STATUS_OPEN:
+		if p.Escrow != most {
+			return fmt.Errorf("open with %d of %d utally in escrow", p.Escrow, most)
+		}
+	case marketv1.STATUS_LEASED:
+		if p.Escrow > p.Price || p.Price > most {
+			return fmt.Errorf("leased with %d utally in escrow of a price of %d", p.Escrow, p.Price)
+		}
+	case marketv1.STATUS_SETTLED, marketv1.STATUS_CANCELLED, marketv1.STATUS_EXPIRED:
+		if p.Escrow != 0 {
+			return fmt.Errorf("%s with %d utally in escrow", p.Status, p.Escrow)
+		}
+	default:
+		return fmt.Errorf("status %d does not exist", p.Status)
+	}
+	return nil
+}
+
+// InitGenesis stores a state. The bank's genesis holds the escrow already.
+func (k *Keeper) InitGenesis(ctx context.Context, g *marketv1.GenesisState) error {
+	for _, o := range g.Offers {
+		account, err := address.Parse(o.Validator)
+		if err != nil {
+			return err
+		}
+		if err := k.offers.Set(ctx, account, o); err != nil {
+			return err
+		}
+	}
+	for _, x := range g.Orders {
+		id, o, err := readOrder(x)
+		if err != nil {
+			return err
+		}
+		if err := k.enter(ctx, id, &o, x.Posting); err != nil {
+			return err
+		}
+	}
+	if err := k.next.Set(ctx, g.Next); err != nil {
+		return err
+	}
+	return k.Invariant(ctx)
+}
+
+// ExportGenesis is the inverse of InitGenesis. A new chain begins at height 1,
+// so what was posted counts as posted before.
+func (k *Keeper) ExportGenesis(ctx context.Context) (*marketv1.GenesisState, error) {
+	g := &marketv1.GenesisState{}
+	err := k.offers.Walk(ctx, nil, func(_ sdk.AccAddress, o marketv1.Offer) (bool, error) {
+		o.Height = 0
+		g.Offers = append(g.Offers, o)
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = k.numbers.Walk(ctx, nil, func(_ uint64, id []byte) (bool, error) {
+		order, err := k.orders.Get(ctx, id)
+		if err != nil {
+			return true, err
+		}
+		p, err := k.postings.Get(ctx, id)
+		p.Height = 0
+		g.Orders = append(g.Orders, marketv1.GenesisOrder{Order: order, Posting: p})
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Next, err = k.next.Peek(ctx)
+	return g, err
+}
+
+// Invariant: the escrows add up to the module's balance, each is what its
+// order's status calls for, and the indexes name each order exactly once.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	var total uint64
+	entries := 0
+	err := k.numbers.Walk(ctx, nil, func(n uint64, b []byte) (bool, error) {
+		id, err := canon.HashOf(b)
+		if err != nil {
+			return true, err
+		}
+		o, p, err := k.Order(ctx, id)
+		if err != nil {
+			return true, err
+		}
+		if err := checkPosting(&o, p); err != nil {
+			return true, fmt.Errorf("order %s: %w", id, err)
+		}
+		total += p.Escrow
+		in, err := k.byStatus.Has(ctx, collections.Join(int32(p.Status), n))
+		if err == nil && (!in || p.Number != n || o.ID() != id) {
+			err = fmt.Errorf("order %s is %s, number %d, and indexed otherwise", id, p.Status, p.Number)
+		}
+		entries++
+		return err != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != total {
+		return fmt.Errorf("escrows add up to %d utally, but the account holds %d", total, held)
+	}
+	all, err := keys(ctx, k.byStatus, nil)
+	if err == nil && len(all) != entries {
+		err = fmt.Errorf("%d orders, but %d are indexed", entries, len(all))
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+// Package market is the book of offers and orders, and the escrow.
+//
+// An offer is a validator's standing ask; an order is a consumer's signed
+// request, whose maximum price is locked when it is posted. At the end of each
+// block orders that nobody met in time are refunded, and the others, oldest
+// first, meet the best offer (core/auction); what its price leaves of the maximum
+// goes back, and a lease begins. A lease pays, burns and refunds out of the
+// order's escrow.
+//
+// What is posted in a block is matched from the next block on, so that nobody
+// knows the seed of the draws when posting.
+//
+// Invariants: the escrows of all orders add up to the balance of the module's
+// account; an open order has its maximum price in escrow, an ended one nothing.
+package market
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
+	"github.com/cosmos/gogoproto/proto"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+)
+
+// Name is the module's name and that of the account that holds the escrow.
+const Name = "market"
+
+// Keeper holds the book and the escrow.
+type Keeper struct {
+	bank   Bank
+	burner Burner
+
+	offers   collections.Map[sdk.AccAddress, marketv1.Offer]
+	orders   collections.Map[[]byte, []byte] // id → job.Order
+	postings collections.Map[[]byte, marketv1.Posting]
+	next     collections.Sequence
+	numbers  collections.Map[uint64, []byte] // number → id
+
+	// Indexes of orders, by number.
+	byStatus   collections.KeySet[collections.Pair[int32, uint64]]
+	byConsumer collections.KeySet[collections.Pair[sdk.AccAddress, uint64]]
+	expiries   collections.KeySet[collections.Pair[int64, uint64]] // open ones
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, burner Burner) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	k := &Keeper{
+		bank: bank, burner: burner,
+		offers: collections.NewMap(sb, collections.NewPrefix(0), "offers",
+			sdk.AccAddressKey, codec.CollValue[marketv1.Offer](cdc)),
+		orders: collections.NewMap(sb, collections.NewPrefix(1), "orders",
+			collections.BytesKey, collections.BytesValue),
+		postings: collections.NewMap(sb, collections.NewPrefix(2), "postings",
+			collections.BytesKey, codec.CollValue[marketv1.Posting](cdc)),
+		next: collections.NewSequence(sb, collections.NewPrefix(3), "next"),
+		numbers: collections.NewMap(sb, collections.NewPrefix(4), "numbers",
+			collections.Uint64Key, collections.BytesValue),
+		byStatus: collections.NewKeySet(sb, collections.NewPrefix(5), "by_status",
+			collections.PairKeyCodec(collections.Int32Key, collections.Uint64Key)),
+		byConsumer: collections.NewKeySet(sb, collections.NewPrefix(6), "by_consumer",
+			collections.PairKeyCodec(sdk.AccAddressKey, collections.Uint64Key)),
+		expiries: collections.NewKeySet(sb, collections.NewPrefix(7), "expiries",
+			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// PostOffer posts or replaces a validator's offer.
+func (k *Keeper) PostOffer(ctx context.Context, o marketv1.Offer) error {
+	account, err := address.Parse(o.Validator)
+	if err != nil {
+		return err
+	}
+	o.Height = sdk.UnwrapSDKContext(ctx).BlockHeight()
+	if err := k.offers.Set(ctx, account, o); err != nil {
+		return err
+	}
+	return emit(ctx, &marketv1.EventOffer{Offer: o})
+}
+
+// WithdrawOffer takes a validator's offer back.
+func (k *Keeper) WithdrawOffer(ctx context.Context, validator sdk.AccAddress) error {
+	switch has, err := k.offers.Has(ctx, validator); {
+	case err != nil:
+		return err
+	case !has:
+		return errorsmod.Wrap(ErrNoOffer, validator.String())
+	}
+	if err := k.offers.Remove(ctx, validator); err != nil {
+		return err
+	}
+	return emit(ctx, &marketv1.EventOfferWithdrawn{Validator: validator.String()})
+}
+
+// PostOrder enters a checked order and locks its maximum price.
+func (k *Keeper) PostOrder(ctx context.Context, o *job.Order) (canon.Hash, error) {
+	id := o.ID()
+	consumer, err := address.Parse(o.Consumer)
+	if err != nil {
+		return id, err
+	}
+	switch has, err := k.orders.Has(ctx, id[:]); {
+	case err != nil:
+		return id, err
+	case has:
+		return id, errorsmod.Wrap(ErrPosted, id.String())
+	}
+	price := o.Conditions.MaxPrice
+	if err := k.bank.SendCoinsFromAccountToModule(ctx, consumer, Name, coin.Of(price)); err != nil {
+		return id, errorsmod.Wrapf(err, "lock the maximum price of %d utally", price)
+	}
+	number, err := k.next.Next(ctx)
+	if err != nil {
+		return id, err
+	}
+	c := sdk.UnwrapSDKContext(ctx)
+	now := c.BlockTime().UnixMilli()
+	p := marketv1.Posting{
+		Number: number, Status: marketv1.STATUS_OPEN, Escrow: price,
+		PostedAt: now, Height: c.BlockHeight(), ExpiresAt: now + o.Conditions.Expires,
+	}
+	if err := k.enter(ctx, id, o, p); err != nil {
+		return id, err
+	}
+	return id, emit(ctx, &marketv1.EventPosted{Order: id.String(), Consumer: o.Consumer, Locked: price, ExpiresAt: p.ExpiresAt})
+}
+
+// enter stores an order that is not in the book, with its indexes.
+func (k *Keeper) enter(ctx context.Context, id canon.Hash, o *job.Order, p marketv1.Posting) error {
+	consumer, err := address.Parse(o.Consumer)
+	if err != nil {
+		return err
+	}
+	if err := k.orders.Set(ctx, id[:], canon.Marshal(o)); err != nil {
+		return err
+	}
+	if err := k.numbers.Set(ctx, p.Number, id[:]); err != nil {
+		return err
+	}
+	if err := k.byConsumer.Set(ctx, collections.Join(consumer, p.Number)); err != nil {
+		return err
+	}
+	return k.put(ctx, id, marketv1.Posting{}, p)
+}
+
+// put stores what became of an order, and keeps the indexes.
+func (k *Keeper) put(ctx context.Context, id canon.Hash, before, after marketv1.Posting) error {
+	if before.Status != after.Status {
+		if before.Status != 0 {
+			if err := k.byStatus.Remove(ctx, collections.Join(int32(before.Status), before.Number)); err != nil {
+				return err
+			}
+		}
+		if err := k.byStatus.Set(ctx, collections.Join(int32(after.Status), after.Number)); err != nil {
+			return err
+		}
+		expiry, err := collections.Join(after.ExpiresAt, after.Number), error(nil)
+		switch marketv1.STATUS_OPEN {
+		case after.Status:
+			err = k.expiries.Set(ctx, expiry)
+		case before.Status:
+			err = k.expiries.Remove(ctx, expiry)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return k.postings.Set(ctx, id[:], after)
+}
+
+// Order returns an order and what became of it, or ErrNoOrder.
+func (k *Keeper) Order(ctx context.Context, id canon.Hash) (o job.Order, p marketv1.Posting, err error) {
+	b, err := k.orders.Get(ctx, id[:])
+	if errors.Is(err, collections.ErrNotFound) {
+		return o, p, errorsmod.Wrap(ErrNoOrder, id.String())
+	}
+	if err != nil {
+		return o, p, err
+	}
+	if err := canon.Unmarshal(b, &o); err != nil {
+		return o, p, err
+	}
+	p, err = k.postings.Get(ctx, id[:])
+	return o, p, err
+}
+
+// byNumber returns the id of an order.
+func (k *Keeper) byNumber(ctx context.Context, n uint64) (canon.Hash, error) {
+	b, err := k.numbers.Get(ctx, n)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	return canon.HashOf(b)
+}
+
+func emit(ctx context.Context, event proto.Message) error {
+	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
+}

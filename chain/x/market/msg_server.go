@@ -1,0 +1,96 @@
+package market
+
+import (
+	"context"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/core/canon"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+const maxFeeBps = 10_000 // as much as the providers' pay
+
+type msgServer struct{ book }
+
+func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*marketv1.MsgPostOfferResponse, error) {
+	o := marketv1.Offer{Validator: m.Validator, FeeBps: m.FeeBps, MaxLeases: m.MaxLeases}
+	if err := CheckOffer(o); err != nil {
+		return nil, err
+	}
+	account, err := address.Parse(m.Validator)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := s.registry.Get(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	if peer.Role != providerv1.ROLE_VALIDATOR {
+		return nil, errorsmod.Wrapf(ErrOffer, "%s is no validator: register one to make offers", m.Validator)
+	}
+	return &marketv1.MsgPostOfferResponse{}, s.Keeper.PostOffer(ctx, o)
+}
+
+// CheckOffer checks an offer without the registry.
+func CheckOffer(o marketv1.Offer) error {
+	switch {
+	case o.FeeBps > maxFeeBps:
+		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, maxFeeBps)
+	case o.MaxLeases == 0:
+		return errorsmod.Wrap(ErrOffer, "max_leases is zero: offer at least one, or withdraw the offer")
+	}
+	return nil
+}
+
+func (s msgServer) WithdrawOffer(ctx context.Context, m *marketv1.MsgWithdrawOffer) (*marketv1.MsgWithdrawOfferResponse, error) {
+	account, err := address.Parse(m.Validator)
+	if err != nil {
+		return nil, err
+	}
+	return &marketv1.MsgWithdrawOfferResponse{}, s.Keeper.WithdrawOffer(ctx, account)
+}
+
+func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*marketv1.MsgPostOrderResponse, error) {
+	o, err := OrderFromProto(&m.Order)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrOrder, err.Error())
+	}
+	if o.Consumer != m.Consumer {
+		return nil, errorsmod.Wrapf(ErrConsumer, "order of %s, signed by %s", o.Consumer, m.Consumer)
+	}
+	if id := sdk.UnwrapSDKContext(ctx).ChainID(); o.Chain != id {
+		return nil, errorsmod.Wrapf(ErrOrder, "it is for chain %.80q; this is %q", o.Chain, id)
+	}
+	if err := o.Check(); err != nil {
+		return nil, errorsmod.Wrap(ErrOrder, err.Error())
+	}
+	if v := o.Conditions.Validator; v != "" {
+		if _, err := address.Parse(v); err != nil {
+			return nil, errorsmod.Wrapf(ErrOrder, "validator: %s", err)
+		}
+	}
+	id, err := s.Keeper.PostOrder(ctx, &o)
+	return &marketv1.MsgPostOrderResponse{Id: id.String()}, err
+}
+
+func (s msgServer) CancelOrder(ctx context.Context, m *marketv1.MsgCancelOrder) (*marketv1.MsgCancelOrderResponse, error) {
+	id, err := canon.ParseHash(m.Order)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrNoOrder, err.Error())
+	}
+	o, p, err := s.Order(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Consumer != m.Consumer:
+		return nil, errorsmod.Wrapf(ErrConsumer, "order of %s, signed by %s", o.Consumer, m.Consumer)
+	case p.Status != marketv1.STATUS_OPEN:
+		return nil, errorsmod.Wrapf(ErrNotOpen, "order %s is %s", id, p.Status)
+	}
+	return &marketv1.MsgCancelOrderResponse{}, s.close(ctx, id, o.Consumer, p, marketv1.STATUS_CANCELLED)
+}

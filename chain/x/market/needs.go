@@ -1,0 +1,45 @@
+package market
+
+import (
+	"context"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Bank holds the escrow.
+type Bank interface {
+	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
+	SendCoinsFromAccountToModule(ctx context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error
+	SendCoinsFromModuleToAccount(ctx context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error
+}
+
+// Burner destroys tokens of a module's account.
+type Burner interface {
+	Burn(ctx context.Context, from string, amount uint64) error
+}
+
+// Registry knows the peers.
+type Registry interface {
+	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
+	Providers(ctx context.Context, validator sdk.AccAddress) ([]providerv1.Peer, error)
+	WithRole(ctx context.Context, role providerv1.Role) ([]providerv1.Peer, error)
+	Active(ctx context.Context, p providerv1.Peer) (bool, error)
+}
+
+// Leases begins leases and knows the rules for them.
+type Leases interface {
+	Rules(ctx context.Context) (job.Params, error)
+	// Led returns how many leases that are not settled an account leads.
+	Led(ctx context.Context, account string) (int, error)
+	Begin(ctx context.Context, m job.Match) (job.Quote, error)
+}
+
+// Seeds gives what draws start from: nobody knew it when an order or offer of an
+// earlier block was posted.
+type Seeds interface {
+	Seed(ctx context.Context) (canon.Hash, error)
+}
