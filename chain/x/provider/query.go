@@ -39,6 +39,9 @@ func (q queryServer) Peers(ctx context.Context, r *providerv1.QueryPeersRequest)
 	case r.Validator != "" && r.Role != providerv1.ROLE_UNSPECIFIED:
 		return nil, status.Error(codes.InvalidArgument, "ask by role or by validator, not by both")
 	case r.Validator != "":
+		if _, err := address.Parse(r.Validator); err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
 		group = r.Validator
 	case r.Role != providerv1.ROLE_UNSPECIFIED:
 		group = r.Role.String()
