@@ -27,10 +27,10 @@ func TestBuilderNamesAreFree(t *testing.T) {
 
 func TestBuilderSharesSmallConstants(t *testing.T) {
 	b := NewBuilder("constants")
-	if b.Scalar(1) != b.Scalar(1) || b.Ints(1, 2) != b.Ints(1, 2) {
+	one, list := b.Scalar(1), b.Ints(1, 2)
+	if again, other := b.Scalar(1), b.Ints(1, 2); again != one || other != list {
 		t.Error("equal constants have two names")
 	}
-	one := b.Scalar(1)
 	for _, other := range []string{b.Scalar(-1), b.Ints(1), b.Ints(), b.Const(tensor.Scalar(int32(1))), b.Const(tensor.Must(tensor.From(tensor.Shape{1}, []float32{1})))} {
 		if other == one {
 			t.Error("different constants have one name")
