@@ -41,7 +41,7 @@ type Config struct {
 	// EmptyInterval is the longest time without a block; zero: an idle chain
 	// makes none.
 	EmptyInterval time.Duration
-	// Origins are the web origins that may call RPC and REST; nil: all.
+	// Origins are the web origins that may call RPC and REST; empty: all.
 	Origins []string
 	Logger  *slog.Logger // nil: no logs
 }
@@ -57,7 +57,7 @@ func (c *Config) complete() error {
 	if c.CommitTimeout == 0 {
 		c.CommitTimeout = 500 * time.Millisecond
 	}
-	if c.Origins == nil {
+	if len(c.Origins) == 0 {
 		c.Origins = []string{"*"}
 	}
 	if c.Logger == nil {

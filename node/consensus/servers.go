@@ -38,14 +38,6 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 		AllowedMethods: []string{http.MethodHead, http.MethodGet, http.MethodPost},
 		AllowedHeaders: []string{"Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time", "X-Cosmos-Block-Height"},
 	})
-	rpc, err := n.rpcHandler(logger)
-	if err != nil {
-		return err
-	}
-	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, web.Handler(rpc)); err != nil {
-		return err
-	}
-
 	settings := serverconfig.DefaultConfig()
 	settings.MinGasPrices = "0" + coin.Denom
 	clientCtx := client.Context{}.
@@ -59,6 +51,15 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 	n.app.RegisterTxService(clientCtx)
 	n.app.RegisterTendermintService(clientCtx)
 	n.app.RegisterNodeService(clientCtx, *settings)
+
+	// Only now may queries come: the routes above are written without a lock.
+	rpc, err := n.rpcHandler(logger)
+	if err != nil {
+		return err
+	}
+	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, web.Handler(rpc)); err != nil {
+		return err
+	}
 
 	grpcServer, clientCtx, err := servergrpc.NewGRPCServerAndContext(clientCtx, n.app, settings.GRPC, logger)
 	if err != nil {

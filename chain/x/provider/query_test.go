@@ -79,7 +79,10 @@ func TestQueries(t *testing.T) {
 	if r, err := q.Params(ctx, &providerv1.QueryParamsRequest{}); err != nil || r.Params.MinWatcherStake != 100*tally {
 		t.Fatalf("%v, %v", r, err)
 	}
+}
 
+func TestQueriesRefuse(t *testing.T) {
+	q, ctx := providerv1.NewQueryClient(newChain(t)), context.Background()
 	for name, x := range map[string]struct {
 		call func() error
 		want codes.Code
