@@ -1,6 +1,23 @@
 package graph
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+var attrKinds = map[AttrKind]string{
+	AttrFloat: "a float", AttrInt: "an integer", AttrString: "a string",
+	AttrTensor: "a tensor", AttrFloats: "a list of floats", AttrInts: "a list of integers",
+}
+
+// String says what an attribute of the kind is.
+func (k AttrKind) String() string {
+	if s, ok := attrKinds[k]; ok {
+		return s
+	}
+	return fmt.Sprintf("of kind %d", uint8(k))
+}
 
 // Int returns an integer attribute.
 func Int(name string, v int) Attr { return Attr{Name: name, Kind: AttrInt, Int: int64(v)} }

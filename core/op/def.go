@@ -68,7 +68,7 @@ func (l *lowering) call(n *graph.Node) (*Call, error) {
 			return nil, fmt.Errorf("attribute %q is not supported; remove it if the model can do without", a.Name)
 		}
 		if a.Kind != d.Attrs[i].Kind {
-			return nil, fmt.Errorf("attribute %q has kind %d, but should have kind %d", a.Name, a.Kind, d.Attrs[i].Kind)
+			return nil, fmt.Errorf("attribute %q is %v, but should be %v", a.Name, a.Kind, d.Attrs[i].Kind)
 		}
 	}
 	c := &Call{Node: &graph.Node{Name: n.Name, Op: n.Op, Outputs: n.Outputs, Attrs: n.Attrs}, def: d, l: l, In: make([]view, given)}

@@ -34,6 +34,9 @@ func Infer(g *graph.Graph) (*Typed, error) {
 		t.l.values[in.Name] = whole(graph.Ref{Kind: graph.RefSlot, Index: i}, in.Type, in.Shape)
 	}
 	for _, c := range g.Consts {
+		if c.Tensor == nil {
+			return nil, fmt.Errorf("initializer %q has no value", c.Name)
+		}
 		t.l.values[c.Name] = t.l.hold(c.Tensor)
 	}
 	for i := range g.Nodes {

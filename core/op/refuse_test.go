@@ -25,7 +25,7 @@ func TestRefusals(t *testing.T) {
 		{"it has 3 outputs, but gives 1 to 2", "Dropout", nil, []arg{f(1)}, 3},
 		{"input 0 is missing", "Sub", nil, []arg{none, f(1)}, 1},
 		{`attribute "alpha" is not supported`, "Relu", []graph.Attr{graph.Float("alpha", 1)}, []arg{f(1)}, 1},
-		{`attribute "axis" has kind 1`, "Softmax", []graph.Attr{graph.Float("axis", 1)}, []arg{f(1)}, 1},
+		{`attribute "axis" is a float, but should be an integer`, "Softmax", []graph.Attr{graph.Float("axis", 1)}, []arg{f(1)}, 1},
 		{"are float32 and int64; cast one", "Mul", nil, []arg{f(2), few(2)}, 1},
 		{"it does not take bool", "Add", nil, []arg{bools(2), bools(2)}, 1},
 		{"do not broadcast", "Add", nil, []arg{f(2), f(3)}, 1},

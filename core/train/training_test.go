@@ -201,6 +201,20 @@ func TestExportPutsWeightsBack(t *testing.T) {
 	}
 }
 
+// The batch is the recipe's, whatever the graph was exported with.
+func TestRecipeSetsTheBatch(t *testing.T) {
+	r := recipe()
+	r.Batch = 3
+	tr := begin(t, bigram(), r)
+	if tr.Program.Rows != 3 {
+		t.Fatalf("a step reads %d records", tr.Program.Rows)
+	}
+	x := newReference(r)
+	rows := []int64{5, 0, 2}
+	x.step(rows)
+	closeTo(t, run(t, tr.Program, rows, tr.Start), "loss", []float64{x.loss})
+}
+
 // An initializer that cannot influence the loss by a gradient is a constant.
 func TestWhatNoGradientReachesStaysConstant(t *testing.T) {
 	b := graph.NewBuilder("constants")

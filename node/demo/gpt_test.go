@@ -251,3 +251,18 @@ func TestGraphRefuses(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkNew measures what it takes to make the demo's model ready: autodiff,
+// lowering and the checks of both programs.
+func BenchmarkNew(b *testing.B) {
+	g, err := NewGPT(67, 1).Graph(8)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := train.New(g, recipe(8), tensor.Shape{1000, 65}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
