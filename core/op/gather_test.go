@@ -135,5 +135,5 @@ var _ = add(
 	sample{name: "ScatterElements, smaller", op: "ScatterElements", attrs: append(axisIs(1), adds), in: []arg{f(3, 4), ints(tensor.Int32, -4, 3, 2, 3), f(2, 3)}, want: scatteredElements(1, true)},
 	sample{name: "ScatterND", op: "ScatterND", in: []arg{f(4, 3), given(tensor.Int64, []int{2, 1}, 3, -4), f(2, 3)}, want: scatteredND(false)},
 	sample{name: "ScatterND, the last of two", op: "ScatterND", in: []arg{ints(tensor.Int32, 0, 9, 4), given(tensor.Int64, []int{3, 1}, 2, 1, 2), ints(tensor.Int32, 10, 99, 3)}, want: scatteredND(false)},
-	sample{name: "ScatterND, adding", op: "ScatterND", attrs: []graph.Attr{adds}, in: []arg{f(3, 2, 2), ints(tensor.Int64, -3, 1, 2, 3, 2), f(2, 3, 2)}, want: scatteredND(true)},
+	sample{name: "ScatterND, adding, some outside", op: "ScatterND", attrs: []graph.Attr{adds}, in: []arg{f(3, 2, 2), ints(tensor.Int64, -3, 1, 2, 3, 2), f(2, 3, 2)}, want: scatteredND(true)},
 )
