@@ -127,7 +127,7 @@ func (k *linker) batch(live []bool, roots []graph.Ref) error {
 		return nil
 	}
 	if k.b.Data == nil || len(k.b.Data.Shape) != 2 {
-		return fmt.Errorf("the graph reads a batch, but there are no records of one axis")
+		return fmt.Errorf("the graph reads a batch, but no records [count columns] are bound")
 	}
 	s := tensor.Shape{k.b.Rows, k.b.Data.Shape[1]}
 	take := copyOf(k.b.Data.Type, s)

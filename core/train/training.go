@@ -109,6 +109,9 @@ func bind(t *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, err
 	data := &graph.Slot{Name: "records", Type: tensor.Int32, Shape: records}
 	b := op.Binding{Groups: 1, Data: data, Rows: t.Inputs[last].Shape[0], Outputs: outputs}
 	for i, in := range t.Inputs[:last] {
+		if i > 0 && in.Name <= t.Inputs[i-1].Name {
+			return nil, fmt.Errorf("slot %q comes after %q; put the slots of a step graph in ascending order", in.Name, t.Inputs[i-1].Name)
+		}
 		b.Slots = append(b.Slots, graph.Slot(in))
 		b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i})
 	}

@@ -162,6 +162,7 @@ func TestStepRefusesOtherGraphs(t *testing.T) {
 	tr := begin(t, bigram(), recipe())
 	for want, bend := range map[string]func(*graph.Graph){
 		"last input of a step graph": func(g *graph.Graph) { slices.Reverse(g.Inputs) },
+		"in ascending order":         func(g *graph.Graph) { g.Inputs[0], g.Inputs[1] = g.Inputs[1], g.Inputs[0] },
 		"are bound":                  func(g *graph.Graph) { g.Outputs = g.Outputs[1:] },
 		`slot "loss" gets`:           func(g *graph.Graph) { slices.Reverse(g.Outputs) },
 		"step graph: node":           func(g *graph.Graph) { g.Nodes[0].Op = "Conv" },
