@@ -121,11 +121,11 @@ func (m *QueryLeaseResponse) GetLease() Lease {
 
 type QueryLeasesRequest struct {
 	Phase Phase `protobuf:"varint,1,opt,name=phase,proto3,enum=tally.work.v1.Phase" json:"phase,omitempty"`
-	// Only leases in which this account is consumer, provider, or validator.
-	Participant string `protobuf:"bytes,2,opt,name=participant,proto3" json:"participant,omitempty"`
-	// Of a participant: leave out those that are settled.
-	Live       bool               `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"`
-	Pagination *query.PageRequest `protobuf:"bytes,4,opt,name=pagination,proto3" json:"pagination,omitempty"`
+	// Only leases in which this account is consumer, provider or validator;
+	// excludes phase.
+	Participant string             `protobuf:"bytes,2,opt,name=participant,proto3" json:"participant,omitempty"`
+	Live        bool               `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"`
+	Pagination  *query.PageRequest `protobuf:"bytes,4,opt,name=pagination,proto3" json:"pagination,omitempty"`
 }
 
 func (m *QueryLeasesRequest) Reset()         { *m = QueryLeasesRequest{} }
@@ -709,10 +709,10 @@ const _ = grpc.SupportPackageIsVersion4
 type QueryClient interface {
 	// Lease returns a lease without its units.
 	Lease(ctx context.Context, in *QueryLeaseRequest, opts ...grpc.CallOption) (*QueryLeaseResponse, error)
-	// Leases returns leases, without units and merges: all, or those in one phase,
-	// or those of one participant, or both.
+	// Leases returns leases, without units and with the newest merge only: all, or
+	// those in one phase, or those of one participant.
 	Leases(ctx context.Context, in *QueryLeasesRequest, opts ...grpc.CallOption) (*QueryLeasesResponse, error)
-	// Units returns the units of a lease: all, or those of one round.
+	// Units returns units of a lease, in order.
 	Units(ctx context.Context, in *QueryUnitsRequest, opts ...grpc.CallOption) (*QueryUnitsResponse, error)
 	// Unit returns one unit.
 	Unit(ctx context.Context, in *QueryUnitRequest, opts ...grpc.CallOption) (*QueryUnitResponse, error)
@@ -789,10 +789,10 @@ func (c *queryClient) Params(ctx context.Context, in *QueryParamsRequest, opts .
 type QueryServer interface {
 	// Lease returns a lease without its units.
 	Lease(context.Context, *QueryLeaseRequest) (*QueryLeaseResponse, error)
-	// Leases returns leases, without units and merges: all, or those in one phase,
-	// or those of one participant, or both.
+	// Leases returns leases, without units and with the newest merge only: all, or
+	// those in one phase, or those of one participant.
 	Leases(context.Context, *QueryLeasesRequest) (*QueryLeasesResponse, error)
-	// Units returns the units of a lease: all, or those of one round.
+	// Units returns units of a lease, in order.
 	Units(context.Context, *QueryUnitsRequest) (*QueryUnitsResponse, error)
 	// Unit returns one unit.
 	Unit(context.Context, *QueryUnitRequest) (*QueryUnitResponse, error)

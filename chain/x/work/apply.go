@@ -1,0 +1,124 @@
+package work
+
+import (
+	"context"
+	"fmt"
+
+	errorsmod "cosmossdk.io/errors"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// Begin begins the lease of a matched order, and returns what it costs at most.
+func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
+	l, effects, err := job.NewLease(m, now(ctx))
+	if err != nil {
+		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
+	}
+	id := l.Order.ID()
+	if has, err := k.terms.Has(ctx, id[:]); has || err != nil {
+		return job.Quote{}, errorsmod.Wrapf(ErrRefused, "lease %s has begun already (%v)", id, err)
+	}
+	if err := k.enter(ctx, id, &l); err != nil {
+		return job.Quote{}, err
+	}
+	began := &workv1.EventBegun{Order: id.String(), Lead: l.Lead(), Price: l.Quote.Price}
+	for _, p := range l.Keepers {
+		began.Keepers = append(began.Keepers, p.Account)
+	}
+	if err := emit(ctx, began); err != nil {
+		return job.Quote{}, err
+	}
+	return l.Quote, k.perform(ctx, id, effects)
+}
+
+// apply lets an event happen to a lease. On an error the caller must drop what
+// was written.
+func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Lease, error) {
+	before, err := k.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Reach(e) })
+	if err != nil {
+		return nil, err
+	}
+	after, effects, err := job.Apply(before.Lease, e, now(ctx))
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrRefused, err.Error())
+	}
+	if err := k.save(ctx, id, before, &after); err != nil {
+		return nil, err
+	}
+	if err := k.perform(ctx, id, effects); err != nil {
+		return nil, err
+	}
+	if after.Phase == before.Phase {
+		return &after, nil
+	}
+	if after.Phase == job.Settled {
+		s := after.Settlement()
+		if err := k.settlements.Set(ctx, id[:], canon.Marshal(&s)); err != nil {
+			return nil, err
+		}
+	}
+	return &after, emit(ctx, &workv1.EventPhase{Order: id.String(), Phase: workv1.Phase(after.Phase), Reason: after.Reason})
+}
+
+// perform does what an event has brought about, in order.
+func (k *Keeper) perform(ctx context.Context, id canon.Hash, effects []job.Effect) error {
+	for len(effects) > 0 {
+		n := 1
+		if effects[0].Kind == job.Slash {
+			for n < len(effects) && effects[n].Kind == job.Award {
+				n++
+			}
+		}
+		if err := k.effect(ctx, id, effects[0], effects[1:n]); err != nil {
+			return fmt.Errorf("%v %d of %s: %w", effects[0].Kind, effects[0].Amount, effects[0].Account, err)
+		}
+		effects = effects[n:]
+	}
+	return nil
+}
+
+// effect does one thing. Awards are the shares of what is slashed.
+func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards []job.Effect) error {
+	switch e.Kind {
+	case job.Pay:
+		return k.escrow.Pay(ctx, id, e.Account, e.Amount)
+	case job.Burn:
+		return k.escrow.Burn(ctx, id, e.Amount)
+	case job.Refund:
+		return k.escrow.Settle(ctx, id, e.Amount)
+	case job.Emit:
+		return emit(ctx, &workv1.EventProgress{Order: id.String(), What: e.Note, Account: e.Account, Number: e.Amount})
+	}
+	account, err := address.Parse(e.Account)
+	if err != nil {
+		return err
+	}
+	switch e.Kind {
+	case job.Reserve:
+		return k.stakes.Reserve(ctx, account, e.Amount)
+	case job.Release:
+		return k.stakes.Release(ctx, account, e.Amount)
+	case job.Slash:
+		return k.stakes.Slash(ctx, account, e.Amount, 0, payouts(awards))
+	case job.Credit:
+		return k.power.Credit(ctx, account, e.Amount)
+	}
+	return fmt.Errorf("effect %v is unknown", e.Kind)
+}
+
+// payouts returns awards as the registry pays them; the insurance fund gets what
+// they leave.
+func payouts(awards []job.Effect) []providerv1.Payout {
+	var out []providerv1.Payout
+	for _, a := range awards {
+		if a.Account != job.Insurance {
+			out = append(out, providerv1.Payout{Account: a.Account, Amount: a.Amount})
+		}
+	}
+	return out
+}

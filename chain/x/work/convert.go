@@ -1,0 +1,101 @@
+package work
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// ParamsToProto returns p, and the time for which the convicted are jailed, as
+// genesis files and queries carry them.
+func ParamsToProto(p job.Params, jail int64) workv1.Params {
+	return workv1.Params{
+		KeeperBps: p.KeeperBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
+		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
+		JailMs: jail,
+	}
+}
+
+// ParamsFromProto is the inverse of ParamsToProto, without the jail.
+func ParamsFromProto(m workv1.Params) job.Params {
+	return job.Params{
+		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps},
+		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
+		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
+	}
+}
+
+// ReceiptToProto returns r as transactions carry it.
+func ReceiptToProto(r *job.Receipt) workv1.Receipt {
+	return workv1.Receipt{
+		Order: r.Order.String(), Unit: uint32(r.Unit), Attempt: uint32(r.Attempt), Provider: r.Provider,
+		Start: r.Start[:], Checkpoints: hashesToProto(r.Checkpoints), Flops: r.FLOPs, Data: market.FileToProto(r.Data),
+	}
+}
+
+// ReceiptFromProto is the inverse of ReceiptToProto.
+func ReceiptFromProto(m *workv1.Receipt) (r job.Receipt, err error) {
+	r = job.Receipt{Unit: int(m.Unit), Attempt: int(m.Attempt), Provider: m.Provider, FLOPs: m.Flops, Data: market.FileFromProto(m.Data)}
+	if r.Order, err = canon.ParseHash(m.Order); err != nil {
+		return r, fmt.Errorf("order: %w", err)
+	}
+	if r.Start, err = canon.HashOf(m.Start); err != nil {
+		return r, fmt.Errorf("start: %w", err)
+	}
+	if r.Checkpoints, err = hashesFromProto(m.Checkpoints); err != nil {
+		return r, fmt.Errorf("checkpoints: %w", err)
+	}
+	return r, nil
+}
+
+// OpeningToProto returns o as transactions carry it.
+func OpeningToProto(o canon.Opening) workv1.Opening {
+	return workv1.Opening{
+		Count: uint32(o.N), Index: uint32(o.Index), Name: o.Entry.Key, Root: o.Entry.Value[:], Path: hashesToProto(o.Path),
+	}
+}
+
+// OpeningFromProto is the inverse of OpeningToProto.
+func OpeningFromProto(m *workv1.Opening) (o canon.Opening, err error) {
+	o = canon.Opening{N: int(m.Count), Index: int(m.Index), Entry: canon.Entry{Key: m.Name}}
+	if o.Entry.Value, err = canon.HashOf(m.Root); err != nil {
+		return o, fmt.Errorf("root: %w", err)
+	}
+	if o.Path, err = hashesFromProto(m.Path); err != nil {
+		return o, fmt.Errorf("path: %w", err)
+	}
+	return o, nil
+}
+
+// TargetToProto returns t as transactions carry it.
+func TargetToProto(t job.Target) workv1.Target {
+	return workv1.Target{Merge: t.Merge, Index: uint32(t.Index)}
+}
+
+// TargetFromProto is the inverse of TargetToProto.
+func TargetFromProto(m workv1.Target) job.Target {
+	return job.Target{Merge: m.Merge, Index: int(m.Index)}
+}
+
+func hashesToProto(hs []canon.Hash) [][]byte {
+	out := make([][]byte, len(hs))
+	for i := range hs {
+		out[i] = hs[i][:]
+	}
+	return out
+}
+
+func hashesFromProto(bs [][]byte) ([]canon.Hash, error) {
+	out := make([]canon.Hash, len(bs))
+	for i, b := range bs {
+		h, err := canon.HashOf(b)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = h
+	}
+	return out, nil
+}

@@ -1,0 +1,188 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"cosmossdk.io/collections"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// defaultJail is a day.
+const defaultJail = 24 * 3600 * 1000
+
+// DefaultParams are the rules of a new chain.
+func DefaultParams() workv1.Params { return ParamsToProto(job.DefaultParams, defaultJail) }
+
+// DefaultGenesis has no leases.
+func DefaultGenesis() *workv1.GenesisState { return &workv1.GenesisState{Params: DefaultParams()} }
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *workv1.GenesisState) error {
+	p := ParamsFromProto(g.Params)
+	if err := p.Check(); err != nil {
+		return fmt.Errorf("work genesis: params: %w", err)
+	}
+	if g.Params.JailMs < 0 {
+		return fmt.Errorf("work genesis: jail of %d ms: want none or more", g.Params.JailMs)
+	}
+	var last canon.Hash
+	for i, b := range g.Leases {
+		id, l, err := readLease(b)
+		if err == nil {
+			err = l.Check()
+		}
+		if err == nil && i > 0 && bytes.Compare(last[:], id[:]) >= 0 {
+			err = fmt.Errorf("lease %s is out of order", id)
+		}
+		if err != nil {
+			return fmt.Errorf("work genesis: lease %d: %w", i, err)
+		}
+		last = id
+	}
+	for i, b := range g.Settlements {
+		var s job.Settlement
+		err := canon.Unmarshal(b, &s)
+		if err == nil && i > 0 && bytes.Compare(last[:], s.Order[:]) >= 0 {
+			err = fmt.Errorf("settlement of %s is out of order", s.Order)
+		}
+		if err != nil {
+			return fmt.Errorf("work genesis: settlement %d: %w", i, err)
+		}
+		last = s.Order
+	}
+	return nil
+}
+
+func readLease(b []byte) (canon.Hash, *job.Lease, error) {
+	l := &job.Lease{}
+	err := canon.Unmarshal(b, l)
+	return l.Order.ID(), l, err
+}
+
+// InitGenesis stores a state.
+func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error {
+	if err := k.params.Set(ctx, g.Params); err != nil {
+		return err
+	}
+	for _, b := range g.Leases {
+		id, l, err := readLease(b)
+		if err != nil {
+			return err
+		}
+		if err := k.enter(ctx, id, l); err != nil {
+			return err
+		}
+	}
+	for _, b := range g.Settlements {
+		var s job.Settlement
+		if err := canon.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		if err := k.settlements.Set(ctx, s.Order[:], b); err != nil {
+			return err
+		}
+	}
+	return k.Invariant(ctx)
+}
+
+// ExportGenesis is the inverse of InitGenesis.
+func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error) {
+	params, err := k.params.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &workv1.GenesisState{Params: params}
+	err = k.each(ctx, func(_ canon.Hash, l *job.Lease) error {
+		g.Leases = append(g.Leases, canon.Marshal(l))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = k.settlements.Walk(ctx, nil, func(_, b []byte) (bool, error) {
+		g.Settlements = append(g.Settlements, b)
+		return false, nil
+	})
+	return g, err
+}
+
+// each hands every lease, whole, to f.
+func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error) error {
+	return k.terms.Walk(ctx, nil, func(raw, _ []byte) (bool, error) {
+		id, err := canon.HashOf(raw)
+		if err != nil {
+			return true, err
+		}
+		l, err := k.load(ctx, id, everything)
+		if err != nil {
+			return true, err
+		}
+		return false, f(id, &l.Lease)
+	})
+}
+
+// Invariant: see the package.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	reserved := map[string]uint64{}
+	err := k.each(ctx, func(id canon.Hash, l *job.Lease) error {
+		if err := l.Check(); err != nil {
+			return fmt.Errorf("lease %s: %w", id, err)
+		}
+		for _, s := range l.Reserved() {
+			reserved[s.Account] += s.Amount
+		}
+		escrow, err := k.escrow.Escrow(ctx, id)
+		if err == nil && escrow != l.Ledger.Escrow {
+			err = fmt.Errorf("lease %s has %d utally in escrow, the market holds %d", id, l.Ledger.Escrow, escrow)
+		}
+		if err != nil {
+			return err
+		}
+		return k.checkIndexes(ctx, id, l)
+	})
+	if err != nil {
+		return err
+	}
+	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_WATCHER} {
+		peers, err := k.stakes.WithRole(ctx, role)
+		if err != nil {
+			return err
+		}
+		for _, p := range peers {
+			if p.Reserved != reserved[p.Account] {
+				return fmt.Errorf("%s has %d utally of stake reserved, its leases reserve %d", p.Account, p.Reserved, reserved[p.Account])
+			}
+			delete(reserved, p.Account)
+		}
+	}
+	if len(reserved) > 0 {
+		return fmt.Errorf("leases reserve stake of %s, which is no peer", slices.Sorted(maps.Keys(reserved))[0])
+	}
+	return nil
+}
+
+func (k *Keeper) checkIndexes(ctx context.Context, id canon.Hash, l *job.Lease) error {
+	e := entriesOf(l)
+	if e.wake != job.Never {
+		if in, err := k.wakes.Has(ctx, collections.Join(e.wake, id[:])); err != nil || !in {
+			return fmt.Errorf("lease %s wakes at %d, and is not indexed so (%v)", id, e.wake, err)
+		}
+	}
+	if e.lead != "" {
+		if in, err := k.leads.Has(ctx, collections.Join(e.lead, id[:])); err != nil || !in {
+			return fmt.Errorf("lease %s is led by %s, and is not indexed so (%v)", id, e.lead, err)
+		}
+	}
+	if in, err := k.phases.Has(ctx, collections.Join(int32(l.Phase), id[:])); err != nil || !in {
+		return fmt.Errorf("lease %s is %v, and is not indexed so (%v)", id, l.Phase, err)
+	}
+	return nil
+}

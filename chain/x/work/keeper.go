@@ -1,0 +1,125 @@
+// Package work holds the leases: it lets core/job's state machine happen to
+// them, and does what it says with stakes, escrow and records.
+//
+// Every message, and the passing of time, is an event of core/job; apply loads
+// the parts of a lease that the event may touch, applies it, stores what has
+// changed and performs the effects. The package decides nothing itself.
+//
+// Time passes at the end of a block for the leases whose wake time has come, and
+// for no others: a block in which nothing is due reads one index and writes
+// nothing.
+//
+// # Store
+//
+// Parts of leases and settlements are canonical encodings under keys that begin
+// with the order's id. SettlementKey is that of a settlement, which outsiders
+// prove.
+//
+// # Invariants
+//
+// Every lease keeps core/job's invariants. What escrow holds for an order is
+// what its lease says. What is reserved of a peer's stake is the sum of what the
+// leases reserve of it.
+package work
+
+import (
+	"context"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+	"github.com/cosmos/gogoproto/proto"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// Name is the module's name.
+const Name = "work"
+
+// Keeper holds the leases.
+type Keeper struct {
+	escrow Escrow
+	stakes Stakes
+	power  Power
+
+	params collections.Item[workv1.Params]
+
+	// Parts of leases; an absent unit or merge is a blank one.
+	terms  collections.Map[[]byte, []byte]
+	course collections.Map[[]byte, []byte]
+	merges collections.Map[part, []byte]
+	units  collections.Map[part, []byte]
+
+	settlements collections.Map[[]byte, []byte]
+
+	// Indexes: when time must pass for a lease, in which phase it is, who leads
+	// it while it is not settled, who takes part.
+	wakes   collections.KeySet[collections.Pair[int64, []byte]]
+	phases  collections.KeySet[collections.Pair[int32, []byte]]
+	leads   collections.KeySet[collections.Pair[string, []byte]]
+	parties collections.KeySet[collections.Triple[string, bool, []byte]] // account, settled, order
+}
+
+// part names a unit or a round of an order.
+type part = collections.Pair[[]byte, uint32]
+
+const settlementPrefix = 5
+
+// SettlementKey returns the key of an order's settlement in the store Name. The
+// value is the canonical encoding of a job.Settlement.
+func SettlementKey(order canon.Hash) []byte {
+	return append([]byte{settlementPrefix}, order[:]...)
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, e Escrow, s Stakes, p Power) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	parts := collections.PairKeyCodec(collections.BytesKey, collections.Uint32Key)
+	k := &Keeper{
+		escrow: e, stakes: s, power: p,
+		params: collections.NewItem(sb, collections.NewPrefix(0), "params", codec.CollValue[workv1.Params](cdc)),
+		terms:  collections.NewMap(sb, collections.NewPrefix(1), "terms", collections.BytesKey, collections.BytesValue),
+		course: collections.NewMap(sb, collections.NewPrefix(2), "course", collections.BytesKey, collections.BytesValue),
+		merges: collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
+		units:  collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
+		settlements: collections.NewMap(sb, collections.NewPrefix(settlementPrefix), "settlements",
+			collections.BytesKey, collections.BytesValue),
+		wakes: collections.NewKeySet(sb, collections.NewPrefix(6), "wakes",
+			collections.PairKeyCodec(collections.Int64Key, collections.BytesKey)),
+		phases: collections.NewKeySet(sb, collections.NewPrefix(7), "phases",
+			collections.PairKeyCodec(collections.Int32Key, collections.BytesKey)),
+		leads: collections.NewKeySet(sb, collections.NewPrefix(8), "leads",
+			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
+		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
+			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// Rules returns the rules for new leases.
+func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
+	p, err := k.params.Get(ctx)
+	return ParamsFromProto(p), err
+}
+
+// Led returns how many leases that are not settled an account leads.
+func (k *Keeper) Led(ctx context.Context, account string) (n int, err error) {
+	err = k.leads.Walk(ctx, collections.NewPrefixedPairRange[string, []byte](account),
+		func(collections.Pair[string, []byte]) (bool, error) {
+			n++
+			return false, nil
+		})
+	return n, err
+}
+
+func now(ctx context.Context) int64 { return sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() }
+
+func emit(ctx context.Context, event proto.Message) error {
+	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
+}

@@ -1,0 +1,175 @@
+package work
+
+import (
+	"context"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// Gas beside that of reading and writing, in the measure of the SDK: 1000 for a
+// signature of a transaction.
+const (
+	gasSignature = 1_000 // ed25519, of a peer key
+	gasVRF       = 3_000
+)
+
+// maxAssignments bounds the units of one message.
+const maxAssignments = 256
+
+type msgServer struct{ *Keeper }
+
+// on parses an order's id and lets an event happen to its lease.
+func (s msgServer) on(ctx context.Context, order string, e job.Event) error {
+	id, err := orderID(order)
+	if err != nil {
+		return err
+	}
+	_, err = s.apply(ctx, id, e)
+	return err
+}
+
+func orderID(text string) (canon.Hash, error) {
+	id, err := canon.ParseHash(text)
+	if err != nil {
+		return id, errorsmod.Wrapf(ErrMalformed, "order: %s", err)
+	}
+	return id, nil
+}
+
+func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.MsgAssignResponse, error) {
+	if len(m.Units) > maxAssignments {
+		return nil, errorsmod.Wrapf(ErrMalformed, "%d units: assign at most %d at a time", len(m.Units), maxAssignments)
+	}
+	e := job.Assign{By: m.Lead}
+	for _, u := range m.Units {
+		if err := s.checkActive(ctx, u.Provider); err != nil {
+			return nil, err
+		}
+		charge(ctx, gasSignature, "acceptance")
+		e.Units = append(e.Units, job.Assignment{Unit: int(u.Unit), Attempt: int(u.Attempt), Provider: u.Provider, Signature: u.Signature})
+	}
+	return &workv1.MsgAssignResponse{}, s.on(ctx, m.Order, e)
+}
+
+// checkActive: a peer may get new work.
+func (s msgServer) checkActive(ctx context.Context, text string) error {
+	account, err := address.Parse(text)
+	if err != nil {
+		return errorsmod.Wrap(ErrMalformed, err.Error())
+	}
+	peer, err := s.stakes.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	active, err := s.stakes.Active(ctx, peer)
+	if err == nil && !active {
+		err = errorsmod.Wrap(ErrInactive, text)
+	}
+	return err
+}
+
+func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.MsgSubmitResponse, error) {
+	r, err := ReceiptFromProto(&m.Receipt)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
+	}
+	if r.Provider != m.Provider {
+		return nil, errorsmod.Wrapf(ErrSigner, "receipt of %s, sent by %s", r.Provider, m.Provider)
+	}
+	charge(ctx, gasSignature, "receipt")
+	return &workv1.MsgSubmitResponse{}, s.on(ctx, m.Receipt.Order, job.Submit{Receipt: r, Signature: m.Signature})
+}
+
+func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
+	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
+}
+
+func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.MsgReportResponse, error) {
+	id, err := orderID(m.Order)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := canon.HashOf(m.Digest)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "digest: %s", err)
+	}
+	receipt, key, err := s.audited(ctx, id, int(m.Unit), m.Auditor)
+	if err != nil {
+		return nil, err
+	}
+	charge(ctx, gasVRF, "vrf")
+	output, err := vrf.Verify(key, proof.AuditInput(receipt, m.Auditor), m.Proof)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrProof, err.Error())
+	}
+	_, err = s.apply(ctx, id, job.Report{
+		By: m.Auditor, Unit: int(m.Unit), Attempt: int(m.Attempt), Output: output[:], Digest: digest, Pass: m.Pass,
+	})
+	return &workv1.MsgReportResponse{}, err
+}
+
+// audited returns the receipt of a unit, and the VRF key that an auditor had
+// when the lease began.
+func (s msgServer) audited(ctx context.Context, id canon.Hash, unit int, auditor string) (receipt canon.Hash, key []byte, err error) {
+	l, err := s.load(ctx, id, func(l *job.Lease) (lo, hi int) { return roundOf(l, unit) })
+	if err != nil {
+		return receipt, nil, err
+	}
+	if unit >= len(l.Units) || l.Units[unit].Receipt == nil {
+		return receipt, nil, errorsmod.Wrapf(ErrRefused, "unit %d has no receipt to audit", unit)
+	}
+	for _, p := range l.Auditors {
+		if p.Account == auditor {
+			return l.Units[unit].Receipt.ID(), p.VRF, nil
+		}
+	}
+	return receipt, nil, errorsmod.Wrapf(ErrRefused, "%s is not an auditor of this lease", auditor)
+}
+
+func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMergeResponse, error) {
+	root, err := canon.HashOf(m.Root)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "root: %s", err)
+	}
+	e := job.PostMerge{By: m.Lead, Round: int(m.Round), Root: root, Data: market.FileFromProto(m.Data)}
+	return &workv1.MsgMergeResponse{}, s.on(ctx, m.Order, e)
+}
+
+func (s msgServer) TakeLead(ctx context.Context, m *workv1.MsgTakeLead) (*workv1.MsgTakeLeadResponse, error) {
+	if err := s.checkActive(ctx, m.Validator); err != nil {
+		return nil, err
+	}
+	return &workv1.MsgTakeLeadResponse{}, s.on(ctx, m.Order, job.TakeLead{By: m.Validator})
+}
+
+func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHaltResponse, error) {
+	o, err := OpeningFromProto(&m.Opening)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "opening: %s", err)
+	}
+	return &workv1.MsgHaltResponse{}, s.on(ctx, m.Order, job.Halt{Opening: o, Loss: m.Loss})
+}
+
+func charge(ctx context.Context, gas uint64, what string) {
+	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, what)
+}
+
+// roundOf reaches the round of a unit, nothing if there is no such unit.
+func roundOf(l *job.Lease, unit int) (lo, hi int) {
+	if unit >= l.Order.Problem.Units() {
+		return 0, 0
+	}
+	lo = unit / l.Order.Problem.Shards
+	return lo, lo + 1
+}

@@ -1,0 +1,34 @@
+package work
+
+import (
+	"context"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/core/canon"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// Escrow pays out what the consumers have locked.
+type Escrow interface {
+	Escrow(ctx context.Context, order canon.Hash) (uint64, error)
+	Pay(ctx context.Context, order canon.Hash, account string, amount uint64) error
+	Burn(ctx context.Context, order canon.Hash, amount uint64) error
+	Settle(ctx context.Context, order canon.Hash, refund uint64) error
+}
+
+// Stakes is the registry of peers and their stakes.
+type Stakes interface {
+	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
+	WithRole(ctx context.Context, role providerv1.Role) ([]providerv1.Peer, error)
+	Active(ctx context.Context, p providerv1.Peer) (bool, error)
+	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
+	Jail(ctx context.Context, account sdk.AccAddress, until int64) error
+}
+
+// Power records verified computation.
+type Power interface {
+	Credit(ctx context.Context, account sdk.AccAddress, flops uint64) error
+}

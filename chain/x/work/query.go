@@ -1,0 +1,145 @@
+package work
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+type queryServer struct{ *Keeper }
+
+func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*workv1.QueryLeaseResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return 0, 0 })
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	_, err = read(ctx, q.merges, id, 0, l.Round, func(r uint32, b []byte) error {
+		l.Merges[r] = job.Merge{}
+		return canon.Unmarshal(b, &l.Merges[r])
+	})
+	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
+}
+
+func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (*workv1.QueryLeasesResponse, error) {
+	type byPhase = collections.Pair[int32, []byte]
+	type byParty = collections.Triple[string, bool, []byte]
+	var leases []workv1.Lease
+	var page *query.PageResponse
+	var err error
+	switch {
+	case r.Phase != workv1.PHASE_UNSPECIFIED && r.Participant != "":
+		return nil, status.Error(codes.InvalidArgument, "ask by phase or by participant, not by both")
+	case r.Participant != "":
+		within := collections.TriplePrefix[string, bool, []byte](r.Participant)
+		if r.Live {
+			within = collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)
+		}
+		leases, page, err = query.CollectionPaginate(ctx, q.parties, r.Pagination,
+			func(k byParty, _ collections.NoValue) (workv1.Lease, error) { return q.brief(ctx, k.K3()) },
+			func(o *query.CollectionsPaginateOptions[byParty]) { o.Prefix = &within })
+	case r.Phase != workv1.PHASE_UNSPECIFIED:
+		leases, page, err = query.CollectionPaginate(ctx, q.phases, r.Pagination,
+			func(k byPhase, _ collections.NoValue) (workv1.Lease, error) { return q.brief(ctx, k.K2()) },
+			query.WithCollectionPaginationPairPrefix[int32, []byte](int32(r.Phase)))
+	default:
+		leases, page, err = query.CollectionPaginate(ctx, q.terms, r.Pagination,
+			func(id []byte, _ []byte) (workv1.Lease, error) { return q.brief(ctx, id) })
+	}
+	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err
+}
+
+// brief returns a lease without units, with the newest merge.
+func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error) {
+	id, err := canon.HashOf(raw)
+	if err != nil {
+		return workv1.Lease{}, err
+	}
+	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Round, l.Round })
+	if err != nil {
+		return workv1.Lease{}, err
+	}
+	return leaseView(id, &l.Lease), nil
+}
+
+func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*workv1.QueryUnitsResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	var from, to int
+	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) {
+		n, w := l.Order.Problem.Units(), l.Order.Problem.Shards
+		from, to = min(int(r.From), n), n
+		if r.Limit > 0 {
+			to = min(from+int(r.Limit), n)
+		}
+		return from / w, (to + w - 1) / w
+	})
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	res := &workv1.QueryUnitsResponse{}
+	for i := from; i < to; i++ {
+		res.Units = append(res.Units, unitView(i, &l.Units[i]))
+	}
+	return res, nil
+}
+
+func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*workv1.QueryUnitResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return roundOf(l, int(r.Unit)) })
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	if int(r.Unit) >= len(l.Units) {
+		return nil, status.Errorf(codes.NotFound, "the order has %d units, none with number %d", len(l.Units), r.Unit)
+	}
+	return &workv1.QueryUnitResponse{Unit: unitView(int(r.Unit), &l.Units[r.Unit])}, nil
+}
+
+func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRequest) (*workv1.QuerySettlementResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	b, err := q.settlements.Get(ctx, id[:])
+	if errors.Is(err, collections.ErrNotFound) {
+		return nil, status.Errorf(codes.NotFound, "order %s is not settled", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s job.Settlement
+	if err := canon.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	return &workv1.QuerySettlementResponse{Settlement: settlementView(&s), Value: b, Key: SettlementKey(id)}, nil
+}
+
+func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (*workv1.QueryParamsResponse, error) {
+	p, err := q.params.Get(ctx)
+	return &workv1.QueryParamsResponse{Params: p}, err
+}
+
+func asStatus(err error) error {
+	if errors.Is(err, ErrNoLease) {
+		return status.Error(codes.NotFound, err.Error())
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package work
+
+import (
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// leaseView returns a lease as queries show it. Merges are those that l holds,
+// at least the newest.
+func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
+	root := l.RoundStart(l.Round)
+	v := workv1.Lease{
+		Id: id.String(), Order: market.OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
+		Lead: l.Lead(), Round: uint32(l.Round), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
+		WindowEnd: l.WindowEnd, FeeBps: l.FeeBps, Seed: l.Seed[:], Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
+		Quote:     workv1.Quote(l.Quote),
+		Ledger:    ledgerView(&l.Ledger),
+		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Keepers: list(l.Keepers, partyView),
+		Leads: list(l.Leads, func(d job.Leader) workv1.Leader { return workv1.Leader(d) }),
+		Disputes: list(l.Disputes, func(c job.Contest) workv1.Contest {
+			return workv1.Contest{
+				Dispute: c.ID, Target: TargetToProto(c.Target), Attempt: uint32(c.Attempt), Defender: c.Defender,
+				Challenger: c.Challenger, Bond: c.Bond, Void: c.Void,
+			}
+		}),
+		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
+	}
+	for r, m := range l.Merges {
+		if !m.Root.IsZero() {
+			v.Merges = append(v.Merges, workv1.Merge{
+				Round: uint32(r), By: m.By, Root: m.Root[:], Inputs: hashesToProto(m.Inputs),
+				Data: market.FileToProto(m.Data), Attempt: uint32(m.Attempt),
+			})
+		}
+	}
+	return v
+}
+
+func partyView(p job.Party) workv1.Party {
+	return workv1.Party{Account: p.Account, PeerKey: p.Key, VrfKey: p.VRF, UnitPrice: p.GFLOP, BytePrice: p.GB}
+}
+
+func ledgerView(m *job.Ledger) workv1.Ledger {
+	share := func(s job.Share) workv1.Share { return workv1.Share(s) }
+	return workv1.Ledger{
+		Escrow: m.Escrow, Paid: list(m.Paid, share), Refund: m.Refund, Burnt: m.Burnt,
+		Slashed: m.Slashed, SlashPaid: list(m.SlashPaid, share),
+	}
+}
+
+// unitView returns a unit as queries show it.
+func unitView(i int, u *job.Unit) workv1.Unit {
+	v := workv1.Unit{
+		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
+		Bond: u.Bond, Attested: u.Attested, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil,
+		Audits: list(u.Audits, func(a job.Audit) workv1.Audit {
+			return workv1.Audit{
+				Auditor: a.Auditor, Done: a.Done, Pass: a.Pass, Forfeit: a.Forfeit, Digest: a.Digest[:],
+				Segments: list(a.Segments, func(s int) uint32 { return uint32(s) }),
+			}
+		}),
+	}
+	if u.Receipt != nil {
+		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()
+		v.Receipt, v.ReceiptId = &r, id[:]
+	}
+	return v
+}
+
+func settlementView(s *job.Settlement) workv1.Settlement {
+	return workv1.Settlement{
+		Order: s.Order.String(), Start: s.Start[:], Final: s.Final[:], Receipts: s.Receipts[:], Merges: s.Merges[:],
+		Price: s.Price, Ledger: ledgerView(&s.Ledger),
+	}
+}
+
+func list[S, T any](in []S, f func(S) T) []T {
+	var out []T
+	for _, x := range in {
+		out = append(out, f(x))
+	}
+	return out
+}
