@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	cmttypes "github.com/cometbft/cometbft/types"
+
+	errorsmod "cosmossdk.io/errors"
+
+	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
+	"github.com/tally-network/tally/chain/app"
+)
+
+// Account sends transactions of one account. Safe for concurrent use: they go
+// out one after the other.
+type Account struct {
+	Address string
+	GasFee  uint64 // utally for 10⁶ gas; zero where validators ask for nothing
+
+	client *Client
+	key    cryptotypes.PrivKey
+	mu     sync.Mutex
+	known  bool // number and sequence are
+	number uint64
+	next   uint64
+}
+
+// Account returns the account of a key.
+func (c *Client) Account(key cryptotypes.PrivKey) *Account {
+	return &Account{Address: sdk.AccAddress(key.PubKey().Address()).String(), client: c, key: key}
+}
+
+// Result says what became of a transaction.
+type Result struct {
+	Hash    []byte
+	Height  int64
+	GasUsed int64
+	Size    int // bytes
+	Events  []abci.Event
+}
+
+const (
+	gasLimit = 30_000_000
+	// A transaction that is in no block after so many was lost and is sent anew.
+	patience  = 30 * time.Second
+	pollEvery = 50 * time.Millisecond
+)
+
+// Send signs and sends msgs as one transaction and waits until it is in a
+// block. A transaction that fails there is an error of the module's own kind.
+func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for try := 0; ; try++ {
+		r, err := a.send(ctx, msgs)
+		// Another process with the same key, or a node that lost its mempool.
+		if errors.Is(err, sdkerrors.ErrWrongSequence) && try < 5 && ctx.Err() == nil {
+			a.known = false
+			if _, err := a.client.Next(ctx, a.client.Head().Height); err != nil {
+				return Result{}, err
+			}
+			continue
+		}
+		if err != nil {
+			a.known = false
+		}
+		return r, err
+	}
+}
+
+func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
+	if !a.known {
+		var err error
+		if a.number, a.next, err = a.client.account(ctx, a.Address); err != nil {
+			return Result{}, err
+		}
+		a.known = true
+	}
+	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: a.next}
+	tx, err := a.client.enc.Sign(s, gasLimit, gasLimit/1_000_000*a.GasFee, msgs...)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := a.client.RPC.BroadcastTxSync(ctx, tx)
+	if err != nil {
+		return Result{}, fmt.Errorf("send transaction: %w", err)
+	}
+	if r.Code != abci.CodeTypeOK {
+		return Result{}, errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
+	}
+	a.next++
+	return a.client.await(ctx, tx)
+}
+
+// await waits until a transaction is in a block.
+func (c *Client) await(ctx context.Context, tx cmttypes.Tx) (Result, error) {
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-wait.Done():
+			return Result{}, fmt.Errorf("transaction %X is in no block yet: %w", tx.Hash(), wait.Err())
+		case <-tick.C:
+		}
+		r, err := c.RPC.Tx(wait, tx.Hash(), false)
+		if err != nil {
+			continue // not in a block or not indexed yet, or the node is restarting
+		}
+		if r.TxResult.Code != abci.CodeTypeOK {
+			return Result{}, errorsmod.ABCIError(r.TxResult.Codespace, r.TxResult.Code, r.TxResult.Log)
+		}
+		return Result{tx.Hash(), r.Height, r.TxResult.GasUsed, len(tx), r.TxResult.Events}, nil
+	}
+}

@@ -1,0 +1,151 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
+	cmttypes "github.com/cometbft/cometbft/types"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/app"
+)
+
+// Client is a connection to one node of a chain.
+type Client struct {
+	Conn    *grpc.ClientConn // for the modules' query clients
+	RPC     *rpchttp.HTTP
+	ChainID string
+	enc     app.Encoding
+	head    *head
+}
+
+// Endpoints are where a node answers: RPC as http://host:port, GRPC as host:port.
+type Endpoints struct{ RPC, GRPC string }
+
+// maxReply bounds one answer of a node.
+const maxReply = 64 << 20
+
+// Dial connects to a node and follows its blocks until ctx is done. It waits
+// until the node has made its first block.
+func Dial(ctx context.Context, e Endpoints) (*Client, error) {
+	enc, err := app.NewEncoding()
+	if err != nil {
+		return nil, err
+	}
+	codec := grpc.ForceCodec(codec.NewProtoCodec(enc.Registry).GRPCCodec())
+	conn, err := grpc.NewClient(e.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(codec, grpc.MaxCallRecvMsgSize(maxReply)))
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", e.GRPC, err)
+	}
+	rpc, err := rpchttp.New(e.RPC, "/websocket")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %s: %w", e.RPC, err), conn.Close())
+	}
+	c := &Client{Conn: conn, RPC: rpc, enc: enc, head: newHead()}
+	go c.follow(ctx)
+	if _, err := c.head.after(ctx, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("no block from %s: %w", e.RPC, err), c.Close())
+	}
+	status, err := rpc.Status(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("ask %s for its status: %w", e.RPC, err), c.Close())
+	}
+	c.ChainID = status.NodeInfo.Network
+	return c, nil
+}
+
+// Close hangs up.
+func (c *Client) Close() error {
+	if c.RPC.IsRunning() {
+		_ = c.RPC.Stop()
+	}
+	return c.Conn.Close()
+}
+
+// Block is what a role needs to know of a block.
+type Block struct {
+	Height int64
+	Time   int64 // ms
+}
+
+// Next waits for a block above the given height.
+func (c *Client) Next(ctx context.Context, above int64) (Block, error) {
+	return c.head.after(ctx, above)
+}
+
+// Head returns the newest block.
+func (c *Client) Head() Block { return c.head.newest() }
+
+const (
+	subscription = "tally"
+	newHeader    = "tm.event='NewBlockHeader'"
+	retryAfter   = 200 * time.Millisecond
+	silence      = 5 * time.Second // after which the node is asked
+)
+
+// follow keeps the head up to date: by events, and by asking where events fail.
+func (c *Client) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = c.listen(ctx) // what it missed, asking finds
+		c.ask(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+func (c *Client) listen(ctx context.Context) error {
+	if !c.RPC.IsRunning() {
+		if err := c.RPC.Start(); err != nil {
+			return err
+		}
+	}
+	events, err := c.RPC.Subscribe(ctx, subscription, newHeader, 16)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.RPC.Unsubscribe(context.WithoutCancel(ctx), subscription, newHeader) }()
+	c.ask(ctx) // blocks before the subscription
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, ok := <-events:
+			if !ok {
+				return errors.New("subscription ended")
+			}
+			if h, ok := e.Data.(cmttypes.EventDataNewBlockHeader); ok {
+				c.head.set(Block{h.Header.Height, h.Header.Time.UnixMilli()})
+			}
+		case <-time.After(silence):
+			c.ask(ctx)
+		}
+	}
+}
+
+func (c *Client) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	if s, err := c.RPC.Status(ctx); err == nil && s.SyncInfo.LatestBlockHeight > 0 {
+		c.head.set(Block{s.SyncInfo.LatestBlockHeight, s.SyncInfo.LatestBlockTime.UnixMilli()})
+	}
+}
+
+// account returns number and sequence of an account; an account that the chain
+// does not know has no money and cannot sign.
+func (c *Client) account(ctx context.Context, address string) (number, sequence uint64, err error) {
+	r, err := authtypes.NewQueryClient(c.Conn).AccountInfo(ctx, &authtypes.QueryAccountInfoRequest{Address: address})
+	if err != nil {
+		return 0, 0, fmt.Errorf("account %s (has it ever received money?): %w", address, err)
+	}
+	return r.Info.AccountNumber, r.Info.Sequence, nil
+}
