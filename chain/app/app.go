@@ -33,9 +33,12 @@ import (
 	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
 
+	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/supply"
+	"github.com/tally-network/tally/chain/x/work"
 )
 
 // Name is the application's name.
@@ -51,6 +54,9 @@ type App struct {
 	Supply   *supply.Keeper
 	Power    *power.Keeper
 	Provider *provider.Keeper
+	Market   *market.Keeper
+	Work     *work.Keeper
+	Dispute  *dispute.Keeper
 
 	modules []Module // ours, in order
 }

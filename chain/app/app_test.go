@@ -192,8 +192,7 @@ func TestExportImport(t *testing.T) {
 	c.Deliver(alice, send(alice, bob, 9))
 	if err := c.Do(func(ctx sdk.Context) error {
 		return firstOf(
-			c.Provider.Reserve(ctx, p1.Address, 40*tally),
-			c.Provider.Slash(ctx, p1.Address, 10*tally, 5*tally, []providerv1.Payout{{Account: bob.String(), Amount: tally}}),
+			c.Provider.Slash(ctx, p1.Address, 0, 15*tally, []providerv1.Payout{{Account: bob.String(), Amount: tally}}),
 			c.Provider.Jail(ctx, p1.Address, 77),
 			c.Power.Credit(ctx, p1.Address, 1e12),
 			c.Supply.Burn(ctx, provider.Insurance, 3*tally),
@@ -332,16 +331,10 @@ func TestMoneyAddsUp(t *testing.T) {
 			who, part := pick(), amount()
 			// Some of it is refused; then nothing may have moved.
 			_ = c.Do(func(ctx sdk.Context) error {
-				switch r.IntN(4) {
-				case 0:
-					return c.Provider.Reserve(ctx, who.Address, part)
-				case 1:
-					return c.Provider.Release(ctx, who.Address, part)
-				case 2:
-					return c.Provider.Slash(ctx, who.Address, part, amount()/4, []providerv1.Payout{{Account: who.String(), Amount: part / 2}})
-				default:
+				if r.IntN(3) == 0 {
 					return c.Supply.Burn(ctx, provider.Insurance, part)
 				}
+				return c.Provider.Slash(ctx, who.Address, 0, part, []providerv1.Payout{{Account: who.String(), Amount: part / 2}})
 			})
 		}
 	}

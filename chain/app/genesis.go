@@ -16,10 +16,14 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/work"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
 // Limits on a block.
@@ -36,6 +40,8 @@ type Genesis struct {
 	Validators []powerv1.Validator // the set that runs consensus
 	Peers      []providerv1.Peer   // registered peers; stakes come on top of Accounts
 	Params     providerv1.Params   // rules of the registry; zero: the defaults
+	Work       workv1.Params       // rules for leases; zero: the defaults
+	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
 }
 
 // Account is a balance at genesis.
@@ -60,6 +66,13 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if g.Params != (providerv1.Params{}) {
 		registry.Params = g.Params
 	}
+	leases, disputes := work.DefaultGenesis(), dispute.DefaultGenesis()
+	if g.Work != (workv1.Params{}) {
+		leases.Params = g.Work
+	}
+	if g.Dispute != (disputev1.Params{}) {
+		disputes.Params = g.Dispute
+	}
 	state, standard := map[string]json.RawMessage{}, a.DefaultGenesis()
 	for _, name := range initOrder {
 		state[name] = standard[name]
@@ -69,6 +82,8 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 		banktypes.ModuleName: bank,
 		power.Name:           &powerv1.GenesisState{Validators: g.Validators},
 		provider.Name:        registry,
+		work.Name:            leases,
+		dispute.Name:         disputes,
 	} {
 		if state[name], err = a.Codec.MarshalJSON(part); err != nil {
 			return nil, fmt.Errorf("write genesis of %s: %w", name, err)

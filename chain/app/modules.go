@@ -22,9 +22,12 @@ import (
 	consensustypes "github.com/cosmos/cosmos-sdk/x/consensus/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/supply"
+	"github.com/tally-network/tally/chain/x/work"
 )
 
 // A new module enters the app in four places: its keeper in App, and here its
@@ -33,7 +36,7 @@ import (
 // ours names our modules in the order in which they begin and end a block and
 // are initialised: a module comes after those whose state it reads, and power,
 // which closes the block, last.
-var ours = []string{supply.Name, provider.Name, power.Name}
+var ours = []string{supply.Name, provider.Name, market.Name, work.Name, dispute.Name, power.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -41,6 +44,8 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: supply.Name, Permissions: []string{authtypes.Burner}},
 	{Account: provider.Name},
 	{Account: provider.Insurance},
+	{Account: market.Name},
+	{Account: dispute.Name},
 }
 
 var (
@@ -53,9 +58,15 @@ func (a *App) wire() []Module {
 	a.Supply = supply.NewKeeper(a.store(supply.Name), a.Bank)
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name), a.Bank)
+	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
+	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Market, a.Provider, a.Power)
+	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Work)
 	return []Module{
 		supply.NewModule(a.Supply, a.CheckInvariants),
 		provider.NewModule(a.Provider),
+		market.NewModule(a.Market, a.Provider, a.Work, a.Power),
+		work.NewModule(a.Work),
+		dispute.NewModule(a.Dispute),
 		power.NewModule(a.Power),
 	}
 }

@@ -38,6 +38,11 @@ func (g *Game) Code(c *canon.Codec) {
 	c.String(&g.Reason, 1<<10)
 }
 
+// Trim drops from a game that is over what only its moves needed.
+func (g *Game) Trim() {
+	g.Claim.Inputs, g.Header, g.Agreed, g.Posted, g.Content, g.BlockState = nil, nil, nil, nil, nil, nil
+}
+
 // optional codes a part that may be absent.
 func optional[T any](c *canon.Codec, p **T, code func(*canon.Codec, *T)) {
 	given := *p != nil

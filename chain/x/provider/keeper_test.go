@@ -131,6 +131,31 @@ func TestSlashRefuses(t *testing.T) {
 	}
 }
 
+// Reserved stake keeps a provider where its work is.
+func TestOpenWorkKeepsTheValidator(t *testing.T) {
+	validator := func(a chaintest.Account) providerv1.Peer {
+		return providerv1.Peer{Account: a.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: a.PeerKey(), VrfKey: a.VRFKey()}
+	}
+	p := chaintest.Named("p")
+	k, bank, ctx := newKeeper(t, validator(lead), validator(other), providerv1.Peer{
+		Account: p.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: p.PeerKey(), Listing: providerv1.Listing{Validator: lead.String()},
+	})
+	bank.Give(p.Address, 100)
+	if err := errors.Join(k.Deposit(ctx, p.Address, 100), k.Reserve(ctx, p.Address, 70)); err != nil {
+		t.Fatal(err)
+	}
+	moved := providerv1.Listing{Validator: other.String()}
+	if err := k.Update(ctx, p.Address, moved); !errors.Is(err, provider.ErrOpenWork) {
+		t.Fatal(err)
+	}
+	if err := k.Withdraw(ctx, p.Address, 31); !errors.Is(err, provider.ErrFreeStake) {
+		t.Fatal(err)
+	}
+	if err := errors.Join(k.Release(ctx, p.Address, 70), k.Update(ctx, p.Address, moved), k.Withdraw(ctx, p.Address, 100)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestGroupsAreInAccountOrder(t *testing.T) {
 	peers := []providerv1.Peer{{
 		Account: lead.String(), Role: providerv1.ROLE_VALIDATOR, PeerKey: lead.PeerKey(), VrfKey: lead.VRFKey(),

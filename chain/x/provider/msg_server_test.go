@@ -162,13 +162,6 @@ func TestUpdate(t *testing.T) {
 
 	moved := dearer
 	moved.Validator = other.String()
-	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Reserve(ctx, alice.Address, 1) }); err != nil {
-		t.Fatal(err)
-	}
-	c.Refuse(provider.ErrOpenWork, alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
-	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Release(ctx, alice.Address, 1) }); err != nil {
-		t.Fatal(err)
-	}
 	c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
 	for v, n := range map[*chaintest.Account]int{&lead: 0, &other: 1} {
 		if ps, err := c.Provider.Providers(c.Ctx(), v.Address); err != nil || len(ps) != n {
@@ -187,15 +180,12 @@ func TestDepositAndWithdraw(t *testing.T) {
 	if e := chaintest.Events[*providerv1.EventStake](t, b); len(e) != 1 || e[0].Stake != 150*tally {
 		t.Fatalf("events %v", e)
 	}
-	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Reserve(ctx, alice.Address, 120*tally) }); err != nil {
-		t.Fatal(err)
-	}
-	log := c.Refuse(provider.ErrFreeStake, alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 30*tally + 1})
-	if !strings.Contains(log, "30000000 utally free, 30000001") {
+	log := c.Refuse(provider.ErrFreeStake, alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 150*tally + 1})
+	if !strings.Contains(log, "150000000 utally free, 150000001") {
 		t.Fatalf("%q says too little", log)
 	}
 	c.Deliver(alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 30 * tally})
-	if p := get(t, c, alice); p.Stake != 120*tally || p.Reserved != 120*tally {
+	if p := get(t, c, alice); p.Stake != 120*tally || p.Reserved != 0 {
 		t.Fatalf("stored %v", p)
 	}
 	c.Refuse(provider.ErrFreeStake, alice, &providerv1.MsgWithdraw{Account: alice.String(), Amount: 1<<64 - 1})

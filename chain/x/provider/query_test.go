@@ -64,16 +64,11 @@ func TestQueries(t *testing.T) {
 	if err != nil || k.Peer.Account != lead.String() {
 		t.Fatalf("%v, %v", k, err)
 	}
-	if err := c.Do(func(ctx sdk.Context) error {
-		if err := c.Provider.Reserve(ctx, lead.Address, 7); err != nil {
-			return err
-		}
-		return c.Provider.Slash(ctx, other.Address, 0, 3, nil)
-	}); err != nil {
+	if err := c.Do(func(ctx sdk.Context) error { return c.Provider.Slash(ctx, other.Address, 0, 3, nil) }); err != nil {
 		t.Fatal(err)
 	}
 	s, err := q.Stake(ctx, &providerv1.QueryStakeRequest{})
-	if err != nil || s.Stake != 2_700*tally-3 || s.Reserved != 7 || s.Insurance != 3 {
+	if err != nil || s.Stake != 2_700*tally-3 || s.Reserved != 0 || s.Insurance != 3 {
 		t.Fatalf("%v, %v", s, err)
 	}
 	if r, err := q.Params(ctx, &providerv1.QueryParamsRequest{}); err != nil || r.Params.MinWatcherStake != 100*tally {

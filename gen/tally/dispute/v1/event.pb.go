@@ -182,16 +182,70 @@ func (m *EventClosed) GetDispute() Dispute {
 	return Dispute{}
 }
 
+// EventStuck says that a dispute whose clock has run out could not be ended.
+type EventStuck struct {
+	Dispute uint64 `protobuf:"varint,1,opt,name=dispute,proto3" json:"dispute,omitempty"`
+	Reason  string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+}
+
+func (m *EventStuck) Reset()         { *m = EventStuck{} }
+func (m *EventStuck) String() string { return proto.CompactTextString(m) }
+func (*EventStuck) ProtoMessage()    {}
+func (*EventStuck) Descriptor() ([]byte, []int) {
+	return fileDescriptor_74bff9234948c0bf, []int{3}
+}
+func (m *EventStuck) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventStuck) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventStuck.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventStuck) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventStuck.Merge(m, src)
+}
+func (m *EventStuck) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventStuck) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventStuck.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventStuck proto.InternalMessageInfo
+
+func (m *EventStuck) GetDispute() uint64 {
+	if m != nil {
+		return m.Dispute
+	}
+	return 0
+}
+
+func (m *EventStuck) GetReason() string {
+	if m != nil {
+		return m.Reason
+	}
+	return ""
+}
+
 func init() {
 	proto.RegisterType((*EventOpened)(nil), "tally.dispute.v1.EventOpened")
 	proto.RegisterType((*EventMoved)(nil), "tally.dispute.v1.EventMoved")
 	proto.RegisterType((*EventClosed)(nil), "tally.dispute.v1.EventClosed")
+	proto.RegisterType((*EventStuck)(nil), "tally.dispute.v1.EventStuck")
 }
 
 func init() { proto.RegisterFile("tally/dispute/v1/event.proto", fileDescriptor_74bff9234948c0bf) }
 
 var fileDescriptor_74bff9234948c0bf = []byte{
-	// 294 bytes of a gzipped FileDescriptorProto
+	// 320 bytes of a gzipped FileDescriptorProto
 	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xe2, 0x92, 0x29, 0x49, 0xcc, 0xc9,
 	0xa9, 0xd4, 0x4f, 0xc9, 0x2c, 0x2e, 0x28, 0x2d, 0x49, 0xd5, 0x2f, 0x33, 0xd4, 0x4f, 0x2d, 0x4b,
 	0xcd, 0x2b, 0xd1, 0x2b, 0x28, 0xca, 0x2f, 0xc9, 0x17, 0x12, 0x00, 0xcb, 0xea, 0x41, 0x65, 0xf5,
@@ -205,12 +259,13 @@ var fileDescriptor_74bff9234948c0bf = []byte{
 	0x4c, 0x70, 0x66, 0x4a, 0x6a, 0x10, 0x58, 0x8d, 0x90, 0x10, 0x48, 0x6d, 0x55, 0x2a, 0xd8, 0x4a,
 	0xde, 0x20, 0x30, 0x1b, 0xe4, 0x12, 0x98, 0x1b, 0x99, 0x71, 0xb9, 0xc4, 0x05, 0xc2, 0x84, 0xb9,
 	0x04, 0x2a, 0xa3, 0xe4, 0x01, 0xf5, 0xad, 0x73, 0x4e, 0x7e, 0x71, 0x6a, 0x0a, 0xb2, 0x49, 0x8c,
-	0xa4, 0x99, 0xe4, 0x14, 0x7e, 0xe2, 0x91, 0x1c, 0xe3, 0x85, 0x47, 0x72, 0x8c, 0x0f, 0x1e, 0xc9,
-	0x31, 0x4e, 0x78, 0x2c, 0xc7, 0x70, 0xe1, 0xb1, 0x1c, 0xc3, 0x8d, 0xc7, 0x72, 0x0c, 0x51, 0xb6,
-	0xe9, 0x99, 0x25, 0x19, 0xa5, 0x49, 0x7a, 0xc9, 0xf9, 0xb9, 0xfa, 0x60, 0xd3, 0x74, 0xf3, 0x52,
-	0x4b, 0xca, 0xf3, 0x8b, 0xb2, 0x21, 0x3c, 0xfd, 0xf4, 0xd4, 0x3c, 0x7d, 0xf4, 0x48, 0xb1, 0x86,
-	0x32, 0xcb, 0x0c, 0x93, 0xd8, 0xc0, 0xf1, 0x62, 0x0c, 0x08, 0x00, 0x00, 0xff, 0xff, 0x11, 0x64,
-	0x02, 0x5c, 0xff, 0x01, 0x00, 0x00,
+	0x24, 0x9a, 0x64, 0x07, 0xf5, 0x52, 0x70, 0x49, 0x69, 0x72, 0x36, 0x9e, 0x60, 0x13, 0xe3, 0x62,
+	0x2b, 0x4a, 0x4d, 0x2c, 0xce, 0xcf, 0x03, 0x7b, 0x81, 0x33, 0x08, 0xca, 0x73, 0x0a, 0x3f, 0xf1,
+	0x48, 0x8e, 0xf1, 0xc2, 0x23, 0x39, 0xc6, 0x07, 0x8f, 0xe4, 0x18, 0x27, 0x3c, 0x96, 0x63, 0xb8,
+	0xf0, 0x58, 0x8e, 0xe1, 0xc6, 0x63, 0x39, 0x86, 0x28, 0xdb, 0xf4, 0xcc, 0x92, 0x8c, 0xd2, 0x24,
+	0xbd, 0xe4, 0xfc, 0x5c, 0x7d, 0xb0, 0x6b, 0x74, 0xf3, 0x52, 0x4b, 0xca, 0xf3, 0x8b, 0xb2, 0x21,
+	0x3c, 0xfd, 0xf4, 0xd4, 0x3c, 0x7d, 0xf4, 0x48, 0xb5, 0x86, 0x32, 0xcb, 0x0c, 0x93, 0xd8, 0xc0,
+	0xf1, 0x6a, 0x0c, 0x08, 0x00, 0x00, 0xff, 0xff, 0xe8, 0x65, 0xa7, 0xd6, 0x3f, 0x02, 0x00, 0x00,
 }
 
 func (m *EventOpened) Marshal() (dAtA []byte, err error) {
@@ -327,6 +382,41 @@ func (m *EventClosed) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *EventStuck) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventStuck) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventStuck) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Reason) > 0 {
+		i -= len(m.Reason)
+		copy(dAtA[i:], m.Reason)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Reason)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Dispute != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Dispute))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
 func encodeVarintEvent(dAtA []byte, offset int, v uint64) int {
 	offset -= sovEvent(v)
 	base := offset
@@ -377,6 +467,22 @@ func (m *EventClosed) Size() (n int) {
 	_ = l
 	l = m.Dispute.Size()
 	n += 1 + l + sovEvent(uint64(l))
+	return n
+}
+
+func (m *EventStuck) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Dispute != 0 {
+		n += 1 + sovEvent(uint64(m.Dispute))
+	}
+	l = len(m.Reason)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
 	return n
 }
 
@@ -670,6 +776,107 @@ func (m *EventClosed) Unmarshal(dAtA []byte) error {
 			if err := m.Dispute.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventStuck) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventStuck: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventStuck: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Dispute", wireType)
+			}
+			m.Dispute = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Dispute |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Reason", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Reason = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

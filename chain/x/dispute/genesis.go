@@ -1,0 +1,140 @@
+package dispute
+
+import (
+	"context"
+	"fmt"
+
+	"cosmossdk.io/collections"
+
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+)
+
+// DefaultParams are the rules of a new chain.
+func DefaultParams() disputev1.Params {
+	r := dispute.DefaultRules
+	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock}
+}
+
+// DefaultGenesis has no disputes.
+func DefaultGenesis() *disputev1.GenesisState {
+	return &disputev1.GenesisState{Params: DefaultParams()}
+}
+
+// ValidateGenesis checks a state before import.
+func ValidateGenesis(g *disputev1.GenesisState) error {
+	if err := rules(g.Params).Check(); err != nil {
+		return fmt.Errorf("dispute genesis: %w", err)
+	}
+	var bonds uint64
+	for i, d := range g.Disputes {
+		if i > 0 && d.Id <= g.Disputes[i-1].Id || d.Id >= g.Next {
+			return fmt.Errorf("dispute genesis: dispute %d: want each once, in order, below %d", d.Id, g.Next)
+		}
+		game, err := readGame(d)
+		if err != nil {
+			return fmt.Errorf("dispute genesis: dispute %d: %w", d.Id, err)
+		}
+		if game.Stage == dispute.Over {
+			continue
+		}
+		if d.Parties.Bond > coin.MaxSupply-bonds {
+			return fmt.Errorf("dispute genesis: more than %d utally in bonds", coin.MaxSupply)
+		}
+		bonds += d.Parties.Bond
+	}
+	return nil
+}
+
+func readGame(d disputev1.GenesisDispute) (g dispute.Game, err error) {
+	if err := canon.Unmarshal(d.Game, &g); err != nil {
+		return g, err
+	}
+	if _, err := canon.ParseHash(d.Parties.Order); err != nil {
+		return g, err
+	}
+	for _, account := range []string{d.Parties.Defender, d.Parties.Challenger} {
+		if _, err := address.Parse(account); err != nil {
+			return g, err
+		}
+	}
+	return g, g.Rules.Check()
+}
+
+// InitGenesis stores a state. The bank's genesis holds the bonds already.
+func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) error {
+	if err := k.params.Set(ctx, g.Params); err != nil {
+		return err
+	}
+	if err := k.next.Set(ctx, g.Next); err != nil {
+		return err
+	}
+	for _, d := range g.Disputes {
+		game, err := readGame(d)
+		if err != nil {
+			return err
+		}
+		if err := k.enter(ctx, d.Id, d.Parties); err != nil {
+			return err
+		}
+		if err := k.put(ctx, d.Id, nil, &game); err != nil {
+			return err
+		}
+	}
+	return k.Invariant(ctx)
+}
+
+// ExportGenesis is the inverse of InitGenesis, by id.
+func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, error) {
+	params, err := k.params.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &disputev1.GenesisState{Params: params}
+	err = k.parties.Walk(ctx, nil, func(id uint64, p disputev1.Parties) (bool, error) {
+		b, err := k.games.Get(ctx, id)
+		g.Disputes = append(g.Disputes, disputev1.GenesisDispute{Id: id, Parties: p, Game: b})
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Next, err = k.next.Peek(ctx)
+	return g, err
+}
+
+// Invariant: see the package.
+func (k *Keeper) Invariant(ctx context.Context) error {
+	var bonds uint64
+	open := 0
+	err := k.parties.Walk(ctx, nil, func(id uint64, _ disputev1.Parties) (bool, error) {
+		g, p, err := k.Game(ctx, id)
+		if err != nil || g.Stage == dispute.Over {
+			return false, err
+		}
+		bonds += p.Bond
+		open++
+		in, err := k.deadlines.Has(ctx, collections.Join(g.Deadline(), id))
+		if err == nil && !in {
+			err = fmt.Errorf("the deadline of dispute %d is not indexed", id)
+		}
+		return err != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != bonds {
+		return fmt.Errorf("bonds add up to %d utally, but the account holds %d", bonds, held)
+	}
+	return k.deadlines.Walk(ctx, nil, func(at collections.Pair[int64, uint64]) (bool, error) {
+		if open--; open < 0 {
+			return true, fmt.Errorf("dispute %d has a deadline too many", at.K2())
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,128 @@
+// Package dispute lets core/dispute's game be played on the chain.
+//
+// A challenger names the work that it disputes and locks a bond; the two sides
+// then move in turn until the referee, which is a pure function, has decided or a
+// clock has run out. The loser pays: a defender loses the bond behind its work
+// (x/work sees to that), a challenger its own, half of it to the defender and the
+// rest to the insurance fund. The package decides nothing itself.
+//
+// Games that are not over are indexed by their deadlines, so a block in which no
+// clock runs out reads one index and writes nothing. A game that is over is kept
+// without what only its moves needed; the moves themselves are in the blocks.
+//
+// Invariants: the bonds of the games that are not over add up to the balance of
+// the module's account, and each of these has its deadline in the index.
+package dispute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
+	"github.com/cosmos/gogoproto/proto"
+
+	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+)
+
+// Name is the module's name and that of the account that holds the bonds.
+const Name = "dispute"
+
+// Keeper holds the games.
+type Keeper struct {
+	bank Bank
+	work Work
+
+	params    collections.Item[disputev1.Params]
+	next      collections.Sequence
+	parties   collections.Map[uint64, disputev1.Parties]
+	games     collections.Map[uint64, []byte]
+	deadlines collections.KeySet[collections.Pair[int64, uint64]] // of games that are not over
+	byOrder   collections.KeySet[collections.Pair[[]byte, uint64]]
+}
+
+// NewKeeper returns a keeper over the given store.
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work Work) *Keeper {
+	sb := collections.NewSchemaBuilder(svc)
+	k := &Keeper{
+		bank: bank, work: work,
+		params: collections.NewItem(sb, collections.NewPrefix(0), "params", codec.CollValue[disputev1.Params](cdc)),
+		next:   collections.NewSequence(sb, collections.NewPrefix(1), "next"),
+		parties: collections.NewMap(sb, collections.NewPrefix(2), "parties",
+			collections.Uint64Key, codec.CollValue[disputev1.Parties](cdc)),
+		games: collections.NewMap(sb, collections.NewPrefix(3), "games", collections.Uint64Key, collections.BytesValue),
+		deadlines: collections.NewKeySet(sb, collections.NewPrefix(4), "deadlines",
+			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
+		byOrder: collections.NewKeySet(sb, collections.NewPrefix(5), "by_order",
+			collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key)),
+	}
+	module.Seal(sb)
+	return k
+}
+
+// Rules returns the rules of new games.
+func (k *Keeper) Rules(ctx context.Context) (dispute.Rules, error) {
+	p, err := k.params.Get(ctx)
+	return rules(p), err
+}
+
+func rules(p disputev1.Params) dispute.Rules {
+	return dispute.Rules{Depth: int(p.Depth), Clock: p.ClockMs}
+}
+
+// Game returns a game and its parties, or ErrNoDispute.
+func (k *Keeper) Game(ctx context.Context, id uint64) (g dispute.Game, p disputev1.Parties, err error) {
+	b, err := k.games.Get(ctx, id)
+	if errors.Is(err, collections.ErrNotFound) {
+		return g, p, errorsmod.Wrapf(ErrNoDispute, "dispute %d", id)
+	}
+	if err != nil {
+		return g, p, err
+	}
+	if err := canon.Unmarshal(b, &g); err != nil {
+		return g, p, fmt.Errorf("read dispute %d: %w", id, err)
+	}
+	p, err = k.parties.Get(ctx, id)
+	return g, p, err
+}
+
+// put stores a game, and keeps the index of deadlines.
+func (k *Keeper) put(ctx context.Context, id uint64, before, after *dispute.Game) error {
+	if before != nil && before.Stage != dispute.Over {
+		if err := k.deadlines.Remove(ctx, collections.Join(before.Deadline(), id)); err != nil {
+			return err
+		}
+	}
+	if after.Stage != dispute.Over {
+		if err := k.deadlines.Set(ctx, collections.Join(after.Deadline(), id)); err != nil {
+			return err
+		}
+	}
+	return k.games.Set(ctx, id, canon.Marshal(after))
+}
+
+// enter stores the parties of a dispute, with their index.
+func (k *Keeper) enter(ctx context.Context, id uint64, p disputev1.Parties) error {
+	order, err := canon.ParseHash(p.Order)
+	if err != nil {
+		return err
+	}
+	if err := k.byOrder.Set(ctx, collections.Join(order[:], id)); err != nil {
+		return err
+	}
+	return k.parties.Set(ctx, id, p)
+}
+
+func now(ctx context.Context) int64 { return sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() }
+
+func emit(ctx context.Context, event proto.Message) error {
+	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
+}

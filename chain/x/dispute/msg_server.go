@@ -1,0 +1,62 @@
+package dispute
+
+import (
+	"context"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+)
+
+// Gas beside that of reading and writing, in the measure of the SDK: 1000 for a
+// signature of a transaction, which takes about 0.1 ms.
+const (
+	gasByte  = 2      // of a move: it is decoded, and hashed along Merkle paths
+	gasProof = 50_000 // of a move that ends a game: the referee computes a fold block
+)
+
+type msgServer struct{ *Keeper }
+
+func (s msgServer) Open(ctx context.Context, m *disputev1.MsgOpen) (*disputev1.MsgOpenResponse, error) {
+	challenger, err := address.Parse(m.Challenger)
+	if err != nil {
+		return nil, err
+	}
+	order, err := canon.ParseHash(m.Order)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrOpening, "order: %s", err)
+	}
+	if len(m.Opening) > dispute.MaxMove {
+		return nil, errorsmod.Wrapf(ErrOpening, "%d bytes, want at most %d", len(m.Opening), dispute.MaxMove)
+	}
+	charge(ctx, gasByte*uint64(len(m.Opening)))
+	var o dispute.Opening
+	if err := canon.Unmarshal(m.Opening, &o); err != nil {
+		return nil, errorsmod.Wrap(ErrOpening, err.Error())
+	}
+	id, err := s.Keeper.Open(ctx, challenger, order, work.TargetFromProto(m.Target), int(m.Attempt), o)
+	return &disputev1.MsgOpenResponse{Dispute: id}, err
+}
+
+func (s msgServer) Move(ctx context.Context, m *disputev1.MsgMove) (*disputev1.MsgMoveResponse, error) {
+	charge(ctx, gasByte*uint64(len(m.Move)))
+	move, err := dispute.DecodeMove(m.Move)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrMove, err.Error())
+	}
+	switch move.(type) {
+	case *dispute.Block, *dispute.Output:
+		charge(ctx, gasProof)
+	}
+	return &disputev1.MsgMoveResponse{}, s.Keeper.Move(ctx, m.Player, m.Dispute, move, len(m.Move))
+}
+
+func charge(ctx context.Context, gas uint64) {
+	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, "dispute")
+}

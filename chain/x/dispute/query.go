@@ -1,0 +1,66 @@
+package dispute
+
+import (
+	"context"
+	"errors"
+
+	"cosmossdk.io/collections"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	"github.com/tally-network/tally/core/canon"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+)
+
+type queryServer struct{ *Keeper }
+
+func (q queryServer) Dispute(ctx context.Context, r *disputev1.QueryDisputeRequest) (*disputev1.QueryDisputeResponse, error) {
+	g, p, err := q.Game(ctx, r.Dispute)
+	if errors.Is(err, ErrNoDispute) {
+		return nil, status.Error(codes.NotFound, err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &disputev1.QueryDisputeResponse{Dispute: view(r.Dispute, p, &g), Game: canon.Marshal(&g)}, nil
+}
+
+func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesRequest) (*disputev1.QueryDisputesResponse, error) {
+	res := &disputev1.QueryDisputesResponse{}
+	var err error
+	switch {
+	case r.Order != "" && r.Open:
+		return nil, status.Error(codes.InvalidArgument, "ask by order or for open ones, not both")
+	case r.Order != "":
+		order, bad := canon.ParseHash(r.Order)
+		if bad != nil {
+			return nil, status.Error(codes.InvalidArgument, bad.Error())
+		}
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.byOrder, r.Pagination,
+			func(k collections.Pair[[]byte, uint64], _ collections.NoValue) (disputev1.Dispute, error) {
+				return q.view(ctx, k.K2())
+			},
+			query.WithCollectionPaginationPairPrefix[[]byte, uint64](order[:]))
+	case r.Open:
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.deadlines, r.Pagination,
+			func(k collections.Pair[int64, uint64], _ collections.NoValue) (disputev1.Dispute, error) {
+				return q.view(ctx, k.K2())
+			})
+	default:
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.parties, r.Pagination,
+			func(id uint64, _ disputev1.Parties) (disputev1.Dispute, error) { return q.view(ctx, id) })
+	}
+	return res, err
+}
+
+func (q queryServer) view(ctx context.Context, id uint64) (disputev1.Dispute, error) {
+	g, p, err := q.Game(ctx, id)
+	return view(id, p, &g), err
+}
+
+func (q queryServer) Params(ctx context.Context, _ *disputev1.QueryParamsRequest) (*disputev1.QueryParamsResponse, error) {
+	p, err := q.params.Get(ctx)
+	return &disputev1.QueryParamsResponse{Params: p}, err
+}
