@@ -78,7 +78,7 @@ func (m *Merge) Code(w *canon.Codec) {
 	w.String(&m.By, maxAccount)
 	w.Hash(&m.Root)
 	w.Hashes(&m.Inputs, MaxUnits)
-	m.Data.code(w)
+	m.Data.Code(w)
 	w.Int(&m.Attempt, maxAttempts)
 }
 

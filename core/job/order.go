@@ -219,10 +219,11 @@ func (p *Problem) code(w *canon.Codec) {
 		w.U64(n)
 	}
 	w.Blob(&p.Recipe, MaxText)
-	canon.Seq(w, &p.Files, MaxFiles, 3, func(w *canon.Codec, f *File) { f.code(w) })
+	canon.Seq(w, &p.Files, MaxFiles, 3, func(w *canon.Codec, f *File) { f.Code(w) })
 }
 
-func (f *File) code(w *canon.Codec) {
+// Code walks the fields of f.
+func (f *File) Code(w *canon.Codec) {
 	w.String(&f.Role, maxRole)
 	w.String(&f.CID, maxAccount)
 	w.U64(&f.Size)

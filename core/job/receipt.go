@@ -71,5 +71,5 @@ func (r *Receipt) Code(w *canon.Codec) {
 	w.Hash(&r.Start)
 	w.Hashes(&r.Checkpoints, MaxSegments+1)
 	w.U64(&r.FLOPs)
-	r.Data.code(w)
+	r.Data.Code(w)
 }
