@@ -35,7 +35,7 @@ func (l *course) Code(w *canon.Codec) {
 		w.Bool(&d.Gone)
 	})
 	w.U8((*uint8)(&l.Phase))
-	w.String(&l.Reason, MaxText)
+	w.String(&l.Reason, 2*MaxText)
 	w.Int(&l.LeadIndex, MaxParties)
 	w.I64(&l.DueSince)
 	w.Int(&l.Round, MaxUnits)

@@ -159,6 +159,11 @@ func (o *Order) Check() error {
 	case max(len(o.Chain), len(o.Consumer), len(c.Validator)) > maxAccount:
 		return fmt.Errorf("the name of the chain, the consumer or the validator is longer than %d bytes", maxAccount)
 	}
+	for _, a := range o.Contact.Addrs {
+		if len(a) > maxAddr {
+			return fmt.Errorf("an address of the contact has %d bytes, the limit is %d", len(a), maxAddr)
+		}
+	}
 	for i := range p.Files {
 		if err := p.Files[i].check(); err != nil {
 			return err

@@ -97,14 +97,17 @@ func TestOnlyWhatFitsItsEncodingEnters(t *testing.T) {
 	if err := w.try(m); err == nil {
 		t.Error("a merge with an endless CID was taken")
 	}
+	l := newWorld(t)
+	l.do(Decline{"v0", string(make([]byte, MaxText))})
 	w.lease.Units[1] = Unit{Status: Open, Attempt: maxAttempts}
 	if err := w.assign(1, "p1"); err == nil {
 		t.Error("a unit was given out without end")
 	}
 	for name, bend := range map[string]func(*Order){
-		"file": func(o *Order) { o.Problem.Files = []File{long} },
-		"role": func(o *Order) { o.Problem.Files = []File{{Role: long.CID}} },
-		"name": func(o *Order) { o.Conditions.Validator = long.CID },
+		"file":    func(o *Order) { o.Problem.Files = []File{long} },
+		"role":    func(o *Order) { o.Problem.Files = []File{{Role: long.CID}} },
+		"address": func(o *Order) { o.Contact.Addrs = []string{string(make([]byte, maxAddr+1))} },
+		"name":    func(o *Order) { o.Conditions.Validator = long.CID },
 	} {
 		o := testOrder()
 		bend(&o)

@@ -13,6 +13,7 @@ func OrderToProto(o *job.Order) marketv1.Order {
 	p, c := &o.Problem, &o.Conditions
 	out := marketv1.Order{
 		ChainId: o.Chain, Consumer: o.Consumer, Nonce: o.Nonce,
+		Contact: marketv1.Contact{PeerKey: o.Contact.Key, Addrs: o.Contact.Addrs},
 		Problem: marketv1.Problem{
 			Kind: p.Kind, Profile: p.Profile,
 			StepRoot: p.Step[:], MergeRoot: p.Merge[:], StartRoot: p.Start[:], DataRoot: p.Data[:],
@@ -39,6 +40,7 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 	p, c := &m.Problem, &m.Conditions
 	o := job.Order{
 		Chain: m.ChainId, Consumer: m.Consumer, Nonce: m.Nonce,
+		Contact: job.Contact{Key: m.Contact.PeerKey, Addrs: m.Contact.Addrs},
 		Problem: job.Problem{
 			Kind: p.Kind, Profile: p.Profile,
 			Rounds: int(p.Rounds), Shards: int(p.Shards), Steps: int(p.Steps), Interval: int(p.Interval),

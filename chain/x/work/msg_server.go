@@ -153,6 +153,10 @@ func (s msgServer) TakeLead(ctx context.Context, m *workv1.MsgTakeLead) (*workv1
 	return &workv1.MsgTakeLeadResponse{}, s.on(ctx, m.Order, job.TakeLead{By: m.Validator})
 }
 
+func (s msgServer) Decline(ctx context.Context, m *workv1.MsgDecline) (*workv1.MsgDeclineResponse, error) {
+	return &workv1.MsgDeclineResponse{}, s.on(ctx, m.Order, job.Decline{By: m.Lead, Reason: m.Reason})
+}
+
 func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHaltResponse, error) {
 	o, err := OpeningFromProto(&m.Opening)
 	if err != nil {

@@ -33,6 +33,18 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
 }
 
+func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*workv1.QueryStateResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	l, err := q.load(ctx, id, everything)
+	if err != nil {
+		return nil, asStatus(err)
+	}
+	return &workv1.QueryStateResponse{Lease: canon.Marshal(&l.Lease)}, nil
+}
+
 func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (*workv1.QueryLeasesResponse, error) {
 	type byPhase = collections.Pair[int32, []byte]
 	type byParty = collections.Triple[string, bool, []byte]

@@ -96,7 +96,7 @@ func (m *EventBegun) GetKeepers() []string {
 //
 //	the unit    assigned, received, counted, unattested, late, accepted, voided,
 //	            audit passed, audit failed, audit forfeited
-//	the round   merged, halted
+//	the round   merged, halted, declined
 //	the place   lead taken over
 //	the dispute disputed, convicted
 //
