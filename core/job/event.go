@@ -69,18 +69,8 @@ func (l *Lease) leadMustAct() bool {
 			busy++
 		case Open:
 			// Units may wait while every provider has as many as it may.
-			return l.idleProviders() > 0 || busy == 0
+			return len(l.Eligible()) > 0 || busy == 0
 		}
 	}
 	return accepted == l.Order.Problem.Shards
-}
-
-// idleProviders counts those that may be given another unit.
-func (l *Lease) idleProviders() (n int) {
-	for _, p := range l.Providers {
-		if !slices.Contains(l.Barred, p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
-			n++
-		}
-	}
-	return n
 }

@@ -11,7 +11,7 @@ import (
 type TakeLead struct{ By string }
 
 func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
-	i := slices.IndexFunc(l.Leads, func(d Leader) bool { return d.Account == e.By })
+	i := l.inLine(e.By)
 	if l.Phase != Active || i <= l.LeadIndex {
 		return nil, fmt.Errorf("%s is not next in line to lead this lease", e.By)
 	}
@@ -76,11 +76,10 @@ func (l *Lease) accused(account string) bool {
 type Decline struct{ By, Reason string }
 
 func (e Decline) apply(l *Lease, now int64) ([]Effect, error) {
-	begun := slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status != Open || u.Attempt > 0 })
 	switch {
 	case e.By != l.Lead():
 		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
-	case l.Phase != Active || begun:
+	case l.Phase != Active || l.Begun():
 		return nil, fmt.Errorf("the lease is %v and its work has begun: it can no longer be declined", l.Phase)
 	case e.Reason == "" || len(e.Reason) > MaxText:
 		return nil, fmt.Errorf("a reason of 1 to %d bytes must be given", MaxText)

@@ -18,9 +18,10 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// Kit is what a role works with.
+// Kit is what a role works with. Make one with New.
 type Kit struct {
 	Name    string // for people: "provider-2"
+	Dir     string // where the role keeps notes of its own
 	Chain   *client.Client
 	Account *client.Account
 	Host    *p2p.Host
@@ -29,6 +30,10 @@ type Kit struct {
 	Exec    engine.Executor
 	Log     *slog.Logger
 	Observe func(Event) // sees what happens; must return quickly; may be nil
+
+	works   works
+	readers readers
+	peers   peers
 }
 
 // Keys are the keys that a role signs with beside its account's.

@@ -1,0 +1,64 @@
+package job
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// What roles need to see of a lease beside its fields.
+
+// RoundUnits returns the units of the round under way, none when all are merged.
+func (l *Lease) RoundUnits() []Unit {
+	if l.Round == len(l.Merges) {
+		return nil
+	}
+	return l.round(l.Round)
+}
+
+// Eligible returns the providers that may be given a unit, in account order.
+func (l *Lease) Eligible() []string {
+	var out []string
+	for _, p := range l.Providers {
+		if !slices.Contains(l.Barred, p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
+			out = append(out, p.Account)
+		}
+	}
+	return out
+}
+
+// Begun reports whether a unit was ever given out.
+func (l *Lease) Begun() bool {
+	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status != Open || u.Attempt > 0 })
+}
+
+// MayTakeLead reports whether account may take over the lead at block time now.
+func (l *Lease) MayTakeLead(account string, now int64) bool {
+	i := l.inLine(account)
+	return l.Phase == Active && i > l.LeadIndex && l.DueSince != 0 && now >= l.mayTakeLead(i)
+}
+
+// inLine returns the place of account in the line of leaders, −1 if it has none.
+func (l *Lease) inLine(account string) int {
+	return slices.IndexFunc(l.Leads, func(d Leader) bool { return d.Account == account })
+}
+
+// ContestOf returns the open dispute about work that stands, or nil.
+func (l *Lease) ContestOf(t Target) *Contest { return l.contest(t) }
+
+// Attempt returns the attempt of the work named by t that stands.
+func (l *Lease) Attempt(t Target) int {
+	_, attempt := l.defender(t)
+	return attempt
+}
+
+// MergeID returns the identity of a merge: what it merges into what.
+func (l *Lease) MergeID(round int) canon.Hash {
+	m := &l.Merges[round]
+	return canon.Sum(canon.DomainReceipt, canon.Encode(func(e *canon.Encoder) {
+		e.String("merge")
+		e.Uint(uint64(round))
+		e.Hashes(m.Inputs)
+		e.Hash(m.Root)
+	}))
+}

@@ -1,0 +1,184 @@
+// Package audit is a validator's role in the leases of others: where it is drawn
+// as keeper it fetches, checks and keeps the data of receipts and attests to
+// them; where it is drawn as auditor it re-executes the segments that its VRF
+// picks, and disputes what is wrong.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/role"
+)
+
+type auditor struct {
+	kit    *role.Kit
+	fetch  *role.Tasks // keeping
+	replay *role.Tasks // auditing, one segment at a time
+	player *contest.Player
+	keep   *role.Keep
+}
+
+// Run audits and keeps until ctx is done.
+func Run(ctx context.Context, k *role.Kit) error {
+	a := &auditor{kit: k, fetch: k.NewTasks(4), replay: k.NewTasks(1), player: contest.New(k), keep: k.NewKeep()}
+	defer a.fetch.Wait()
+	defer a.replay.Wait()
+	defer a.player.Wait()
+	return k.EachBlock(ctx, a.block)
+}
+
+func (a *auditor) block(ctx context.Context, b client.Block) error {
+	leases, err := a.kit.Live(ctx, a.kit.Account.Address)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, l := range leases {
+		a.kit.Serve(l)
+		a.units(ctx, l, wanted)
+	}
+	for _, t := range []*role.Tasks{a.fetch, a.replay} {
+		t.Keep(func(name string) bool { return wanted[name] || strings.HasPrefix(name, "files ") })
+	}
+	if err := a.keep.Block(b.Time, leases); err != nil {
+		return err
+	}
+	return a.player.Block(ctx)
+}
+
+// units starts what is to be done about each unit of a lease.
+func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]bool) {
+	me := a.kit.Account.Address
+	keeper := slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return p.Account == me })
+	if keeper {
+		a.fetch.Start(ctx, "files "+l.Order.ID().Short(), func(ctx context.Context) error { return a.files(ctx, l) })
+	}
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Status != job.Received && u.Status != job.Counted {
+			continue
+		}
+		id := u.Receipt.ID().Short()
+		if keeper && !slices.Contains(u.Attested, me) {
+			name := "keep " + id
+			wanted[name] = true
+			a.fetch.Start(ctx, name, func(ctx context.Context) error { return a.attest(ctx, l, i) })
+		}
+		for _, x := range u.Audits {
+			if x.Auditor == me && !x.Done && !x.Forfeit {
+				name := "audit " + id
+				wanted[name] = true
+				a.replay.Start(ctx, name, func(ctx context.Context) error { return a.audit(ctx, l, i) })
+			}
+		}
+	}
+}
+
+// files keeps what every unit of a lease needs: the order's files, and the
+// states that rounds start from.
+func (a *auditor) files(ctx context.Context, l *job.Lease) error {
+	for _, f := range l.Order.Problem.Files {
+		if _, err := a.kit.Bring(ctx, l, f, role.Holders(l)...); err != nil {
+			return err
+		}
+	}
+	for r := range l.Round {
+		if _, err := a.kit.State(ctx, l, l.Merges[r].Root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attest fetches and checks the states of a unit: start and checkpoints.
+func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
+	r := l.Units[i].Receipt
+	for _, root := range r.Checkpoints {
+		if _, err := a.kit.State(ctx, l, root); err != nil {
+			return err
+		}
+	}
+	_, err := a.kit.Account.Send(ctx, &workv1.MsgAttest{
+		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
+	})
+	if err != nil {
+		return fmt.Errorf("attest to unit %d: %w", i, err)
+	}
+	a.kit.Emit(role.Event{Kind: role.Attested, Order: l.Order.ID(), Unit: i})
+	return nil
+}
+
+// audit re-executes the segments that this auditor's VRF picks and answers; what
+// is wrong it disputes.
+func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
+	r := l.Units[i].Receipt
+	me := a.kit.Account.Address
+	output, pi, err := vrf.Prove(a.kit.Keys.VRF, proof.AuditInput(r.ID(), me))
+	if err != nil {
+		return err
+	}
+	p, c := &l.Order.Problem, &l.Order.Conditions
+	segments := proof.Segments(output[:], p.Segments(), c.AuditSegments)
+	roots, pass, err := Replay(ctx, a.kit, l, r, segments)
+	if err != nil {
+		return err
+	}
+	digest := proof.Digest(me, r.ID(), roots)
+	_, err = a.kit.Account.Send(ctx, &workv1.MsgReport{
+		Auditor: me, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
+		Proof: pi, Digest: digest[:], Pass: pass,
+	})
+	if err != nil {
+		return fmt.Errorf("report on unit %d: %w", i, err)
+	}
+	text := fmt.Sprintf("segments %v hold", segments)
+	if !pass {
+		text = fmt.Sprintf("segments %v do not all hold", segments)
+	}
+	a.kit.Emit(role.Event{Kind: role.Audited, Order: l.Order.ID(), Unit: i, Text: text})
+	if !pass {
+		_, err = a.player.Check(ctx, l, job.Target{Index: i})
+	}
+	return err
+}
+
+// Replay re-executes segments of a unit, each from its committed start, and
+// returns the state root after every step, and whether all ends are those
+// committed to.
+func Replay(ctx context.Context, k *role.Kit, l *job.Lease, r *job.Receipt, segments []int) (roots []canon.Hash, pass bool, err error) {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, false, err
+	}
+	p := &l.Order.Problem
+	unit := w.UnitOf(p, r.Unit)
+	pass = true
+	for _, s := range segments {
+		start, err := k.State(ctx, l, r.Checkpoints[s])
+		if err != nil {
+			return nil, false, err
+		}
+		from, to := s*p.Interval, min((s+1)*p.Interval, p.Steps)
+		_, err = unit.Play(ctx, start, from, to, func(_ int, s *graph.State) error {
+			root, err := s.Root()
+			roots = append(roots, root)
+			return err
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		pass = pass && roots[len(roots)-1] == r.Checkpoints[s+1]
+	}
+	return roots, pass, nil
+}

@@ -1,0 +1,217 @@
+// Package contest plays disputes on chain for a role: it checks work against
+// what the role computes itself, opens a dispute where they differ, and makes
+// every move that is the role's, as defender or as challenger.
+//
+// It keeps no state that a restart would miss: games, roles and turns are read
+// from the chain, and the account of a claim is computed again from its start
+// state.
+package contest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	"github.com/tally-network/tally/chain/event"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Player plays all disputes of one account.
+type Player struct {
+	kit   *role.Kit
+	tasks *role.Tasks
+	mu    sync.Mutex
+	known map[uint64]dispute.Witness // by dispute; an account of a claim is costly
+}
+
+// New returns the player of a role.
+func New(k *role.Kit) *Player {
+	return &Player{kit: k, tasks: k.NewTasks(1), known: map[uint64]dispute.Witness{}}
+}
+
+// Wait waits until no move is being made, after the context has ended.
+func (p *Player) Wait() { p.tasks.Wait() }
+
+// Block makes the moves that are due, in the background.
+func (p *Player) Block(ctx context.Context) error {
+	q := &disputev1.QueryDisputesRequest{Open: true}
+	for {
+		r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Disputes(ctx, q)
+		if err != nil {
+			return fmt.Errorf("open disputes: %w", err)
+		}
+		for _, d := range r.Disputes {
+			if p.mine(&d) {
+				p.tasks.Start(ctx, fmt.Sprintf("dispute %d", d.Id), func(ctx context.Context) error { return p.move(ctx, d.Id) })
+			}
+		}
+		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
+			return nil
+		}
+		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey}
+	}
+}
+
+// mine reports whether the next move is this account's.
+func (p *Player) mine(d *disputev1.Dispute) bool {
+	me := p.kit.Account.Address
+	return d.Turn == disputev1.SIDE_DEFENDER && d.Parties.Defender == me ||
+		d.Turn == disputev1.SIDE_CHALLENGER && d.Parties.Challenger == me
+}
+
+// move makes this account's next moves in a dispute, until it is not its turn.
+func (p *Player) move(ctx context.Context, id uint64) error {
+	r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: id})
+	if err != nil {
+		return fmt.Errorf("dispute %d: %w", id, err)
+	}
+	if !p.mine(&r.Dispute) {
+		return nil
+	}
+	var g dispute.Game
+	if err := canon.Unmarshal(r.Game, &g); err != nil {
+		return fmt.Errorf("dispute %d: %w", id, err)
+	}
+	w, err := p.witness(ctx, id, &r.Dispute.Parties, &g)
+	if err != nil {
+		return fmt.Errorf("dispute %d: %w", id, err)
+	}
+	m, err := dispute.Play(&g, w)
+	if errors.Is(err, dispute.ErrAgree) {
+		p.kit.Log.Error("lost: the claim agrees with what was computed here", "role", p.kit.Name, "dispute", id)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("dispute %d: %w", id, err)
+	}
+	_, err = p.kit.Account.Send(ctx, &disputev1.MsgMove{Player: p.kit.Account.Address, Dispute: id, Move: dispute.EncodeMove(m)})
+	if err != nil {
+		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
+	}
+	order, err := canon.ParseHash(r.Dispute.Parties.Order)
+	p.kit.Emit(role.Event{Kind: role.Narrowed, Order: order, Unit: int(r.Dispute.Parties.Target.Index), Step: g.Moves + 1, Text: g.Stage.String()})
+	return err
+}
+
+// witness returns this account's account of the claim in dispute.
+func (p *Player) witness(ctx context.Context, id uint64, parties *disputev1.Parties, g *dispute.Game) (dispute.Witness, error) {
+	p.mu.Lock()
+	w := p.known[id]
+	p.mu.Unlock()
+	if w != nil {
+		return w, nil
+	}
+	order, err := canon.ParseHash(parties.Order)
+	if err != nil {
+		return nil, err
+	}
+	l, err := p.kit.Lease(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	if parties.Target.Merge {
+		w, err = Merge(ctx, p.kit, l, g.Claim.Inputs)
+	} else {
+		var start *graph.State
+		if start, err = p.kit.State(ctx, l, g.Claim.Inputs[0]); err == nil {
+			w, err = Unit(ctx, p.kit, l, int(parties.Target.Index), start)
+		}
+	}
+	if err == nil {
+		p.remember(id, w)
+	}
+	return w, err
+}
+
+func (p *Player) remember(id uint64, w dispute.Witness) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known) > 8 { // each holds a whole execution
+		clear(p.known)
+	}
+	p.known[id] = w
+}
+
+// Unit returns the kit's account of a unit from the given start state.
+func Unit(ctx context.Context, k *role.Kit, l *job.Lease, unit int, start *graph.State) (dispute.Witness, error) {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return w.UnitOf(&l.Order.Problem, unit).Witness(context.WithoutCancel(ctx), start, nil), nil
+}
+
+// Merge returns the kit's account of a merge of the states with the given roots.
+func Merge(ctx context.Context, k *role.Kit, l *job.Lease, roots []canon.Hash) (dispute.Witness, error) {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	ends := make([]*graph.State, len(roots))
+	for i, r := range roots {
+		if ends[i], err = k.State(ctx, l, r); err != nil {
+			return nil, err
+		}
+	}
+	return w.MergeWitness(context.WithoutCancel(ctx), ends), nil
+}
+
+// Check compares work with what this role computes. If they differ it opens a
+// dispute and reports the work as wrong.
+func (p *Player) Check(ctx context.Context, l *job.Lease, t job.Target) (wrong bool, err error) {
+	claim, err := l.Claim(t)
+	if err != nil {
+		return false, err
+	}
+	var w dispute.Witness
+	var points []canon.Hash
+	if t.Merge {
+		w, err = Merge(ctx, p.kit, l, claim.Inputs)
+	} else {
+		points = l.Units[t.Index].Receipt.Checkpoints
+		var start *graph.State
+		if start, err = p.kit.State(ctx, l, claim.Inputs[0]); err == nil {
+			w, err = Unit(ctx, p.kit, l, t.Index, start)
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	o, err := dispute.Challenge(claim, points, w)
+	if errors.Is(err, dispute.ErrAgree) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index, Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
+	return true, p.open(ctx, l, t, o, w)
+}
+
+func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, o dispute.Opening, w dispute.Witness) error {
+	if d := l.ContestOf(t); d != nil {
+		return nil // somebody was faster
+	}
+	r, err := p.kit.Account.Send(ctx, &disputev1.MsgOpen{
+		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
+		Target:  workv1.Target{Merge: t.Merge, Index: uint32(t.Index)},
+		Attempt: uint32(l.Attempt(t)), Opening: canon.Marshal(&o),
+	})
+	if err != nil {
+		return fmt.Errorf("open a dispute: %w", err)
+	}
+	begun, err := event.Of[*disputev1.EventOpened](r.Events)
+	if err == nil && len(begun) == 1 {
+		p.remember(begun[0].Dispute, w)
+	}
+	return err
+}

@@ -1,0 +1,178 @@
+// Package lead is a validator's role in the leases that it won: it takes the
+// order's files from the consumer, gives out units to its providers, more to the
+// faster ones, merges each round and posts the merge; and it takes over leases
+// whose lead is idle, when it is next in line.
+package lead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+)
+
+type lead struct {
+	kit    *role.Kit
+	leases *role.Tasks
+	player *contest.Player
+	pace   *pace
+}
+
+// Run leads until ctx is done. The blobs of its leases are let go by the
+// validator's other role, audit.
+func Run(ctx context.Context, k *role.Kit) error {
+	d := &lead{kit: k, leases: k.NewTasks(0), player: contest.New(k), pace: newPace()}
+	defer d.leases.Wait()
+	defer d.player.Wait()
+	return k.EachBlock(ctx, d.block)
+}
+
+func (d *lead) block(ctx context.Context, b client.Block) error {
+	leases, err := d.kit.Live(ctx, d.kit.Account.Address)
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		d.kit.Serve(l)
+		me := d.kit.Account.Address
+		switch {
+		case l.Lead() == me:
+			d.pace.see(l, b.Time)
+			d.leases.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error { return d.lead(ctx, l, b.Time) })
+		case l.MayTakeLead(me, b.Time):
+			d.leases.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error { return d.takeOver(ctx, l) })
+		}
+	}
+	return d.player.Block(ctx)
+}
+
+// takeOver becomes the lead, if it could do the work.
+func (d *lead) takeOver(ctx context.Context, l *job.Lease) error {
+	if _, err := d.kit.Work(ctx, l); err != nil {
+		return err
+	}
+	_, err := d.kit.Account.Send(ctx, &workv1.MsgTakeLead{Validator: d.kit.Account.Address, Order: l.Order.ID().String()})
+	return err
+}
+
+// lead does what a lease needs now.
+func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
+	if l.Phase != job.Active {
+		return nil
+	}
+	w, err := d.takeFiles(ctx, l, now)
+	if err != nil || w == nil {
+		return err
+	}
+	units := l.RoundUnits()
+	open, accepted := 0, 0
+	for _, u := range units {
+		switch u.Status {
+		case job.Open:
+			open++
+		case job.Accepted:
+			accepted++
+		}
+	}
+	switch {
+	case accepted == len(units):
+		return d.merge(ctx, l, w)
+	case open > 0:
+		return d.assign(ctx, l)
+	}
+	return nil
+}
+
+// takeFiles brings all files of the order. If they do not make up the order, or
+// the consumer does not hand them over for half of the time that the lead has,
+// the order is declined.
+func (d *lead) takeFiles(ctx context.Context, l *job.Lease, now int64) (*replay.Work, error) {
+	w, err := d.kit.Work(ctx, l)
+	for _, f := range l.Order.Problem.Files {
+		if err == nil {
+			_, err = d.kit.Bring(ctx, l, f, role.Holders(l)...)
+		}
+	}
+	if err == nil {
+		return w, nil
+	}
+	var missing *role.FetchError
+	unfit := !errors.As(err, &missing) && ctx.Err() == nil
+	if !l.Begun() && (unfit || l.DueSince != 0 && now-l.DueSince > l.Params.LeadTimeout/2) {
+		_, sendErr := d.kit.Account.Send(ctx, &workv1.MsgDecline{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Reason: clip(err.Error(), 1000)})
+		return nil, sendErr
+	}
+	return nil, err
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+// merge computes and posts the merge of a round, and proves that there is no
+// point in going on if the loss is no number.
+func (d *lead) merge(ctx context.Context, l *job.Lease, w *replay.Work) error {
+	var ends []*graph.State
+	for _, u := range l.RoundUnits() {
+		s, err := d.kit.State(ctx, l, u.Receipt.End())
+		if err != nil {
+			return err
+		}
+		ends = append(ends, s)
+	}
+	s, err := w.MergeStates(ctx, ends)
+	if err != nil {
+		return err
+	}
+	order := l.Order.ID()
+	root, ref, err := d.kit.KeepState(order, s)
+	if err != nil {
+		return err
+	}
+	_, err = d.kit.Account.Send(ctx, &workv1.MsgMerge{
+		Lead: d.kit.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
+		Data: role.FileMessage(role.File("state", ref)),
+	})
+	if err != nil {
+		return fmt.Errorf("post the merge of round %d: %w", l.Round, err)
+	}
+	loss := replay.LossOf(s)
+	d.kit.Emit(role.Event{Kind: role.Posted, Order: order, Unit: -1, Step: l.Round, Loss: loss, Text: "merge " + root.Short()})
+	if l.Round+1 < l.Order.Problem.Rounds && (math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0)) {
+		return d.halt(ctx, order, s)
+	}
+	return nil
+}
+
+func (d *lead) halt(ctx context.Context, order canon.Hash, s *graph.State) error {
+	k, err := s.Keyed()
+	if err != nil {
+		return err
+	}
+	i, _ := k.Find(job.LossSlot)
+	loss := s.Find(job.LossSlot)
+	if loss == nil || loss.Type != tensor.Float32 {
+		return errors.New("the state has no loss")
+	}
+	o := k.Open(i)
+	_, err = d.kit.Account.Send(ctx, &workv1.MsgHalt{
+		Sender: d.kit.Account.Address, Order: order.String(), Loss: loss.Bytes(),
+		Opening: workv1.Opening{
+			Count: uint32(o.N), Index: uint32(o.Index), Name: o.Entry.Key, Root: o.Entry.Value[:], Path: role.Bytes(o.Path),
+		},
+	})
+	return err
+}

@@ -1,0 +1,179 @@
+// Package provide is the role that sells computation: it takes units that leads
+// offer, computes them, keeps their checkpoints and posts its own receipts.
+package provide
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/p2p"
+)
+
+// Options are a provider's own choices.
+type Options struct {
+	Parallel int // units computed at a time; 1 if zero
+}
+
+type provider struct {
+	kit    *role.Kit
+	units  *role.Tasks
+	player *contest.Player
+	keep   *role.Keep
+}
+
+// Run provides until ctx is done.
+func Run(ctx context.Context, k *role.Kit, o Options) error {
+	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), player: contest.New(k), keep: k.NewKeep()}
+	defer p.units.Wait()
+	defer p.player.Wait()
+	role.Offers.Handle(k.Host, p.offered)
+	return k.EachBlock(ctx, p.block)
+}
+
+// offered answers a lead that offers a unit.
+func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) (role.UnitAnswer, error) {
+	l, err := p.kit.Lease(ctx, o.Order)
+	if err != nil {
+		return role.UnitAnswer{}, err
+	}
+	if err := p.mayOffer(ctx, l, from); err != nil {
+		return role.UnitAnswer{}, err
+	}
+	// Taking a unit whose files do not make up the order would cost a penalty.
+	if _, err := p.kit.Work(ctx, l); err != nil {
+		return role.UnitAnswer{Reason: err.Error()}, nil
+	}
+	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.kit.Account.Address}
+	return role.UnitAnswer{Signature: ed25519.Sign(p.kit.Keys.Peer, a.SignBytes())}, nil
+}
+
+// mayOffer returns an error unless the caller leads the lease and this provider
+// is part of it.
+func (p *provider) mayOffer(ctx context.Context, l *job.Lease, from peer.ID) error {
+	lead, err := p.kit.Registered(ctx, l.Lead())
+	if err != nil {
+		return err
+	}
+	if id, err := p2p.PeerID(lead.PeerKey); err != nil || id != from {
+		return fmt.Errorf("order %s is led by %s, whose peer you are not", l.Order.ID().Short(), l.Lead())
+	}
+	if !slices.ContainsFunc(l.Providers, func(x job.Party) bool { return x.Account == p.kit.Account.Address }) {
+		return fmt.Errorf("%s is not a provider of order %s", p.kit.Account.Address, l.Order.ID().Short())
+	}
+	return nil
+}
+
+func unitName(order canon.Hash, unit, attempt int) string {
+	return fmt.Sprintf("%s-%d-%d", order.String()[:16], unit, attempt)
+}
+
+func (p *provider) block(ctx context.Context, b client.Block) error {
+	leases, err := p.kit.Live(ctx, p.kit.Account.Address)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, l := range leases {
+		p.kit.Serve(l)
+		for i := range l.Units {
+			u := &l.Units[i]
+			if u.Status != job.Assigned || u.Provider != p.kit.Account.Address {
+				continue
+			}
+			name := unitName(l.Order.ID(), i, u.Attempt)
+			wanted[name] = true
+			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })
+		}
+	}
+	p.units.Keep(func(name string) bool { return wanted[name] })
+	if err := p.keep.Block(b.Time, leases); err != nil {
+		return err
+	}
+	return p.player.Block(ctx)
+}
+
+// compute trains a unit from its last checkpoint here, and posts the receipt.
+func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
+	problem, u := &l.Order.Problem, &l.Units[i]
+	w, err := p.kit.Work(ctx, l)
+	if err != nil {
+		return err
+	}
+	notes := p.openNotes(unitName(l.Order.ID(), i, u.Attempt))
+	done, err := notes.load()
+	if err != nil {
+		return err
+	}
+	roots := []canon.Hash{l.RoundStart(i / problem.Shards)}
+	for _, c := range done {
+		roots = append(roots, c.Root)
+	}
+	s, err := p.kit.State(ctx, l, roots[len(roots)-1])
+	if err != nil {
+		return err
+	}
+	unit := w.UnitOf(problem, i)
+	for at := len(done) * problem.Interval; at < problem.Steps; {
+		to := min(at+problem.Interval, problem.Steps)
+		if s, err = unit.Play(ctx, s, at, to, p.progress(l.Order.ID(), i)); err != nil {
+			return err
+		}
+		root, ref, err := p.kit.KeepState(l.Order.ID(), s)
+		if err != nil {
+			return err
+		}
+		done = append(done, checkpoint{root, role.File("state", ref)})
+		if err := notes.save(done); err != nil {
+			return err
+		}
+		roots, at = append(roots, root), to
+	}
+	if err := p.submit(ctx, l, i, roots, done); err != nil {
+		return err
+	}
+	return notes.remove()
+}
+
+// progress tells how fast a unit goes.
+func (p *provider) progress(order canon.Hash, unit int) func(int, *state) error {
+	begun, first := time.Now(), -1
+	return func(done int, s *state) error {
+		if first < 0 {
+			first = done - 1
+		}
+		rate := float64(done-first) / max(time.Since(begun).Seconds(), 1e-6)
+		p.kit.Emit(role.Event{Kind: role.Trained, Order: order, Unit: unit, Step: done, Loss: lossOf(s), Rate: rate})
+		return nil
+	}
+}
+
+func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []canon.Hash, done []checkpoint) error {
+	var c role.Checkpoints
+	for _, d := range done {
+		c.States = append(c.States, d.File)
+	}
+	order := l.Order.ID()
+	ref, err := p.kit.Store.PutBytes(role.Pin(order), canon.Marshal(&c))
+	if err != nil {
+		return err
+	}
+	r := job.Receipt{
+		Order: order, Unit: i, Attempt: l.Units[i].Attempt, Provider: p.kit.Account.Address,
+		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: role.File("checkpoints", ref),
+	}
+	if _, err := p.kit.Account.Send(ctx, role.Submit(&r, ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()))); err != nil {
+		return fmt.Errorf("post the receipt of unit %d: %w", i, err)
+	}
+	p.kit.Emit(role.Event{Kind: role.Posted, Order: order, Unit: i, Text: "receipt " + r.ID().Short()})
+	return nil
+}

@@ -1,0 +1,146 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/ipfs/go-cid"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/p2p"
+	"github.com/tally-network/tally/store"
+)
+
+// Pin returns the name under which a lease's blobs are kept.
+func Pin(order canon.Hash) string { return pinPrefix + order.String() }
+
+const pinPrefix = "lease-"
+
+// File returns how a blob is written in an order or a receipt.
+func File(role string, r store.Ref) job.File {
+	return job.File{Role: role, CID: r.CID.String(), Size: uint64(r.Size)}
+}
+
+// RefOf returns the blob that a file names.
+func RefOf(f job.File) (store.Ref, error) {
+	c, err := cid.Decode(f.CID)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("file %q: CID %q: %w", f.Role, f.CID, err)
+	}
+	if f.Size > math.MaxInt64 {
+		return store.Ref{}, fmt.Errorf("file %q has %d bytes", f.Role, f.Size)
+	}
+	return store.Ref{CID: c, Size: int64(f.Size)}, nil
+}
+
+// readers knows who may read which lease's blobs.
+type readers struct {
+	mu     sync.Mutex
+	leases map[string]map[peer.ID]bool // by pin
+}
+
+// Serve lets the parties of a lease, and registered watchers, fetch its blobs
+// from here.
+func (k *Kit) Serve(l *job.Lease) {
+	ids := map[peer.ID]bool{}
+	add := func(key []byte) {
+		if id, err := p2p.PeerID(key); err == nil {
+			ids[id] = true
+		}
+	}
+	add(l.Order.Contact.Key)
+	for _, parties := range [][]job.Party{l.Providers, l.Auditors, l.Keepers} {
+		for _, p := range parties {
+			add(p.Key)
+		}
+	}
+	// The first lead is the only leader who is not among the auditors' pool.
+	if p, err := k.Registered(context.Background(), l.Leads[0].Account); err == nil {
+		add(p.PeerKey)
+	}
+	k.readers.mu.Lock()
+	defer k.readers.mu.Unlock()
+	if k.readers.leases == nil {
+		k.readers.leases = map[string]map[peer.ID]bool{}
+		k.Host.ServeBlocks(k.Store, k.mayRead)
+	}
+	k.readers.leases[Pin(l.Order.ID())] = ids
+}
+
+func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {
+	pins := k.Store.PinnedBy(block)
+	k.readers.mu.Lock()
+	served := false
+	for _, pin := range pins {
+		ids, ok := k.readers.leases[pin]
+		if ids[who] {
+			k.readers.mu.Unlock()
+			return true
+		}
+		served = served || ok
+	}
+	k.readers.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	return served && k.isWatcher(ctx, who)
+}
+
+// maxBlob bounds a file that a role fetches.
+const maxBlob = 4 << 30
+
+// Bring fetches a file of a lease, unless it is here, and keeps it while the
+// lease is kept. It asks the given accounts in turn, and the consumer last.
+func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...string) (store.Ref, error) {
+	ref, err := RefOf(f)
+	if err != nil {
+		return ref, err
+	}
+	if ref.Size > maxBlob {
+		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(maxBlob))
+	}
+	pin := Pin(l.Order.ID())
+	if k.Store.Has(ref) {
+		return ref, k.Store.Pin(pin, ref)
+	}
+	err = k.Store.Fetch(ctx, store.Request{Ref: ref, Pin: pin, Sources: k.sources(ctx, l, from)})
+	if err != nil {
+		return ref, &FetchError{f.Role, err}
+	}
+	return ref, nil
+}
+
+// FetchError says that bytes could not be had, as opposed to being wrong.
+type FetchError struct {
+	Role string
+	Err  error
+}
+
+func (e *FetchError) Error() string { return fmt.Sprintf("fetch %s: %v", e.Role, e.Err) }
+
+func (e *FetchError) Unwrap() error { return e.Err }
+
+// Read brings a file and returns its bytes.
+func (k *Kit) Read(ctx context.Context, l *job.Lease, f job.File, from ...string) ([]byte, error) {
+	ref, err := k.Bring(ctx, l, f, from...)
+	if err != nil {
+		return nil, err
+	}
+	return k.Store.GetBytes(ref, maxBlob)
+}
+
+// Holders returns the lead and the keepers of a lease.
+func Holders(l *job.Lease) []string {
+	out := []string{}
+	if lead := l.Lead(); lead != "" {
+		out = append(out, lead)
+	}
+	for _, p := range l.Keepers {
+		out = append(out, p.Account)
+	}
+	return out
+}

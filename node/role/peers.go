@@ -1,0 +1,126 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/p2p"
+	"github.com/tally-network/tally/store"
+)
+
+// fresh is the number of blocks for which an entry of the registry is believed.
+const fresh = 20
+
+// peers remembers the registry for a while.
+type peers struct {
+	mu       sync.Mutex
+	known    map[string]registered // by account
+	watchers map[peer.ID]bool
+	asked    int64 // height at which the watchers were listed
+}
+
+type registered struct {
+	peer   providerv1.Peer
+	height int64
+}
+
+// Registered returns an account's entry in the registry.
+func (k *Kit) Registered(ctx context.Context, account string) (providerv1.Peer, error) {
+	now := k.Chain.Head().Height
+	k.peers.mu.Lock()
+	r, ok := k.peers.known[account]
+	k.peers.mu.Unlock()
+	if ok && now-r.height < fresh {
+		return r.peer, nil
+	}
+	q, err := providerv1.NewQueryClient(k.Chain.Conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: account})
+	if err != nil {
+		return providerv1.Peer{}, fmt.Errorf("peer %s: %w", account, err)
+	}
+	k.peers.mu.Lock()
+	defer k.peers.mu.Unlock()
+	if k.peers.known == nil {
+		k.peers.known = map[string]registered{}
+	}
+	k.peers.known[account] = registered{q.Peer, now}
+	return q.Peer, nil
+}
+
+// Reach returns the peer of a registered account, ready to be called.
+func (k *Kit) Reach(ctx context.Context, account string) (peer.ID, error) {
+	p, err := k.Registered(ctx, account)
+	if err != nil {
+		return "", err
+	}
+	return k.reach(p.PeerKey, p.Listing.Addrs)
+}
+
+func (k *Kit) reach(key []byte, addrs []string) (peer.ID, error) {
+	id, err := p2p.PeerID(key)
+	if err != nil {
+		return "", err
+	}
+	if id == k.Host.ID() {
+		return id, nil
+	}
+	return id, k.Host.SetAddrs(id, addrs)
+}
+
+// sources returns where blobs of a lease may be had: the given accounts in their
+// order, then the consumer. Who cannot be reached is left out.
+func (k *Kit) sources(ctx context.Context, l *job.Lease, accounts []string) []store.Source {
+	var out []store.Source
+	seen := map[peer.ID]bool{k.Host.ID(): true}
+	add := func(id peer.ID, err error) {
+		if err == nil && !seen[id] {
+			seen[id] = true
+			out = append(out, k.Host.Source(id))
+		}
+	}
+	for _, a := range accounts {
+		add(k.Reach(ctx, a))
+	}
+	add(k.reach(l.Order.Contact.Key, l.Order.Contact.Addrs))
+	return out
+}
+
+// isWatcher reports whether a peer is a registered watcher. The list is asked
+// for anew now and then, and when a stranger calls.
+func (k *Kit) isWatcher(ctx context.Context, id peer.ID) bool {
+	now := k.Chain.Head().Height
+	k.peers.mu.Lock()
+	known, age := k.peers.watchers[id], now-k.peers.asked
+	k.peers.mu.Unlock()
+	if known && age < fresh || age == 0 {
+		return known
+	}
+	watchers := map[peer.ID]bool{}
+	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_WATCHER}
+	for {
+		r, err := providerv1.NewQueryClient(k.Chain.Conn).Peers(ctx, q)
+		if err != nil {
+			return known
+		}
+		for _, p := range r.Peers {
+			if w, err := p2p.PeerID(p.PeerKey); err == nil {
+				watchers[w] = true
+			}
+		}
+		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
+			break
+		}
+		q.Pagination = next(r.Pagination)
+	}
+	k.peers.mu.Lock()
+	defer k.peers.mu.Unlock()
+	k.peers.watchers, k.peers.asked = watchers, now
+	return watchers[id]
+}
+
+func next(p *query.PageResponse) *query.PageRequest { return &query.PageRequest{Key: p.NextKey} }

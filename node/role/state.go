@@ -1,0 +1,191 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/store"
+)
+
+// works are the problems in memory, by order.
+type works struct {
+	mu   sync.Mutex
+	held map[canon.Hash]*replay.Work
+}
+
+// Work returns the problem of a lease, ready to be computed. The first call
+// fetches and checks its files; an error that is no FetchError means that the
+// order's files do not make up the order.
+func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
+	k.works.mu.Lock() // one at a time: it is seldom, and hungry
+	defer k.works.mu.Unlock()
+	id := l.Order.ID()
+	if w := k.works.held[id]; w != nil {
+		return w, nil
+	}
+	w, err := replay.Load(&l.Order.Problem, func(f job.File) ([]byte, error) { return k.Read(ctx, l, f, Holders(l)...) }, k.Exec)
+	if err != nil {
+		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
+	}
+	if k.works.held == nil {
+		k.works.held = map[canon.Hash]*replay.Work{}
+	}
+	k.works.held[id] = w
+	return w, nil
+}
+
+// Checkpoints names the states of a unit's checkpoints after the first, in
+// order; a receipt's data file holds it.
+type Checkpoints struct{ States []job.File }
+
+// Code walks the fields of c.
+func (c *Checkpoints) Code(w *canon.Codec) {
+	canon.Seq(w, &c.States, job.MaxSegments, 3, func(w *canon.Codec, f *job.File) { f.Code(w) })
+}
+
+// CheckpointsOf brings the list of a unit's checkpoints.
+func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (Checkpoints, error) {
+	var c Checkpoints
+	b, err := k.Read(ctx, l, r.Data, append([]string{r.Provider}, Holders(l)...)...)
+	if err != nil {
+		return c, err
+	}
+	if err := canon.Unmarshal(b, &c); err != nil {
+		return c, fmt.Errorf("checkpoints of unit %d: %w", r.Unit, err)
+	}
+	if len(c.States) != len(r.Checkpoints)-1 {
+		return c, fmt.Errorf("unit %d has %d checkpoints and data of %d", r.Unit, len(r.Checkpoints)-1, len(c.States))
+	}
+	return c, nil
+}
+
+// KeepState stores a state for a lease and notes where, so that it is found by
+// its root even after the work that it came from is void.
+func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref, error) {
+	root, err := s.Root()
+	if err != nil {
+		return root, store.Ref{}, err
+	}
+	ref, err := k.Store.PutBytes(Pin(order), canon.Encode(s.Encode))
+	if err != nil {
+		return root, ref, err
+	}
+	return root, ref, k.note(order, root, ref)
+}
+
+// State returns the state with the given root: a state of the lease's start,
+// merges or checkpoints, wherever it can be had.
+func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.State, error) {
+	if root == l.Order.Problem.Start {
+		w, err := k.Work(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		return w.Training.Start, nil
+	}
+	id := l.Order.ID()
+	if ref, ok := k.noted(id, root); ok {
+		if b, err := k.Store.GetBytes(ref, maxBlob); err == nil {
+			return replay.ReadState(b, root)
+		}
+	}
+	f, from, err := k.locate(ctx, l, root)
+	if err != nil {
+		return nil, err
+	}
+	b, err := k.Read(ctx, l, f, append(from, Holders(l)...)...)
+	if err != nil {
+		return nil, err
+	}
+	s, err := replay.ReadState(b, root)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := RefOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return s, k.note(id, root, ref)
+}
+
+// locate finds which file of a lease holds the state with the given root.
+func (k *Kit) locate(ctx context.Context, l *job.Lease, root canon.Hash) (f job.File, from []string, err error) {
+	for _, m := range l.Merges[:l.Round] {
+		if m.Root == root {
+			return m.Data, []string{m.By}, nil
+		}
+	}
+	for i := range l.Units {
+		r := l.Units[i].Receipt
+		if r == nil {
+			continue
+		}
+		at := slices.Index(r.Checkpoints, root)
+		if at < 1 {
+			continue
+		}
+		c, err := k.CheckpointsOf(ctx, l, r)
+		if err != nil {
+			return f, nil, err
+		}
+		return c.States[at-1], []string{r.Provider}, nil
+	}
+	return f, nil, &FetchError{"state " + root.Short(), errors.New("nothing in the lease has this root")}
+}
+
+func (k *Kit) noteFile(order, root canon.Hash) string {
+	return filepath.Join(k.Dir, "states", order.String()[:16], root.String())
+}
+
+func (k *Kit) note(order, root canon.Hash, ref store.Ref) error {
+	name := k.noteFile(order, root)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return WriteFile(name, []byte(ref.String()))
+}
+
+func (k *Kit) noted(order, root canon.Hash) (store.Ref, bool) {
+	b, err := os.ReadFile(k.noteFile(order, root))
+	if err != nil {
+		return store.Ref{}, false
+	}
+	ref, err := store.ParseRef(string(b))
+	return ref, err == nil
+}
+
+// WriteFile replaces a file whole or not at all.
+func WriteFile(name string, b []byte) error {
+	tmp := name + ".tmp"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, name)
+}
+
+// Forget lets go of a lease: its problem in memory, its blobs and notes.
+func (k *Kit) Forget(order canon.Hash) error {
+	k.works.mu.Lock()
+	delete(k.works.held, order)
+	k.works.mu.Unlock()
+	k.readers.mu.Lock()
+	delete(k.readers.leases, Pin(order))
+	k.readers.mu.Unlock()
+	if err := os.RemoveAll(filepath.Dir(k.noteFile(order, canon.Hash{}))); err != nil {
+		return err
+	}
+	if err := k.Store.Unpin(Pin(order)); err != nil {
+		return err
+	}
+	_, err := k.Store.GC()
+	return err
+}

@@ -1,0 +1,114 @@
+// Package watch is the role of a challenger: it re-executes every receipt and
+// every merge of every lease, oldest first, and disputes what is wrong.
+package watch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/role"
+)
+
+type watcher struct {
+	kit    *role.Kit
+	checks *role.Tasks
+	player *contest.Player
+	keep   *role.Keep
+}
+
+// Run watches until ctx is done.
+func Run(ctx context.Context, k *role.Kit) error {
+	w := &watcher{kit: k, checks: k.NewTasks(1), player: contest.New(k), keep: k.NewKeep()}
+	defer w.checks.Wait()
+	defer w.player.Wait()
+	return k.EachBlock(ctx, w.block)
+}
+
+func (w *watcher) block(ctx context.Context, b client.Block) error {
+	leases, err := w.kit.Live(ctx, "")
+	if err != nil {
+		return err
+	}
+	// One check at a time, the oldest work first: everything later depends on it.
+	for _, l := range leases {
+		if t, id, ok := w.next(l); ok {
+			w.checks.Start(ctx, "check", func(ctx context.Context) error { return w.check(ctx, l, t, id) })
+		}
+	}
+	if err := w.keep.Block(b.Time, leases); err != nil {
+		return err
+	}
+	return w.player.Block(ctx)
+}
+
+// next returns the oldest work of a lease that has not been checked here.
+func (w *watcher) next(l *job.Lease) (t job.Target, id canon.Hash, ok bool) {
+	shards := l.Order.Problem.Shards
+	for i := range l.Units {
+		if u := &l.Units[i]; u.Receipt != nil && l.ContestOf(job.Target{Index: i}) == nil {
+			if id := u.Receipt.ID(); !w.checked(l, id) {
+				return job.Target{Index: i}, id, true
+			}
+		}
+		if round := i / shards; i%shards == shards-1 && round < l.Round {
+			t := job.Target{Merge: true, Index: round}
+			if id := l.MergeID(round); l.ContestOf(t) == nil && !w.checked(l, id) {
+				return t, id, true
+			}
+		}
+	}
+	return t, id, false
+}
+
+// check re-executes one piece of work, and goes on with what is next.
+func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id canon.Hash) error {
+	for {
+		wrong, err := w.player.Check(ctx, l, t)
+		if err != nil {
+			return err
+		}
+		text := "holds"
+		if wrong {
+			text = "is wrong"
+		}
+		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: t.Index, Text: text})
+		if err := w.note(l, id); err != nil {
+			return err
+		}
+		if l, err = w.kit.Lease(ctx, l.Order.ID()); err != nil {
+			return err
+		}
+		var more bool
+		if t, id, more = w.next(l); !more || l.Phase == job.Settled {
+			return nil
+		}
+	}
+}
+
+// Checked work is noted on disk, so that a restart does not do it again.
+
+func (w *watcher) file(l *job.Lease, id canon.Hash) string {
+	return filepath.Join(w.kit.Dir, "checked", l.Order.ID().String()[:16], id.String())
+}
+
+func (w *watcher) checked(l *job.Lease, id canon.Hash) bool {
+	_, err := os.Stat(w.file(l, id))
+	return err == nil
+}
+
+func (w *watcher) note(l *job.Lease, id canon.Hash) error {
+	name := w.file(l, id)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	if err := role.WriteFile(name, nil); err != nil {
+		return fmt.Errorf("note that %s is checked: %w", id.Short(), err)
+	}
+	return nil
+}
