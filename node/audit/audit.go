@@ -101,8 +101,12 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 	return nil
 }
 
-// attest fetches and checks the states of a unit: start and checkpoints.
+// attest fetches and checks all that a unit needs: the order's files, its start
+// state and its checkpoints.
 func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
+	if err := a.files(ctx, l); err != nil {
+		return err
+	}
 	r := l.Units[i].Receipt
 	for _, root := range r.Checkpoints {
 		if _, err := a.kit.State(ctx, l, root); err != nil {

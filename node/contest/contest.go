@@ -16,12 +16,12 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/event"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
-	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -203,7 +203,7 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, o dispute
 	}
 	r, err := p.kit.Account.Send(ctx, &disputev1.MsgOpen{
 		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
-		Target:  workv1.Target{Merge: t.Merge, Index: uint32(t.Index)},
+		Target:  work.TargetToProto(t),
 		Attempt: uint32(l.Attempt(t)), Opening: canon.Marshal(&o),
 	})
 	if err != nil {

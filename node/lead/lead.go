@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -144,7 +146,7 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, w *replay.Work) error {
 	}
 	_, err = d.kit.Account.Send(ctx, &workv1.MsgMerge{
 		Lead: d.kit.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
-		Data: role.FileMessage(role.File("state", ref)),
+		Data: market.FileToProto(role.File("state", ref)),
 	})
 	if err != nil {
 		return fmt.Errorf("post the merge of round %d: %w", l.Round, err)
@@ -167,12 +169,9 @@ func (d *lead) halt(ctx context.Context, order canon.Hash, s *graph.State) error
 	if loss == nil || loss.Type != tensor.Float32 {
 		return errors.New("the state has no loss")
 	}
-	o := k.Open(i)
 	_, err = d.kit.Account.Send(ctx, &workv1.MsgHalt{
 		Sender: d.kit.Account.Address, Order: order.String(), Loss: loss.Bytes(),
-		Opening: workv1.Opening{
-			Count: uint32(o.N), Index: uint32(o.Index), Name: o.Entry.Key, Root: o.Entry.Value[:], Path: role.Bytes(o.Path),
-		},
+		Opening: work.OpeningToProto(k.Open(i)),
 	})
 	return err
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/role"
@@ -171,7 +173,10 @@ func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []cano
 		Order: order, Unit: i, Attempt: l.Units[i].Attempt, Provider: p.kit.Account.Address,
 		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: role.File("checkpoints", ref),
 	}
-	if _, err := p.kit.Account.Send(ctx, role.Submit(&r, ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()))); err != nil {
+	_, err = p.kit.Account.Send(ctx, &workv1.MsgSubmit{
+		Provider: r.Provider, Receipt: work.ReceiptToProto(&r), Signature: ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()),
+	})
+	if err != nil {
 		return fmt.Errorf("post the receipt of unit %d: %w", i, err)
 	}
 	p.kit.Emit(role.Event{Kind: role.Posted, Order: order, Unit: i, Text: "receipt " + r.ID().Short()})
