@@ -1,0 +1,170 @@
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consensus"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/p2p"
+	"github.com/tally-network/tally/store"
+)
+
+const (
+	gigabyte   = 1_000_000_000
+	maxGenesis = 64 << 20
+)
+
+// Options are what a role is given beside its home.
+type Options struct {
+	Log     *slog.Logger     // nil: nothing is logged
+	Observe func(role.Event) // may be nil
+}
+
+// Kit opens what the role works with: it connects to the chain, waits for a
+// block, and listens for peers, until ctx is done or the home is closed.
+func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
+	s := h.Settings
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("start %s: %w", s.Name, err)
+		}
+	}()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	log := o.Log.With("role", s.Name)
+	k := &role.Kit{
+		Name: s.Name, Keys: role.Keys{Peer: h.Peer, VRF: h.VRF}, Log: log, Observe: o.Observe,
+		Exec: cpu.New(s.Threads),
+	}
+	if k.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
+		return nil, err
+	}
+	if err := h.Metrics.Register(usage{k.Store}); err != nil {
+		return nil, err
+	}
+	k.Host, err = p2p.New(p2p.Options{Key: h.Peer, Listen: s.Listen, Metrics: h.Metrics, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("%w (listen in %s says where)", err, filepath.Join(h.Dir, settingsFile))
+	}
+	h.closers = append(h.closers, k.Host.Close)
+	if k.Chain, err = client.Dial(ctx, client.Endpoints{RPC: s.Node.RPC, GRPC: s.Node.GRPC}); err != nil {
+		return nil, err
+	}
+	h.closers = append(h.closers, k.Chain.Close)
+	if k.Chain.ChainID != s.Chain {
+		return nil, fmt.Errorf("%s is a node of chain %q, but the settings say %q", s.Node.RPC, k.Chain.ChainID, s.Chain)
+	}
+	k.Account = k.Chain.Account(h.account)
+	return k, nil
+}
+
+// StartNode starts the consensus node of a validator. ctx bounds the start
+// alone; the node runs until the home is closed.
+func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node, error) {
+	v := h.Settings.Validator
+	if v == nil {
+		return nil, fmt.Errorf("%s is the home of a %s: only a validator runs a node", h.Dir, h.Settings.Role)
+	}
+	genesis, err := h.genesis()
+	if err != nil {
+		return nil, err
+	}
+	n, err := consensus.Start(ctx, consensus.Config{
+		Dir: filepath.Join(h.Dir, chainDir), Genesis: genesis, Name: h.Settings.Name,
+		Listen: consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
+		Peers:  v.Peers, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.closers = append(h.closers, n.Stop)
+	return n, nil
+}
+
+// Identity returns how other nodes know the node of a validator, which need not
+// run.
+func (h *Home) Identity() (consensus.Identity, error) {
+	return consensus.LoadIdentity(filepath.Join(h.Dir, chainDir))
+}
+
+// SetGenesis gives a validator's home the genesis of its chain.
+func (h *Home) SetGenesis(text []byte) error {
+	return WriteFile(filepath.Join(h.Dir, genesisFile), text, 0o600)
+}
+
+func (h *Home) genesis() (*cmttypes.GenesisDoc, error) {
+	path := filepath.Join(h.Dir, genesisFile)
+	text, err := readFile(path, maxGenesis)
+	if err != nil {
+		return nil, fmt.Errorf("a validator needs the genesis of its chain: %w", err)
+	}
+	doc, err := cmttypes.GenesisDocFromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if doc.ChainID != h.Settings.Chain {
+		return nil, fmt.Errorf("%s is of chain %q, but the settings say %q", path, doc.ChainID, h.Settings.Chain)
+	}
+	return doc, nil
+}
+
+// ServeMetrics serves the home's metrics, and those of more registries, where
+// the settings say; it returns where that is, empty for nowhere.
+func (h *Home) ServeMetrics(more ...prometheus.Gatherer) (addr string, err error) {
+	if h.Settings.Metrics == "" {
+		return "", nil
+	}
+	l, err := net.Listen("tcp", h.Settings.Metrics)
+	if err != nil {
+		return "", fmt.Errorf("serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(append(prometheus.Gatherers{h.Metrics}, more...), promhttp.HandlerOpts{}))
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = s.Serve(l) }()
+	h.closers = append(h.closers, func() error {
+		if err := s.Close(); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return l.Addr().String(), nil
+}
+
+// usage reads how full a store is when it is asked.
+type usage struct{ *store.Store }
+
+var (
+	storeBytes   = prometheus.NewDesc("tally_store_bytes", "Bytes in blobs on the disk.", nil, nil)
+	storeQuota   = prometheus.NewDesc("tally_store_quota_bytes", "Limit of tally_store_bytes.", nil, nil)
+	storeDamaged = prometheus.NewDesc("tally_store_damaged_blocks_total", "Blocks found damaged and removed.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (usage) Describe(c chan<- *prometheus.Desc) {
+	c <- storeBytes
+	c <- storeQuota
+	c <- storeDamaged
+}
+
+// Collect implements prometheus.Collector.
+func (u usage) Collect(c chan<- prometheus.Metric) {
+	now := u.Usage()
+	c <- prometheus.MustNewConstMetric(storeBytes, prometheus.GaugeValue, float64(now.Bytes))
+	c <- prometheus.MustNewConstMetric(storeQuota, prometheus.GaugeValue, float64(now.Quota))
+	c <- prometheus.MustNewConstMetric(storeDamaged, prometheus.CounterValue, float64(now.Damaged))
+}

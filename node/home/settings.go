@@ -1,0 +1,198 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/node/consensus"
+)
+
+// Role says what a home is for.
+type Role string
+
+// The roles.
+const (
+	Consumer  Role = "consumer"
+	Provider  Role = "provider"
+	Validator Role = "validator"
+	Watcher   Role = "watcher"
+)
+
+// Settings are what its owner decides about a role. The tags doc are the
+// comments in the file.
+type Settings struct {
+	Role  Role   `yaml:"role" doc:"What this home is for: consumer, provider, validator or watcher."`
+	Name  string `yaml:"name" doc:"What logs and pictures call this role."`
+	Chain string `yaml:"chain" doc:"Id of the chain."`
+	Node  Node   `yaml:"node" doc:"The node through which this role sees the chain. A validator uses its own."`
+
+	Listen  []string `yaml:"listen" doc:"Where other peers reach this one: libp2p multiaddrs, registered on the chain."`
+	Metrics string   `yaml:"metrics" doc:"host:port of the Prometheus metrics, port 0 for any; empty for none."`
+	Threads int      `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
+	StoreGB int64    `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
+	Stake   uint64   `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
+
+	Provider  *ProviderSettings  `yaml:"provider,omitempty" doc:"What a provider sells."`
+	Validator *ValidatorSettings `yaml:"validator,omitempty" doc:"What a validator runs and offers."`
+}
+
+// Node says where a node of the chain answers.
+type Node struct {
+	RPC  string `yaml:"rpc" doc:"CometBFT RPC, as http://host:port."`
+	GRPC string `yaml:"grpc" doc:"gRPC, as host:port."`
+}
+
+// ProviderSettings are a provider's.
+type ProviderSettings struct {
+	UnitPrice uint64 `yaml:"unit_price" doc:"Price of computation, in utally per GFLOP."`
+	BytePrice uint64 `yaml:"byte_price" doc:"Price of data moved, in utally per GB."`
+	Validator string `yaml:"validator" doc:"Address of the validator to work under; empty for the one whose offer takes the smallest fee."`
+}
+
+// ValidatorSettings are a validator's.
+type ValidatorSettings struct {
+	FeeBps        uint32        `yaml:"fee_bps" doc:"Fee on the providers' pay, in 1/10000."`
+	MaxLeases     uint32        `yaml:"max_leases" doc:"Orders that it leads at the same time."`
+	P2P           string        `yaml:"p2p" doc:"host:port at which other consensus nodes reach this one."`
+	RPC           string        `yaml:"rpc" doc:"host:port of CometBFT RPC."`
+	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
+	REST          string        `yaml:"rest" doc:"host:port of REST."`
+	Peers         []string      `yaml:"peers" doc:"Consensus nodes to dial, as id@host:port. Of two nodes only one should name the other."`
+	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
+	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
+}
+
+const (
+	anyPort    = "127.0.0.1:0"
+	maxThreads = 1024
+	maxStoreGB = 1 << 20
+)
+
+var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+
+// complete fills in what new settings leave empty. Addresses become free ports
+// of this machine, which the home keeps.
+func (s *Settings) complete(dir string) error {
+	if s.Name == "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		s.Name = filepath.Base(abs)
+	}
+	if s.StoreGB == 0 {
+		s.StoreGB = 10
+	}
+	if len(s.Listen) == 0 {
+		addr, err := consensus.FreeAddr()
+		if err != nil {
+			return err
+		}
+		_, port, _ := net.SplitHostPort(addr)
+		s.Listen = []string{"/ip4/127.0.0.1/tcp/" + port}
+	}
+	if s.Role == Provider && s.Provider == nil {
+		s.Provider = &ProviderSettings{}
+	}
+	if s.Role == Validator {
+		if s.Validator == nil {
+			s.Validator = &ValidatorSettings{MaxLeases: 1}
+		}
+		v := s.Validator
+		for _, a := range []*string{&v.P2P, &v.RPC, &v.GRPC, &v.REST} {
+			if *a != "" {
+				continue
+			}
+			var err error
+			if *a, err = consensus.FreeAddr(); err != nil {
+				return err
+			}
+		}
+		s.Node = Node{"http://" + v.RPC, v.GRPC}
+	}
+	return s.Check()
+}
+
+// Check returns an error that names every setting that cannot be.
+func (s *Settings) Check() error {
+	var errs []error
+	bad := func(key, format string, a ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, a...)...))
+	}
+	hostPort := func(key, text string) {
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			bad(key, "%q is not host:port", text)
+		}
+	}
+	if !slices.Contains([]Role{Consumer, Provider, Validator, Watcher}, s.Role) {
+		bad("role", "%q is none of consumer, provider, validator, watcher", s.Role)
+	}
+	if !namePattern.MatchString(s.Name) {
+		bad("name", "%.80q must be 1 to 64 letters, digits, dots or dashes", s.Name)
+	}
+	if s.Chain == "" || len(s.Chain) > 50 {
+		bad("chain", "give the chain's id, at most 50 characters")
+	}
+	if u, err := url.Parse(s.Node.RPC); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+		bad("node.rpc", "%q is not http://host:port", s.Node.RPC)
+	}
+	hostPort("node.grpc", s.Node.GRPC)
+	if len(s.Listen) == 0 || len(s.Listen) > provider.MaxAddrs {
+		bad("listen", "give 1 to %d multiaddrs", provider.MaxAddrs)
+	}
+	for _, a := range s.Listen {
+		if _, err := ma.NewMultiaddr(a); err != nil {
+			bad("listen", "%.80q: %v", a, err)
+		}
+	}
+	if s.Metrics != "" {
+		hostPort("metrics", s.Metrics)
+	}
+	if s.Threads < 0 || s.Threads > maxThreads {
+		bad("threads", "%d is not between 0 and %d", s.Threads, maxThreads)
+	}
+	if s.StoreGB < 1 || s.StoreGB > maxStoreGB {
+		bad("store_gb", "%d is not between 1 and %d", s.StoreGB, maxStoreGB)
+	}
+	switch p := s.Provider; {
+	case (p != nil) != (s.Role == Provider):
+		bad("provider", "a provider has these settings, and nobody else")
+	case p != nil:
+		if p.UnitPrice > provider.MaxPrice || p.BytePrice > provider.MaxPrice {
+			bad("provider", "a price is at most %d", uint64(provider.MaxPrice))
+		}
+		if _, err := address.Parse(p.Validator); p.Validator != "" && err != nil {
+			bad("provider.validator", "%v", err)
+		}
+	}
+	switch v := s.Validator; {
+	case (v != nil) != (s.Role == Validator):
+		bad("validator", "a validator has these settings, and nobody else")
+	case v != nil:
+		if v.FeeBps > provider.MaxFeeBps {
+			bad("validator.fee_bps", "%d is above %d", v.FeeBps, provider.MaxFeeBps)
+		}
+		if v.MaxLeases == 0 {
+			bad("validator.max_leases", "give at least 1")
+		}
+		hostPort("validator.p2p", v.P2P)
+		hostPort("validator.rpc", v.RPC)
+		hostPort("validator.grpc", v.GRPC)
+		hostPort("validator.rest", v.REST)
+		if v.CommitTimeout < 0 || v.EmptyInterval < 0 {
+			bad("validator", "a time is negative")
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,151 @@
+package home
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+func full(t testing.TB) Settings {
+	t.Helper()
+	s := Settings{
+		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Stake: 4,
+		Validator: &ValidatorSettings{
+			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, CommitTimeout: time.Second, EmptyInterval: time.Minute,
+		},
+	}
+	if err := s.complete("v"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSettingsComeBack(t *testing.T) {
+	provider := Settings{Role: Provider, Name: "p", Chain: "c", Node: node, Provider: &ProviderSettings{UnitPrice: 3, BytePrice: 4}}
+	if err := provider.complete("p"); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Settings{full(t), provider} {
+		text, err := s.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := ParseSettings(text)
+		if err != nil || !reflect.DeepEqual(back, s) {
+			t.Fatalf("%v\n%+v\nbecame\n%+v", err, s, back)
+		}
+	}
+}
+
+// Whoever opens the file must see what each key means.
+func TestEveryKeyIsExplained(t *testing.T) {
+	var check func(t reflect.Type)
+	check = func(of reflect.Type) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if f.Tag.Get("yaml") == "" || len(f.Tag.Get("doc")) < 10 {
+				t.Errorf("%s.%s: no key or no comment", of.Name(), f.Name)
+			}
+			if f.Type.Kind() == reflect.Pointer {
+				f.Type = f.Type.Elem()
+			}
+			if f.Type.Kind() == reflect.Struct {
+				check(f.Type)
+			}
+		}
+	}
+	check(reflect.TypeFor[Settings]())
+	s := full(t)
+	text, err := s.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# Id of the chain.\nchain: c\n", "  # Pause after a block. The same for all validators.\n  commit_timeout: 1s\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestSettingsRefuse(t *testing.T) {
+	s := full(t)
+	good, err := s.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, words string }{
+		{"role: validator", "role: king", `"king" is none of`},
+		{"role: validator", "role: provider", "provider: a provider has these"},
+		{"role: validator", "rule: validator", "rule not found"},
+		{"chain: c", "chain: c\nchain: d", "already defined"},
+		{"chain: c", `chain: ""`, "chain"},
+		{"name: v", "name: ../x", "name"},
+		{"threads: 2", "threads: many", "line"},
+		{"threads: 2", "threads: -1", "threads: -1"},
+		{"threads: 2", "threads: 1e9", "threads"},
+		{"store_gb: 3", "store_gb: 0", "store_gb"},
+		{"stake: 4", "stake: -4", "line"},
+		{"fee_bps: 5", "fee_bps: 10001", "fee_bps"},
+		{"max_leases: 6", "max_leases: 0", "max_leases"},
+		{"metrics: 127.0.0.1:0", "metrics: here", "metrics"},
+		{"commit_timeout: 1s", "commit_timeout: -1s", "negative"},
+		{"commit_timeout: 1s", "commit_timeout: soon", "soon"},
+		{"listen:", "listen: [tcp]\nlisten2:", "listen2"},
+		{"name: v", "name: v\n---", "go on after their end"},
+	} {
+		if !strings.Contains(string(good), c.old) {
+			t.Fatalf("nothing to replace: %s", c.old)
+		}
+		_, err := ParseSettings([]byte(strings.Replace(string(good), c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", c.new, err)
+		}
+	}
+	for _, text := range []string{"", "# nothing\n", "[]", strings.Repeat("#", maxSettings+1)} {
+		if _, err := ParseSettings([]byte(text)); err == nil {
+			t.Errorf("%.20q was taken", text)
+		}
+	}
+}
+
+func TestAddressOfAnotherChain(t *testing.T) {
+	s := Settings{Role: Provider, Chain: "c", Node: node, Provider: &ProviderSettings{Validator: "cosmos1qqqq"}}
+	if err := s.complete("p"); err == nil || !strings.Contains(err.Error(), "provider.validator") {
+		t.Fatal(err)
+	}
+	s.Provider.Validator = chaintest.Named("v").String()
+	if err := s.complete("p"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzSettings(f *testing.F) {
+	s := full(f)
+	text, err := s.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("a: &a [*a, *a]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := ParseSettings(text)
+		if err != nil {
+			return
+		}
+		once, err := s.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := ParseSettings(once)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, once)
+		}
+		if twice, err := back.encode(); err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("%v\n%s\nbecame\n%s", err, once, twice)
+		}
+	})
+}
