@@ -1,0 +1,275 @@
+package market_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/event"
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+// An order that nobody meets waits, and the book says why.
+func TestExplainSaysWhyNobodyMatches(t *testing.T) {
+	free := func(name string, amount uint64) chaintest.Option { // what a peer can still reserve
+		return func(g *app.Genesis) {
+			for i := range g.Peers {
+				if g.Peers[i].Account == chaintest.Named(name).String() {
+					g.Peers[i].Stake = amount
+				}
+			}
+			g.Params = provider.DefaultGenesis().Params
+			g.Params.MinProviderStake, g.Params.MinValidatorStake = 1, 1
+		}
+	}
+	dear := func(g *app.Genesis) {
+		for i := range g.Peers {
+			if g.Peers[i].Role == providerv1.ROLE_PROVIDER {
+				g.Peers[i].Listing.UnitPrice = provider.MaxPrice
+			}
+		}
+	}
+	var poor []chaintest.Option
+	for _, p := range worktest.Providers {
+		poor = append(poor, free(p, 1))
+	}
+	jail := func(t *testing.T, c *chaintest.Chain, names ...string) {
+		for _, n := range names {
+			if err := c.Do(func(ctx sdk.Context) error {
+				return c.Provider.Jail(ctx, chaintest.Named(n).Address, c.Now().Add(time.Hour).UnixMilli())
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, x := range map[string]struct {
+		genesis []chaintest.Option
+		bend    func(*job.Order)
+		prepare func(*testing.T, *chaintest.Chain)
+		words   string
+	}{
+		"price":              {nil, func(o *job.Order) { o.Conditions.MaxPrice = 1000 }, nil, "the order pays at most 1000"},
+		"providers":          {nil, func(o *job.Order) { o.Conditions.MinProviders = 4 }, nil, "3 providers, the order wants 4"},
+		"referees":           {nil, func(o *job.Order) { o.Conditions.Keepers = 4 }, nil, "3 independent validators"},
+		"another validator":  {nil, func(o *job.Order) { o.Conditions.Validator = v1.String() }, nil, "names validator " + v1.String()},
+		"price beyond count": {[]chaintest.Option{dear}, func(o *job.Order) { o.Problem.StepFLOPs = 1 << 57 }, nil, "too large"},
+		"poor providers":     {poor, nil, nil, "no provider has the"},
+		"poor validator":     {[]chaintest.Option{free("v0", 10)}, nil, nil, "has 10 utally of stake free, leading takes"},
+		"jailed validator":   {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v0") }, "jailed"},
+		"jailed providers":   {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "p0", "p1") }, "1 providers, the order wants 2"},
+		"jailed referees":    {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v2") }, "2 independent validators"},
+		"busy": {nil, nil, func(t *testing.T, c *chaintest.Chain) {
+			c.Deliver(v0, &marketv1.MsgPostOffer{Validator: v0.String(), MaxLeases: 1})
+			o := worktest.Order()
+			o.Nonce = 77
+			c.Deliver(consumer, worktest.Post(o))
+			c.NextBlock(time.Second)
+		}, "leads 1 leases, as many as it offers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChain(t, x.genesis...)
+			worktest.Offer(c, "v0")
+			if x.prepare != nil {
+				x.prepare(t, c)
+			}
+			o := worktest.Order()
+			if x.bend != nil {
+				x.bend(&o)
+			}
+			c.Deliver(consumer, worktest.Post(o))
+			c.NextBlock(time.Second)
+			if p := booked(t, c, o.ID()).Posting; p.Status != marketv1.STATUS_OPEN || p.Escrow != o.Conditions.MaxPrice {
+				t.Fatalf("%+v", p)
+			}
+			r := explain(t, c, o)
+			if len(r.Bids) != 1 || r.Best != "" || !strings.Contains(r.Bids[0].Obstacle, x.words) {
+				t.Fatalf("%+v does not say %q", r.Bids, x.words)
+			}
+		})
+	}
+}
+
+// An order finds its offer when there is one, however long that takes.
+func TestWaitingOrderMeetsALaterOffer(t *testing.T) {
+	c := newChain(t)
+	o := worktest.Order()
+	c.Deliver(consumer, worktest.Post(o))
+	c.NextBlock(time.Minute)
+	worktest.Offer(c, "v1")
+	if booked(t, c, o.ID()).Posting.Status != marketv1.STATUS_OPEN {
+		t.Fatal("met an offer in the block that posted it: its maker knew the seed")
+	}
+	c.NextBlock(time.Second)
+	if p := booked(t, c, o.ID()).Posting; p.Validator != v1.String() {
+		t.Fatalf("%+v", p)
+	}
+}
+
+// A provider that asks too much is left out of the team; it spoils no offer.
+func TestDearProviderIsLeftOut(t *testing.T) {
+	dear := chaintest.Provider("q0", "v0", 1_000*tally, provider.MaxPrice)
+	options := []chaintest.Option{func(g *app.Genesis) { // q0 works under v0 now
+		g.Peers = slices.DeleteFunc(g.Peers, func(p providerv1.Peer) bool { return p.Account == chaintest.Named("q0").String() })
+	}, dear}
+	p := worktest.Begin(t, newChain(t, options...), worktest.Order())
+	l := p.Lease()
+	if len(l.Providers) != 3 || slices.ContainsFunc(l.Providers, func(x workv1.Party) bool { return x.Account == chaintest.Named("q0").String() }) {
+		t.Fatalf("the team is %v", l.Providers)
+	}
+}
+
+func TestQuoteOfADraft(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	worktest.Offer(c, "v1")
+	o := worktest.Order()
+	o.Conditions.MaxPrice = 0 // the consumer wants to see prices first
+	draft := worktest.Post(o).Order
+	r, err := marketv1.NewQueryClient(c).Quote(context.Background(), &marketv1.QueryQuoteRequest{Order: draft})
+	if err != nil || len(r.Bids) != 2 || r.Best != v0.String() {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, b := range r.Bids {
+		// Four units, four audits of a third of a unit, 2 % to keepers, 5 % fee, 2 % burnt.
+		honest := 4*b.UnitPrice + 4*(b.UnitPrice/3) + 4*b.UnitPrice/50 + b.Fee
+		if b.Obstacle != "" || b.Price < honest+b.Burn || b.Price > honest+b.Burn+20 || b.Bond < 2*honest {
+			t.Errorf("%+v", b)
+		}
+	}
+	o.Conditions.MaxPrice = r.Bids[0].Price
+	c.Deliver(consumer, worktest.Post(o))
+}
+
+// leases is a stand-in for x/work in which a lease may not begin.
+type leases struct {
+	job.Params
+	refuse map[string]bool
+	begun  []job.Match
+	tried  map[canon.Hash]int
+}
+
+func (l *leases) Rules(context.Context) (job.Params, error) { return l.Params, nil }
+func (l *leases) Led(context.Context, string) (int, error)  { return 0, nil }
+func (l *leases) Seed(context.Context) (canon.Hash, error)  { return canon.Hash{1}, nil }
+func (l *leases) Begin(_ context.Context, m job.Match) (job.Quote, error) {
+	l.tried[m.Order.ID()]++
+	if l.refuse[m.Lead] {
+		return job.Quote{}, errors.New("it rains")
+	}
+	l.begun = append(l.begun, m)
+	return job.NewQuote(&m.Order.Problem, &m.Order.Conditions, job.Dearest(m.Providers), m.FeeBps, m.Params.Tariff)
+}
+
+// endBlock ends the block after that of ctx with l in the place of x/work.
+func endBlock(t *testing.T, c *chaintest.Chain, ctx sdk.Context, l *leases) []abci.Event {
+	t.Helper()
+	l.Params, l.tried = job.DefaultParams, map[canon.Hash]int{}
+	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1).WithEventManager(sdk.NewEventManager())
+	if err := market.NewModule(c.Market, c.Provider, l, l).EndBlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Market.Invariant(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx.EventManager().ABCIEvents()
+}
+
+// Where a lease cannot begin the order goes to the next best offer, or stays.
+func TestLeaseThatCannotBegin(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	worktest.Offer(c, "v1")
+	o := worktest.Order()
+	c.Deliver(consumer, worktest.Post(o))
+	for name, x := range map[string]struct {
+		refuse map[string]bool
+		winner string
+	}{
+		"best":      {nil, v0.String()},
+		"next best": {map[string]bool{v0.String(): true}, v1.String()},
+		"none":      {map[string]bool{v0.String(): true, v1.String(): true}, ""},
+	} {
+		ctx, l := c.Ctx(), &leases{refuse: x.refuse}
+		events := endBlock(t, c, ctx, l)
+		obstacles, err := event.Of[*marketv1.EventObstacle](events)
+		if err != nil || len(obstacles) != len(x.refuse) || len(obstacles) > 0 && !strings.Contains(obstacles[0].Reason, "it rains") {
+			t.Errorf("%s: %v, %v", name, obstacles, err)
+		}
+		_, p, err := c.Market.Order(ctx, o.ID())
+		if err != nil || p.Validator != x.winner || (p.Status == marketv1.STATUS_OPEN) != (x.winner == "") {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+		for _, m := range l.begun {
+			if m.Lead != x.winner || len(m.Validators) != 3 || m.FeeBps != 500 || m.Seed != (canon.Hash{1}) {
+				t.Errorf("%s: match %+v", name, m)
+			}
+		}
+	}
+}
+
+// When there are more open orders than a block can try, all have their turn.
+func TestEveryOpenOrderHasItsTurn(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	ctx := c.Ctx()
+	const n = 600
+	for i := range uint64(n) {
+		o := worktest.Order()
+		o.Nonce, o.Conditions.MaxPrice = i, tally
+		if _, err := c.Market.PostOrder(ctx, &o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tried := map[canon.Hash]bool{}
+	for range 5 {
+		l := &leases{refuse: map[string]bool{v0.String(): true}}
+		endBlock(t, c, ctx, l)
+		if len(l.tried) != 256 {
+			t.Fatalf("a block tried %d orders", len(l.tried))
+		}
+		for id := range l.tried {
+			tried[id] = true
+		}
+		ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
+	}
+	if len(tried) != n {
+		t.Fatalf("%d of %d orders were tried in five blocks", len(tried), n)
+	}
+}
+
+// A book that nothing changes is read, not written.
+func BenchmarkEndBlock(b *testing.B) {
+	c := newChain(b)
+	worktest.Offer(c, "v0")
+	worktest.Offer(c, "v1")
+	ctx := c.Ctx()
+	for i := range uint64(256) {
+		o := worktest.Order()
+		o.Nonce, o.Conditions.MaxPrice = i, 1 // nobody meets it
+		if _, err := c.Market.PostOrder(ctx, &o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Power)
+	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
+	for b.Loop() {
+		if err := m.EndBlock(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package worktest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// MaxTx bounds every transaction of a dispute, in bytes.
+const MaxTx = 64 << 10
+
+// Claim returns what the chain takes a unit or merge to assert.
+func (p *Play) Claim(t job.Target) dispute.Claim {
+	p.T.Helper()
+	c, _, err := p.Chain.Work.Claim(p.Ctx(), p.ID, t)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	return c
+}
+
+// OpenMsg returns the message by which the challenger disputes a target, which
+// its witness must find wrong.
+func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.MsgOpen {
+	p.T.Helper()
+	var checkpoints []canon.Hash
+	if !t.Merge {
+		for _, b := range p.Unit(t.Index).Receipt.Checkpoints {
+			h, err := canon.HashOf(b)
+			if err != nil {
+				p.T.Fatal(err)
+			}
+			checkpoints = append(checkpoints, h)
+		}
+	}
+	o, err := dispute.Challenge(p.Claim(t), checkpoints, w)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	return &disputev1.MsgOpen{
+		Challenger: Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
+		Opening: canon.Marshal(&o),
+	}
+}
+
+// Dispute opens a dispute and returns its id.
+func (p *Play) Dispute(t job.Target, attempt int, w dispute.Witness) uint64 {
+	p.T.Helper()
+	b := p.Deliver(Challenger, p.OpenMsg(t, attempt, w))
+	return chaintest.Events[*disputev1.EventOpened](p.T, b)[0].Dispute
+}
+
+// Game returns a dispute as clients see it, and its game.
+func (p *Play) Game(id uint64) (disputev1.Dispute, dispute.Game) {
+	p.T.Helper()
+	r, err := disputev1.NewQueryClient(p.Chain).Dispute(context.Background(), &disputev1.QueryDisputeRequest{Dispute: id})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	var g dispute.Game
+	if err := canon.Unmarshal(r.Game, &g); err != nil {
+		p.T.Fatal(err)
+	}
+	return r.Dispute, g
+}
+
+// Cost is what the transactions of a dispute took.
+type Cost struct {
+	Moves   int
+	Gas     uint64 // of all of them
+	Dearest uint64 // gas of one
+	Largest int    // bytes of one
+}
+
+// PlayOut lets both sides move until the dispute is over. A side that finds
+// nothing more to say falls silent, and time passes.
+func (p *Play) PlayOut(id uint64, defender, challenger dispute.Witness) (disputev1.Dispute, Cost) {
+	p.T.Helper()
+	var cost Cost
+	for {
+		d, g := p.Game(id)
+		if g.Stage == dispute.Over {
+			return d, cost
+		}
+		who, w := Named(p.T, d.Parties.Defender), defender
+		if d.Turn == disputev1.SIDE_CHALLENGER {
+			who, w = Named(p.T, d.Parties.Challenger), challenger
+		}
+		m, err := dispute.Play(&g, w)
+		if errors.Is(err, dispute.ErrAgree) {
+			p.NextBlock(time.Duration(d.Deadline-p.Now().UnixMilli()+1) * time.Millisecond)
+			continue
+		}
+		if err != nil {
+			p.T.Fatalf("stage %v: %v", g.Stage, err)
+		}
+		msg := &disputev1.MsgMove{Player: who.String(), Dispute: id, Move: dispute.EncodeMove(m)}
+		used := p.Deliver(who, msg).TxResults[0].GasUsed
+		cost.add(uint64(used), p.size(who, msg))
+	}
+}
+
+func (c *Cost) add(gas uint64, bytes int) {
+	c.Moves++
+	c.Gas += gas
+	c.Dearest, c.Largest = max(c.Dearest, gas), max(c.Largest, bytes)
+}
+
+// size returns the bytes of a transaction.
+func (p *Play) size(from chaintest.Account, m sdk.Msg) int {
+	p.T.Helper()
+	tx, err := p.Sign(app.Signer{ChainID: chaintest.ChainID, Key: from.Key}, chaintest.Gas, 0, m)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	return len(tx)
+}
