@@ -159,7 +159,7 @@ func (w *party) run(step int, s *graph.State) *graph.State {
 			n := &w.p.Nodes[node]
 			args := make([]*tensor.Tensor, len(n.From))
 			for j, r := range n.From {
-				args[j] = e.value(r)
+				args[j] = e.Value(r)
 			}
 			all, err := faultyCell(n, args, f)
 			var out [][]tensor.Word

@@ -232,8 +232,8 @@ func Execute(p *graph.Program, c *graph.Commitment, in graph.Inputs, run Run) (*
 	return e, nil
 }
 
-// value returns the tensor that r names.
-func (e *Execution) value(r graph.Ref) *tensor.Tensor {
+// Value returns the tensor that r names.
+func (e *Execution) Value(r graph.Ref) *tensor.Tensor {
 	switch r.Kind {
 	case graph.RefNode:
 		return e.Values[r.Index]
@@ -287,7 +287,7 @@ func (e *Execution) cell(node, element int, touch func(arg, i int)) (*tensor.Cel
 	n := &e.Program.Nodes[node]
 	args := make([]*tensor.Tensor, len(n.From))
 	for j, r := range n.From {
-		args[j] = e.value(r)
+		args[j] = e.Value(r)
 	}
 	c := tensor.NewCell(n.Primitive, func(arg, i int) (tensor.Word, error) {
 		if touch != nil {

@@ -41,7 +41,7 @@ func (e *Execution) proveBlock(g *Game) (Move, error) {
 	trees := map[int]*canon.Tree{}
 	for _, at := range read {
 		arg, tile := at[0], at[1]
-		v := e.value(n.From[arg])
+		v := e.Value(n.From[arg])
 		if trees[arg] == nil {
 			trees[arg] = canon.NewTree(v.Leaves())
 			p, err := e.provenance(g, n.From[arg])
@@ -103,6 +103,6 @@ func (e *Execution) proveOutput(g *Game) (Move, error) {
 	return &Output{
 		Slot: e.Program.Slots[q], SlotPath: e.commitment.SlotTree.Prove(q),
 		From: from, FromPath: e.commitment.OutputTree.Prove(q),
-		Root: e.value(from).Root(), Provenance: p,
+		Root: e.Value(from).Root(), Provenance: p,
 	}, nil
 }

@@ -1,0 +1,237 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+)
+
+// Cheat is a way in which the demo's dishonest provider computes.
+type Cheat string
+
+// The cheats.
+const (
+	CheatNone Cheat = "none"
+	// CheatULP changes one accumulator of one matrix product by one unit in the
+	// last place, after its first fold block, in the last step of every unit.
+	CheatULP Cheat = "ulp"
+)
+
+// Executor returns exec as a cheat bends it. steps is the length of a unit.
+func (c Cheat) Executor(exec engine.Executor, steps int) (engine.Executor, error) {
+	switch c {
+	case CheatNone:
+		return exec, nil
+	case CheatULP:
+		return bent{exec, steps}, nil
+	}
+	return nil, fmt.Errorf("cheat %q is not known; use %s or %s", c, CheatULP, CheatNone)
+}
+
+// bent is an executor that cheats in training steps, and in nothing else.
+type bent struct {
+	engine.Executor
+	steps int
+}
+
+func (b bent) Prepare(p *graph.Program) (engine.Runner, error) {
+	honest, err := b.Executor.Prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	counter := -1
+	for i, s := range p.Slots {
+		if s.Name == "step" && s.Type == tensor.Int64 && len(s.Shape) == 0 {
+			counter = i
+		}
+	}
+	node := -1
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Fn == tensor.Dot && n.Type == tensor.Float32 && n.Origin.Op == "MatMul" && n.Blocks() > 1 {
+			node = i
+		}
+	}
+	// Only a training step reads records and changes parameters.
+	if p.Data == nil || counter < 0 || node < 0 || p.Outputs[counter].Kind != graph.RefNode {
+		return honest, nil
+	}
+	return &bentRunner{Runner: honest, program: p, commitment: p.Commit(), counter: counter, node: node, steps: b.steps, faults: map[int64]fault{}}, nil
+}
+
+// bentRunner runs training steps and bends the last of each unit.
+type bentRunner struct {
+	engine.Runner
+	program    *graph.Program
+	commitment *graph.Commitment
+	counter    int // slot that counts steps
+	node       int // matrix product that is bent
+	steps      int
+
+	mu     sync.Mutex
+	faults map[int64]fault // by step
+}
+
+// fault is where the accumulator of one element is bent.
+type fault struct{ element, block int }
+
+// bends reports whether the step from these inputs is bent.
+func (r *bentRunner) bends(in graph.Inputs) (step int64, bends bool) {
+	step = tensor.Of[int64](in.States[0].Tensors[r.counter])[0]
+	return step, (step+1)%int64(r.steps) == 0
+}
+
+// Run implements engine.Runner.
+func (r *bentRunner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+	step, bends := r.bends(in)
+	if !bends {
+		return r.Runner.Run(ctx, in, observe)
+	}
+	e, err := dispute.Execute(r.program, r.commitment, in, func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+		return r.Runner.Run(ctx, in, observe)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.bend(e, step)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range e.Values {
+		if observe != nil {
+			if err := observe(i, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// bend looks for an element whose bent accumulator changes the resulting state,
+// and changes the execution accordingly.
+func (r *bentRunner) bend(e *dispute.Execution, step int64) (*graph.State, error) {
+	honest, err := e.Out.Root()
+	if err != nil {
+		return nil, err
+	}
+	n := &r.program.Nodes[r.node]
+	for element := range n.Shape.Elements() {
+		f := fault{element, 1}
+		words, err := r.account(e, f)
+		if err != nil {
+			return nil, err
+		}
+		word := words[len(words)-1][0]
+		if word == e.Values[r.node].At(element) {
+			continue
+		}
+		values, out, err := r.descend(e, element, word)
+		if err != nil {
+			return nil, err
+		}
+		if root, err := out.Root(); err != nil || root == honest {
+			continue
+		}
+		e.Values = values
+		r.mu.Lock()
+		r.faults[step] = f
+		r.mu.Unlock()
+		return out, nil
+	}
+	return e.Out, nil // rounding swallows every bend
+}
+
+// descend computes what follows from a changed element.
+func (r *bentRunner) descend(e *dispute.Execution, element int, word tensor.Word) ([]*tensor.Tensor, *graph.State, error) {
+	p := r.program
+	bent := *e
+	bent.Values = append([]*tensor.Tensor{}, e.Values...)
+	bent.Values[r.node] = e.Values[r.node].Clone()
+	bent.Values[r.node].Set(element, word)
+	changed := map[int]bool{r.node: true}
+	for i := r.node + 1; i < len(p.Nodes); i++ {
+		n := &p.Nodes[i]
+		dirty := false
+		args := make([]*tensor.Tensor, len(n.From))
+		for j, ref := range n.From {
+			dirty = dirty || ref.Kind == graph.RefNode && changed[ref.Index]
+			args[j] = bent.Value(ref)
+		}
+		if !dirty {
+			continue
+		}
+		v, err := n.Eval(args)
+		if err != nil {
+			return nil, nil, err
+		}
+		changed[i] = !v.Equal(bent.Values[i])
+		bent.Values[i] = v
+	}
+	out := &graph.State{Slots: p.Slots}
+	for _, ref := range p.Outputs {
+		out.Tensors = append(out.Tensors, bent.Value(ref))
+	}
+	return bent.Values, out, nil
+}
+
+// account returns the accumulators of the bent element before every fold block,
+// and its value.
+func (r *bentRunner) account(e *dispute.Execution, f fault) ([][]tensor.Word, error) {
+	n := &r.program.Nodes[r.node]
+	c := tensor.NewCell(n.Primitive, func(arg, i int) (tensor.Word, error) { return e.Value(n.From[arg]).At(i), nil })
+	if err := c.Seek(f.element); err != nil {
+		return nil, err
+	}
+	s, err := c.Start()
+	if err != nil {
+		return nil, err
+	}
+	var out [][]tensor.Word
+	for b := range n.Blocks() {
+		out = append(out, append([]tensor.Word{}, s...))
+		lo, hi := n.Block(b)
+		if s, err = c.Run(s, lo, hi); err != nil {
+			return nil, err
+		}
+		if b == f.block {
+			s[0] = nextUp(s[0])
+		}
+	}
+	w, err := c.Finish(s)
+	return append(out, []tensor.Word{w}), err
+}
+
+func nextUp(w tensor.Word) tensor.Word {
+	return tensor.F32(math.Nextafter32(tensor.AsF32(w), float32(math.Inf(1))))
+}
+
+// States implements replay.Accountant: in a dispute the cheater stands by what
+// it computed.
+func (r *bentRunner) States(in graph.Inputs, node, element int, blocks []int) (states [][]tensor.Word, own bool, err error) {
+	step, bends := r.bends(in)
+	r.mu.Lock()
+	f, known := r.faults[step]
+	r.mu.Unlock()
+	if !bends || !known || node != r.node || element != f.element {
+		return nil, false, nil
+	}
+	e, err := dispute.Execute(r.program, r.commitment, in, func(in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+		return r.Runner.Run(context.Background(), in, observe)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	all, err := r.account(e, f)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, b := range blocks {
+		states = append(states, all[b])
+	}
+	return states, true, nil
+}
