@@ -75,7 +75,7 @@ func (k *Keeper) perform(ctx context.Context, id canon.Hash, effects []job.Effec
 			}
 		}
 		if err := k.effect(ctx, id, effects[0], effects[1:n]); err != nil {
-			return fmt.Errorf("%v %d of %s: %w", effects[0].Kind, effects[0].Amount, effects[0].Account, err)
+			return errorsmod.Wrapf(err, "%v %d of %s", effects[0].Kind, effects[0].Amount, effects[0].Account)
 		}
 		effects = effects[n:]
 	}

@@ -1,0 +1,298 @@
+package work_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"strings"
+	"testing"
+	"time"
+
+	errorsmod "cosmossdk.io/errors"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+func TestReceiptsAreRefused(t *testing.T) {
+	p := begin(t)
+	p0, p1 := chaintest.Named("p0"), chaintest.Named("p1")
+	p.Assign(0, "p0")
+	good := p.Receipt(0)
+	bend := func(f func(*workv1.MsgSubmit)) *workv1.MsgSubmit {
+		m := p.SubmitMsg(good)
+		f(m)
+		return m
+	}
+	for name, x := range map[string]struct {
+		from  chaintest.Account
+		msg   *workv1.MsgSubmit
+		want  *errorsmod.Error
+		words string
+	}{
+		"sent by another":   {p1, bend(func(m *workv1.MsgSubmit) { m.Provider = p1.String() }), work.ErrSigner, p1.String()},
+		"signed by another": {p0, bend(func(m *workv1.MsgSubmit) { m.Signature = ed25519.Sign(p1.Peer, good.SignBytes()) }), work.ErrRefused, "not signed"},
+		"bent":              {p0, bend(func(m *workv1.MsgSubmit) { m.Receipt.Checkpoints[1][0] ^= 1 }), work.ErrRefused, "not signed"},
+		"no order":          {p0, bend(func(m *workv1.MsgSubmit) { m.Receipt.Order = "x" }), work.ErrMalformed, "order"},
+		"unknown order":     {p0, bend(func(m *workv1.MsgSubmit) { m.Receipt.Order = strings.Repeat("0", 64) }), work.ErrNoLease, ""},
+		"short root":        {p0, bend(func(m *workv1.MsgSubmit) { m.Receipt.Start = m.Receipt.Start[1:] }), work.ErrMalformed, "start"},
+		"short checkpoint":  {p0, bend(func(m *workv1.MsgSubmit) { m.Receipt.Checkpoints[0] = nil }), work.ErrMalformed, "checkpoints"},
+	} {
+		if log := p.Refuse(x.want, x.from, x.msg); !strings.Contains(log, x.words) {
+			t.Errorf("%s: %q does not say %q", name, log, x.words)
+		}
+	}
+	p.Refuse(sdkerrors.ErrInvalidPubKey, p1, p.SubmitMsg(good)) // the message names p0, who did not sign
+	p.Deliver(p0, p.SubmitMsg(good))
+	p.Refuse(work.ErrRefused, p0, p.SubmitMsg(good)) // replayed
+}
+
+func TestReportsAreRefused(t *testing.T) {
+	p := begin(t)
+	p.Assign(0, "p0")
+	auditor := chaintest.Named("v1")
+	early := &workv1.MsgReport{Auditor: auditor.String(), Order: p.ID.String(), Digest: make([]byte, 32)}
+	p.Refuse(work.ErrRefused, auditor, early) // nothing to audit yet
+	p.Submit(0)
+	auditor = worktest.Named(t, p.Unit(0).Audits[0].Auditor)
+	receipt, err := canon.HashOf(p.Unit(0).ReceiptId)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prove := func(key ed25519.PrivateKey, input []byte) []byte {
+		_, pi, err := vrf.Prove(key, input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pi
+	}
+	var other chaintest.Account // a validator that is not drawn
+	for _, n := range worktest.Validators[1:] {
+		if a := chaintest.Named(n); a.String() != auditor.String() {
+			other = a
+		}
+	}
+	good := p.ReportMsg(0, auditor, true)
+	bend := func(f func(*workv1.MsgReport)) *workv1.MsgReport {
+		m := *good
+		f(&m)
+		return &m
+	}
+	for name, x := range map[string]struct {
+		from chaintest.Account
+		msg  *workv1.MsgReport
+		want *errorsmod.Error
+	}{
+		"another's key":  {auditor, bend(func(m *workv1.MsgReport) { m.Proof = prove(other.VRF, proof.AuditInput(receipt, auditor.String())) }), work.ErrProof},
+		"another's name": {auditor, bend(func(m *workv1.MsgReport) { m.Proof = prove(auditor.VRF, proof.AuditInput(receipt, other.String())) }), work.ErrProof},
+		"another receipt": {auditor, bend(func(m *workv1.MsgReport) {
+			m.Proof = prove(auditor.VRF, proof.AuditInput(canon.Hash{1}, auditor.String()))
+		}), work.ErrProof},
+		"no proof":        {auditor, bend(func(m *workv1.MsgReport) { m.Proof = nil }), work.ErrProof},
+		"no digest":       {auditor, bend(func(m *workv1.MsgReport) { m.Digest = nil }), work.ErrMalformed},
+		"no such unit":    {auditor, bend(func(m *workv1.MsgReport) { m.Unit = 1 << 31 }), work.ErrRefused},
+		"another attempt": {auditor, bend(func(m *workv1.MsgReport) { m.Attempt = 7 }), work.ErrRefused},
+		"not drawn":       {other, p.ReportMsg(0, other, true), work.ErrRefused},
+		"no validator":    {chaintest.Named("p1"), p.ReportMsg(0, chaintest.Named("p1"), true), work.ErrRefused},
+	} {
+		if log := p.Refuse(x.want, x.from, x.msg); log == "" {
+			t.Errorf("%s: no words", name)
+		}
+	}
+	p.Deliver(auditor, good)
+	a := p.Unit(0).Audits[0]
+	if !a.Done || !a.Pass || len(a.Segments) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	p.Refuse(work.ErrRefused, auditor, good)
+}
+
+func TestAssignmentsAreRefused(t *testing.T) {
+	p := begin(t)
+	v0, v1 := chaintest.Named("v0"), chaintest.Named("v1")
+	p.Refuse(work.ErrRefused, v1, func() *workv1.MsgAssign { // v1 does not lead
+		m := p.AssignMsg(0, "p0")
+		m.Lead = v1.String()
+		return m
+	}())
+	m := p.AssignMsg(0, "p0")
+	m.Units[0].Signature = p.AssignMsg(1, "p0").Units[0].Signature // for another unit
+	p.Refuse(work.ErrRefused, v0, m)
+	p.Refuse(work.ErrRefused, v0, p.AssignMsg(2, "p0")) // of a later round
+	p.Refuse(work.ErrRefused, v0, p.AssignMsg(0, "q0")) // works under v1
+	m = p.AssignMsg(0, "p0")
+	m.Units[0].Provider = "x"
+	p.Refuse(work.ErrMalformed, v0, m)
+	m.Units = make([]workv1.Assignment, 257)
+	p.Refuse(work.ErrMalformed, v0, m)
+	// A jailed provider gets no new unit, though it may finish those that it has.
+	p.Assign(0, "p0")
+	if err := p.Do(func(ctx sdk.Context) error {
+		return p.Provider.Jail(ctx, chaintest.Named("p0").Address, p.Now().Add(time.Hour).UnixMilli())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.Refuse(work.ErrInactive, v0, p.AssignMsg(1, "p0"))
+	p.Submit(0)
+}
+
+// A provider without enough free stake cannot take a unit, and nothing of the
+// assignment happens.
+func TestAssignmentNeedsFreeStake(t *testing.T) {
+	p := begin(t, func(g *app.Genesis) {
+		g.Params = provider.DefaultGenesis().Params
+		g.Params.MinProviderStake = 1
+	})
+	p0 := chaintest.Named("p0")
+	peer, err := p.Provider.Get(p.Ctx(), p0.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Deliver(p0, &providerv1.MsgWithdraw{Account: p0.String(), Amount: peer.Stake - 100})
+	p.Refuse(provider.ErrFreeStake, p.Lead(), p.AssignMsg(0, "p0"))
+	if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_OPEN {
+		t.Fatalf("%+v", u)
+	}
+	p.Deliver(p0, &providerv1.MsgDeposit{Account: p0.String(), Amount: peer.Stake - 100})
+	p.Assign(0, "p0")
+}
+
+func TestWorkQueries(t *testing.T) {
+	p := begin(t)
+	ctx := context.Background()
+	p.FinishRound()
+	leases := func(r workv1.QueryLeasesRequest) []workv1.Lease {
+		t.Helper()
+		res, err := p.Work.Leases(ctx, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Leases
+	}
+	for name, x := range map[string]struct {
+		request workv1.QueryLeasesRequest
+		want    int
+	}{
+		"all":          {workv1.QueryLeasesRequest{}, 1},
+		"active":       {workv1.QueryLeasesRequest{Phase: workv1.PHASE_ACTIVE}, 1},
+		"settled":      {workv1.QueryLeasesRequest{Phase: workv1.PHASE_SETTLED}, 0},
+		"a provider's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("p2").String(), Live: true}, 1},
+		"an auditor's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("v3").String()}, 1},
+		"consumer's":   {workv1.QueryLeasesRequest{Participant: worktest.Consumer.String()}, 1},
+		"a stranger's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("q0").String()}, 0},
+	} {
+		if got := leases(x.request); len(got) != x.want {
+			t.Errorf("%s: %d leases, want %d", name, len(got), x.want)
+		}
+	}
+	l := p.Lease()
+	brief := leases(workv1.QueryLeasesRequest{})[0]
+	if len(l.Merges) != 1 || string(brief.Root) != string(l.Merges[0].Root) || string(l.Root) != string(brief.Root) {
+		t.Fatalf("%v in brief is %v", l.Merges, brief.Root)
+	}
+	state, err := p.Work.State(ctx, &workv1.QueryStateRequest{Order: p.ID.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole job.Lease
+	if err := canon.Unmarshal(state.Lease, &whole); err != nil || whole.Check() != nil || whole.Order.ID() != p.ID {
+		t.Fatalf("%v, %v", err, whole.Check())
+	}
+	units, err := p.Work.Units(ctx, &workv1.QueryUnitsRequest{Order: p.ID.String()})
+	if err != nil || len(units.Units) != 4 {
+		t.Fatalf("%v, %v", units, err)
+	}
+	some, err := p.Work.Units(ctx, &workv1.QueryUnitsRequest{Order: p.ID.String(), From: 1, Limit: 2})
+	if err != nil || len(some.Units) != 2 || some.Units[0].String() != units.Units[1].String() || some.Units[0].Status != workv1.UNIT_STATUS_ACCEPTED {
+		t.Fatalf("%v, %v", some, err)
+	}
+	if none, err := p.Work.Units(ctx, &workv1.QueryUnitsRequest{Order: p.ID.String(), From: 99}); err != nil || len(none.Units) != 0 {
+		t.Fatalf("%v, %v", none, err)
+	}
+	p.Finish()
+	for live, want := range map[bool]int{true: 0, false: 1} {
+		if got := leases(workv1.QueryLeasesRequest{Participant: worktest.Consumer.String(), Live: live}); len(got) != want {
+			t.Errorf("%d leases, want %d", len(got), want)
+		}
+	}
+}
+
+func TestWorkQueriesRefuse(t *testing.T) {
+	p := begin(t)
+	ctx, none := context.Background(), strings.Repeat("0", 64)
+	for name, x := range map[string]struct {
+		call func() error
+		want codes.Code
+	}{
+		"no id":    {func() error { _, err := p.Work.Lease(ctx, &workv1.QueryLeaseRequest{Order: "x"}); return err }, codes.InvalidArgument},
+		"no lease": {func() error { _, err := p.Work.Lease(ctx, &workv1.QueryLeaseRequest{Order: none}); return err }, codes.NotFound},
+		"no state": {func() error { _, err := p.Work.State(ctx, &workv1.QueryStateRequest{Order: none}); return err }, codes.NotFound},
+		"no units": {func() error { _, err := p.Work.Units(ctx, &workv1.QueryUnitsRequest{Order: none}); return err }, codes.NotFound},
+		"no unit": {func() error {
+			_, err := p.Work.Unit(ctx, &workv1.QueryUnitRequest{Order: p.ID.String(), Unit: 4})
+			return err
+		}, codes.NotFound},
+		"no settlement": {func() error {
+			_, err := p.Work.Settlement(ctx, &workv1.QuerySettlementRequest{Order: p.ID.String()})
+			return err
+		}, codes.NotFound},
+		"both": {func() error {
+			_, err := p.Work.Leases(ctx, &workv1.QueryLeasesRequest{Phase: 1, Participant: worktest.Consumer.String()})
+			return err
+		}, codes.InvalidArgument},
+	} {
+		if err := x.call(); status.Code(err) != x.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r, err := p.Work.Params(ctx, &workv1.QueryParamsRequest{}); err != nil || r.Params.RewardBps != job.DefaultParams.RewardBps || r.Params.JailMs != time.Hour.Milliseconds() {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestValidateGenesis(t *testing.T) {
+	p := begin(t)
+	p.FinishRound()
+	whole, err := p.Chain.Work.ExportGenesis(p.Ctx())
+	if err != nil || work.ValidateGenesis(whole) != nil || len(whole.Leases) != 1 {
+		t.Fatalf("%v, %v", err, work.ValidateGenesis(whole))
+	}
+	state := func(bend func(*job.Lease)) []byte {
+		var l job.Lease
+		if err := canon.Unmarshal(whole.Leases[0], &l); err != nil {
+			t.Fatal(err)
+		}
+		bend(&l)
+		return canon.Marshal(&l)
+	}
+	for name, bend := range map[string]func(*workv1.GenesisState){
+		"params":     func(g *workv1.GenesisState) { g.Params.RewardBps = 9000 },
+		"jail":       func(g *workv1.GenesisState) { g.Params.JailMs = -1 },
+		"twice":      func(g *workv1.GenesisState) { g.Leases = append(g.Leases, g.Leases[0]) },
+		"broken":     func(g *workv1.GenesisState) { g.Leases[0] = g.Leases[0][1:] },
+		"no lead":    func(g *workv1.GenesisState) { g.Leases[0] = state(func(l *job.Lease) { l.Leads = nil }) },
+		"no units":   func(g *workv1.GenesisState) { g.Leases[0] = state(func(l *job.Lease) { l.Units = nil }) },
+		"no money":   func(g *workv1.GenesisState) { g.Leases[0] = state(func(l *job.Lease) { l.Ledger.Escrow-- }) },
+		"no phase":   func(g *workv1.GenesisState) { g.Leases[0] = state(func(l *job.Lease) { l.Phase = 9 }) },
+		"settlement": func(g *workv1.GenesisState) { g.Settlements = [][]byte{{1}} },
+	} {
+		g := *whole
+		g.Leases = append([][]byte(nil), whole.Leases...)
+		if bend(&g); work.ValidateGenesis(&g) == nil {
+			t.Errorf("%s: a bent genesis was taken", name)
+		}
+	}
+}
