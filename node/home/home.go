@@ -8,6 +8,7 @@
 //	genesis.json   of the chain; validators only
 //	chain/         the consensus node's; validators only
 //	store/         blobs
+//	notes/         what the role remembers of its work
 //	lock           held by the process that uses the home
 //
 // Create may be killed at any moment and called again. An open home belongs to
@@ -40,6 +41,7 @@ const (
 	genesisFile    = "genesis.json"
 	chainDir       = "chain"
 	storeDir       = "store"
+	notesDir       = "notes"
 )
 
 // ErrNone says that a directory is no home.
@@ -136,6 +138,14 @@ func Open(dir string) (_ *Home, err error) {
 
 // PeerKey returns the public half of the peer key.
 func (h *Home) PeerKey() ed25519.PublicKey { return h.Peer.Public().(ed25519.PublicKey) }
+
+// VRFKey returns the public half of the VRF key; nil if there is none.
+func (h *Home) VRFKey() ed25519.PublicKey {
+	if h.VRF == nil {
+		return nil
+	}
+	return h.VRF.Public().(ed25519.PublicKey)
+}
 
 // Close closes what was opened of the home, and unlocks it.
 func (h *Home) Close() error {

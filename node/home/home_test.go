@@ -149,8 +149,10 @@ func TestOpenRefuses(t *testing.T) {
 		damage func(dir string) error
 		words  string
 	}{
-		"no home":           {func(dir string) error { return os.Remove(filepath.Join(dir, settingsFile)) }, "no home"},
-		"bad settings":      {func(dir string) error { return os.WriteFile(filepath.Join(dir, settingsFile), []byte("role: x"), 0o600) }, `"x"`},
+		"no home": {func(dir string) error { return os.Remove(filepath.Join(dir, settingsFile)) }, "no home"},
+		"bad settings": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, settingsFile), []byte("role: x"), 0o600)
+		}, `"x"`},
 		"no passphrase":     {func(dir string) error { return os.Remove(filepath.Join(dir, passphraseFile)) }, "passphrase"},
 		"wrong passphrase":  {func(dir string) error { return os.WriteFile(filepath.Join(dir, passphraseFile), []byte("x"), 0o600) }, "account"},
 		"public passphrase": {func(dir string) error { return os.Chmod(filepath.Join(dir, passphraseFile), 0o644) }, "chmod 600"},

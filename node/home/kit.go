@@ -8,13 +8,17 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
 	"github.com/tally-network/tally/engine/cpu"
+	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/role"
@@ -47,8 +51,8 @@ func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
 	}
 	log := o.Log.With("role", s.Name)
 	k := &role.Kit{
-		Name: s.Name, Keys: role.Keys{Peer: h.Peer, VRF: h.VRF}, Log: log, Observe: o.Observe,
-		Exec: cpu.New(s.Threads),
+		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
+		Exec: cpu.New(s.Threads), Log: log, Observe: o.Observe,
 	}
 	if k.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err
@@ -68,8 +72,28 @@ func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
 	if k.Chain.ChainID != s.Chain {
 		return nil, fmt.Errorf("%s is a node of chain %q, but the settings say %q", s.Node.RPC, k.Chain.ChainID, s.Chain)
 	}
+	if err := awaitState(ctx, k.Chain); err != nil {
+		return nil, err
+	}
 	k.Account = k.Chain.Account(h.account)
+	k.Account.GasFee = s.GasPrice
 	return k, nil
+}
+
+// awaitState waits until the node answers queries: one that has just started
+// again does not before its next block.
+func awaitState(ctx context.Context, c *client.Client) error {
+	for height := int64(0); ; {
+		_, err := supplyv1.NewQueryClient(c.Conn).Supply(ctx, &supplyv1.QuerySupplyRequest{})
+		if err == nil || !strings.Contains(err.Error(), sdkerrors.ErrInvalidHeight.Error()) {
+			return err
+		}
+		b, err := c.Next(ctx, height)
+		if err != nil {
+			return err
+		}
+		height = b.Height
+	}
 }
 
 // StartNode starts the consensus node of a validator. ctx bounds the start

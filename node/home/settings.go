@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/x/provider"
@@ -37,11 +38,13 @@ type Settings struct {
 	Chain string `yaml:"chain" doc:"Id of the chain."`
 	Node  Node   `yaml:"node" doc:"The node through which this role sees the chain. A validator uses its own."`
 
-	Listen  []string `yaml:"listen" doc:"Where other peers reach this one: libp2p multiaddrs, registered on the chain."`
-	Metrics string   `yaml:"metrics" doc:"host:port of the Prometheus metrics, port 0 for any; empty for none."`
-	Threads int      `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
-	StoreGB int64    `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
-	Stake   uint64   `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
+	Listen   []string `yaml:"listen" doc:"Where this peer listens, as libp2p multiaddrs."`
+	Announce []string `yaml:"announce" doc:"Where others reach it, registered on the chain; empty if that is where it listens."`
+	Metrics  string   `yaml:"metrics" doc:"host:port of the Prometheus metrics, port 0 for any; empty for none."`
+	Threads  int      `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
+	StoreGB  int64    `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
+	Stake    uint64   `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
+	GasPrice uint64   `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas."`
 
 	Provider  *ProviderSettings  `yaml:"provider,omitempty" doc:"What a provider sells."`
 	Validator *ValidatorSettings `yaml:"validator,omitempty" doc:"What a validator runs and offers."`
@@ -74,7 +77,6 @@ type ValidatorSettings struct {
 }
 
 const (
-	anyPort    = "127.0.0.1:0"
 	maxThreads = 1024
 	maxStoreGB = 1 << 20
 )
@@ -148,12 +150,15 @@ func (s *Settings) Check() error {
 		bad("node.rpc", "%q is not http://host:port", s.Node.RPC)
 	}
 	hostPort("node.grpc", s.Node.GRPC)
-	if len(s.Listen) == 0 || len(s.Listen) > provider.MaxAddrs {
+	if len(s.Listen) == 0 || len(s.Listen) > provider.MaxAddrs || len(s.Announce) > provider.MaxAddrs {
 		bad("listen", "give 1 to %d multiaddrs", provider.MaxAddrs)
 	}
-	for _, a := range s.Listen {
-		if _, err := ma.NewMultiaddr(a); err != nil {
-			bad("listen", "%.80q: %v", a, err)
+	for _, text := range slices.Concat(s.Listen, s.Announce) {
+		a, err := ma.NewMultiaddr(text)
+		if err != nil {
+			bad("listen", "%.80q: %v", text, err)
+		} else if manet.IsIPUnspecified(a) && len(s.Announce) == 0 {
+			bad("announce", "%s stands for all of this machine's addresses: say at which of them others reach it", text)
 		}
 	}
 	if s.Metrics != "" {

@@ -1,0 +1,178 @@
+package devnet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/work"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Config describes a devnet. What is zero is as Dir has it already, and in a new
+// Dir as in Default.
+type Config struct {
+	Dir string `json:"-"` // holds all of the network; is made if absent
+
+	Chain      string            `json:"chain,omitzero"`
+	Validators int               `json:"validators,omitzero"`
+	Providers  int               `json:"providers,omitzero"`
+	Watchers   int               `json:"watchers,omitzero"`
+	Spread     int               `json:"spread,omitzero"`      // the providers work under so many of the validators, in turn
+	UnitPrices []uint64          `json:"unit_prices,omitzero"` // utally per GFLOP, of the providers in turn
+	BytePrice  uint64            `json:"byte_price,omitzero"`  // utally per GB
+	FeeBps     uint32            `json:"fee_bps,omitzero"`     // of the validators
+	MaxLeases  uint32            `json:"max_leases,omitzero"`  // of each validator
+	Stake      uint64            `json:"stake,omitzero"`       // utally bonded by each validator
+	Bond       uint64            `json:"bond,omitzero"`        // utally bonded by each provider and watcher
+	Funds      uint64            `json:"funds,omitzero"`       // utally that the consumer has at first
+	Registry   providerv1.Params `json:"registry,omitzero"`
+	Work       workv1.Params     `json:"work,omitzero"`
+	Dispute    disputev1.Params  `json:"dispute,omitzero"`
+
+	CommitTimeout time.Duration `json:"commit_timeout,omitzero"`
+	EmptyInterval time.Duration `json:"empty_interval,omitzero"`
+	Threads       int           `json:"threads,omitzero"` // of each role that computes
+	Metrics       bool          `json:"metrics,omitzero"` // each role serves its own on a free port
+
+	Log *slog.Logger `json:"-"`
+	// Observe sees what happens in all roles, many at a time. It may be nil.
+	Observe func(role.Event) `json:"-"`
+	// Prepare may change a role's kit before the role starts. It may be nil.
+	Prepare func(*role.Kit) `json:"-"`
+	// Duty is what each role does until ctx is done; nil stands for duty.Run.
+	Duty func(ctx context.Context, h *home.Home, k *role.Kit) error `json:"-"`
+}
+
+const (
+	tally     = 1_000_000 // utally
+	maxPeers  = 64        // of each role
+	maxConfig = 64 << 10  // bytes of the file
+)
+
+// Default is a devnet of four validators, the first of which leads four
+// providers, with deadlines that one can wait for.
+func Default() Config {
+	leases, disputes := work.DefaultParams(), dispute.DefaultParams()
+	leases.LeadTimeoutMs = 60_000
+	leases.JailMs = 10 * 60_000
+	disputes.ClockMs = 120_000
+	return Config{
+		Chain: "tally-devnet", Validators: 4, Providers: 4, Watchers: 1, Spread: 1,
+		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
+		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally,
+		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes,
+		CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second, Threads: 1,
+	}
+}
+
+func (c *Config) check() error {
+	for _, n := range []struct {
+		what string
+		n    int
+	}{{"validators", c.Validators}, {"providers", c.Providers}, {"watchers", c.Watchers}, {"threads", c.Threads}} {
+		if n.n < 1 || n.n > maxPeers {
+			return fmt.Errorf("%d %s: give 1 to %d", n.n, n.what, maxPeers)
+		}
+	}
+	if c.Spread < 1 || c.Spread > c.Validators {
+		return fmt.Errorf("providers under %d validators: there are %d", c.Spread, c.Validators)
+	}
+	if c.EmptyInterval <= 0 || c.CommitTimeout <= 0 {
+		return errors.New("commit_timeout and empty_interval must be positive")
+	}
+	return nil
+}
+
+// settle makes the configuration whole: by what the directory holds, or by the
+// defaults, which it then holds.
+func (c *Config) settle() error {
+	file := filepath.Join(c.Dir, configFile)
+	asked, err := c.fields()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		whole := Default()
+		if err := overlay(&whole, asked); err != nil {
+			return err
+		}
+		if text, err = json.MarshalIndent(whole, "", "  "); err != nil {
+			return err
+		}
+		if err := whole.check(); err != nil {
+			return err
+		}
+		if err := home.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case len(text) > maxConfig:
+		return fmt.Errorf("%s is longer than %d bytes", file, maxConfig)
+	}
+	var held map[string]json.RawMessage
+	if err := json.Unmarshal(text, &held); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	var differ []string
+	for _, key := range slices.Sorted(maps.Keys(asked)) {
+		if !bytes.Equal(compact(asked[key]), compact(held[key])) {
+			differ = append(differ, fmt.Sprintf("%s is %s, not %s", key, cmp.Or(string(compact(held[key])), "unset"), asked[key]))
+		}
+	}
+	if len(differ) > 0 {
+		return fmt.Errorf("%s holds another network: %s; leave that out, or use another directory", c.Dir, strings.Join(differ, "; "))
+	}
+	if err := overlay(c, held); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return c.check()
+}
+
+// fields returns what is not zero.
+func (c *Config) fields() (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]json.RawMessage{}
+	return m, json.Unmarshal(text, &m)
+}
+
+func overlay(c *Config, fields map[string]json.RawMessage) error {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(c)
+}
+
+func compact(text json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return text
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,237 @@
+package devnet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	cmtjson "github.com/cometbft/cometbft/libs/json"
+
+	"github.com/tally-network/tally/chain/app"
+	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/consensus"
+	"github.com/tally-network/tally/node/home"
+)
+
+const (
+	configFile  = "devnet.json"
+	genesisFile = "genesis.json"
+	// change is what every peer has beside its stake, in utally.
+	change = 100 * tally
+)
+
+// Create makes the homes of a network and its genesis, without starting
+// anything. What is there already stays.
+func Create(c Config) error {
+	n, err := open(c)
+	if err != nil {
+		return err
+	}
+	return n.close()
+}
+
+// open locks the directory and opens all homes, after making what is missing.
+func open(c Config) (n *Network, err error) {
+	n = &Network{config: c}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("devnet in %s: %w", c.Dir, err), n.close())
+		}
+	}()
+	if c.Dir == "" {
+		return n, errors.New("name a directory")
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return n, err
+	}
+	if n.lock, err = home.Acquire(c.Dir); err != nil {
+		return n, err
+	}
+	if err := n.config.settle(); err != nil {
+		return n, err
+	}
+	if err := n.openHomes(); err != nil {
+		return n, err
+	}
+	if err := n.wire(); err != nil {
+		return n, err
+	}
+	return n, n.genesis()
+}
+
+func (n *Network) openHomes() error {
+	c := &n.config
+	common := home.Settings{Chain: c.Chain, Threads: c.Threads}
+	if c.Metrics {
+		common.Metrics = "127.0.0.1:0"
+	}
+	for i := range c.Validators {
+		s := common
+		s.Role, s.Stake = home.Validator, c.Stake
+		s.Validator = &home.ValidatorSettings{
+			FeeBps: c.FeeBps, MaxLeases: c.MaxLeases, CommitTimeout: c.CommitTimeout, EmptyInterval: c.EmptyInterval,
+		}
+		if err := n.openHome(&n.Validators, s, i); err != nil {
+			return err
+		}
+	}
+	common.Stake = c.Bond
+	for i := range c.Providers {
+		s := common
+		s.Role, s.Node = home.Provider, n.node(i)
+		s.Provider = &home.ProviderSettings{
+			UnitPrice: c.UnitPrices[i%len(c.UnitPrices)], BytePrice: c.BytePrice,
+			Validator: n.Validators[i%c.Spread].Home.Address,
+		}
+		if err := n.openHome(&n.Providers, s, i); err != nil {
+			return err
+		}
+	}
+	for i := range c.Watchers {
+		s := common
+		s.Role, s.Node = home.Watcher, n.node(i)
+		if err := n.openHome(&n.Watchers, s, i); err != nil {
+			return err
+		}
+	}
+	s := common
+	s.Role, s.Name, s.Node, s.Stake = home.Consumer, string(home.Consumer), n.node(0), 0
+	var consumer []*Member
+	err := n.openHome(&consumer, s, 0)
+	if err == nil {
+		n.Consumer = consumer[0]
+	}
+	return err
+}
+
+func (n *Network) openHome(to *[]*Member, s home.Settings, i int) error {
+	s.Name = cmp.Or(s.Name, fmt.Sprintf("%s-%d", s.Role, i))
+	dir := filepath.Join(n.config.Dir, s.Name)
+	if _, err := home.Create(dir, s); err != nil {
+		return err
+	}
+	h, err := home.Open(dir)
+	if err != nil {
+		return err
+	}
+	m := &Member{Home: h}
+	*to = append(*to, m)
+	n.members = append(n.members, m)
+	return nil
+}
+
+// node is the one through which role i sees the chain: each has one of its own,
+// while there are enough.
+func (n *Network) node(i int) home.Node {
+	return n.Validators[i%len(n.Validators)].Home.Settings.Node
+}
+
+// wire gives every home ports that are free now, and tells the others. They
+// stay the same unless another program has taken one.
+func (n *Network) wire() error {
+	var peers []string
+	for _, m := range n.Validators {
+		v := m.Home.Settings.Validator
+		for _, addr := range []*string{&v.P2P, &v.RPC, &v.GRPC, &v.REST} {
+			if err := free(addr); err != nil {
+				return err
+			}
+		}
+		m.Home.Settings.Node = home.Node{RPC: "http://" + v.RPC, GRPC: v.GRPC}
+		id, err := m.Home.Identity()
+		if err != nil {
+			return err
+		}
+		v.Peers = slices.Clone(peers)
+		peers = append(peers, id.NodeID+"@"+v.P2P)
+	}
+	for i, m := range slices.Concat(n.Providers, n.Watchers, []*Member{n.Consumer}) {
+		m.Home.Settings.Node = n.node(i)
+	}
+	for _, m := range n.members {
+		for i, a := range m.Home.Settings.Listen {
+			port, ok := strings.CutPrefix(a, "/ip4/127.0.0.1/tcp/")
+			if !ok {
+				continue
+			}
+			addr := net.JoinHostPort("127.0.0.1", port)
+			if err := free(&addr); err != nil {
+				return err
+			}
+			_, port, _ = net.SplitHostPort(addr)
+			m.Home.Settings.Listen[i] = "/ip4/127.0.0.1/tcp/" + port
+		}
+		if err := m.Home.Settings.Save(m.Home.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free replaces an address that is taken.
+func free(addr *string) error {
+	l, err := net.Listen("tcp", *addr)
+	if err == nil {
+		return l.Close()
+	}
+	*addr, err = consensus.FreeAddr()
+	return err
+}
+
+// genesis writes the genesis of the chain once, and gives it to the validators.
+func (n *Network) genesis() error {
+	file := filepath.Join(n.config.Dir, genesisFile)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if text, err = n.describe(); err == nil {
+			err = home.WriteFile(file, text, 0o600)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("genesis: %w", err)
+	}
+	for _, m := range n.Validators {
+		if err := m.Home.SetGenesis(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Network) describe() ([]byte, error) {
+	c := &n.config
+	g := app.Genesis{
+		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
+		Accounts: []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
+	}
+	for _, m := range n.Validators {
+		id, err := m.Home.Identity()
+		if err != nil {
+			return nil, err
+		}
+		h := m.Home
+		g.Accounts = append(g.Accounts, app.Account{Address: h.Address, Balance: change})
+		g.Validators = append(g.Validators, powerv1.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Power: 1})
+		g.Peers = append(g.Peers, providerv1.Peer{
+			Account: h.Address, Role: providerv1.ROLE_VALIDATOR, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
+			Listing: providerv1.Listing{Addrs: h.Settings.Listen, FeeBps: c.FeeBps}, Stake: c.Stake,
+		})
+	}
+	// They register by themselves, as anybody would.
+	for _, m := range slices.Concat(n.Providers, n.Watchers) {
+		g.Accounts = append(g.Accounts, app.Account{Address: m.Home.Address, Balance: c.Bond + change})
+	}
+	doc, err := g.Doc()
+	if err != nil {
+		return nil, err
+	}
+	return cmtjson.MarshalIndent(doc, "", "  ")
+}

@@ -1,0 +1,49 @@
+// Package duty is what a home's role does for the network: it registers its peer
+// as its settings say, and then does its work until it is stopped.
+//
+//	validator  leads its own leases, audits and keeps those of others
+//	provider   computes
+//	watcher    challenges
+//	consumer   nothing; people act for it
+//
+// All of it can be killed and begun again.
+package duty
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tally-network/tally/node/audit"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/lead"
+	"github.com/tally-network/tally/node/provide"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/watch"
+)
+
+type work = func(context.Context, *role.Kit) error
+
+var works = map[home.Role][]work{
+	home.Validator: {lead.Run, audit.Run},
+	home.Provider:  {func(ctx context.Context, k *role.Kit) error { return provide.Run(ctx, k, provide.Options{}) }},
+	home.Watcher:   {watch.Run},
+}
+
+// Run registers a home's peer and works until ctx is done, which is no error.
+func Run(ctx context.Context, h *home.Home, k *role.Kit) error {
+	if err := Register(ctx, h, k); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	group, inner := errgroup.WithContext(ctx)
+	for _, do := range works[h.Settings.Role] {
+		group.Go(func() error { return do(inner, k) })
+	}
+	if err := group.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package duty
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cosmos/gogoproto/proto"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/provider"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+var onChain = map[home.Role]providerv1.Role{
+	home.Provider:  providerv1.ROLE_PROVIDER,
+	home.Validator: providerv1.ROLE_VALIDATOR,
+	home.Watcher:   providerv1.ROLE_WATCHER,
+}
+
+// Registered returns the peer of a home as the chain knows it; nil if it does
+// not.
+func Registered(ctx context.Context, k *role.Kit) (*providerv1.Peer, error) {
+	r, err := providerv1.NewQueryClient(k.Chain.Conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: k.Account.Address})
+	if status.Code(err) == codes.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the peer of %s: %w", k.Account.Address, err)
+	}
+	return &r.Peer, nil
+}
+
+// Register makes sure that the chain knows the peer, its listing and its offer
+// as the settings say. A new peer waits for the money of its stake, and a
+// provider without a validator for an offer.
+func Register(ctx context.Context, h *home.Home, k *role.Kit) error {
+	kind, ok := onChain[h.Settings.Role]
+	if !ok {
+		return nil
+	}
+	p, err := Registered(ctx, k)
+	if err != nil {
+		return err
+	}
+	if p != nil && (p.Role != kind || !bytes.Equal(p.PeerKey, h.PeerKey())) {
+		return fmt.Errorf("account %s is registered as another peer: its key is in use by another home", k.Account.Address)
+	}
+	want, err := listing(ctx, h, k, p)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p == nil:
+		err = enter(ctx, h, k, kind, want)
+	case !proto.Equal(&p.Listing, &want):
+		_, err = k.Account.Send(ctx, &providerv1.MsgUpdate{Account: k.Account.Address, Listing: want})
+		if errors.Is(err, provider.ErrOpenWork) {
+			err = fmt.Errorf("%w; until then put the old one into the settings", err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("register %s: %w", k.Name, err)
+	}
+	return offer(ctx, h, k)
+}
+
+// enter registers a new peer with its stake.
+func enter(ctx context.Context, h *home.Home, k *role.Kit, kind providerv1.Role, l providerv1.Listing) error {
+	stake, err := Stake(ctx, h, k)
+	if err != nil {
+		return err
+	}
+	if err := AwaitFunds(ctx, k, stake, func(have uint64) {
+		k.Log.Info("waiting for the stake", "account", k.Account.Address, "utally", have, "needed", stake)
+	}); err != nil {
+		return err
+	}
+	account, err := address.Parse(k.Account.Address)
+	if err != nil {
+		return err
+	}
+	m := &providerv1.MsgRegister{
+		Account: k.Account.Address, Role: kind, PeerKey: h.PeerKey(), Listing: l, Stake: stake,
+		VrfKey:    h.VRFKey(),
+		Signature: ed25519.Sign(h.Peer, provider.Statement(k.Chain.ChainID, account, kind)),
+	}
+	_, err = k.Account.Send(ctx, m)
+	return err
+}
+
+// Stake returns what the peer bonds when it registers: what its settings say,
+// or the least that the chain takes.
+func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
+	r, err := providerv1.NewQueryClient(k.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
+	if err != nil {
+		return 0, fmt.Errorf("ask for the least stake: %w", err)
+	}
+	least := map[home.Role]uint64{
+		home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Watcher: r.Params.MinWatcherStake,
+	}[h.Settings.Role]
+	if s := h.Settings.Stake; s != 0 && s < least {
+		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: raise stake in the settings", s, least)
+	}
+	return max(h.Settings.Stake, least), nil
+}
+
+// AwaitFunds waits until the account has a balance in utally, and says what it
+// has whenever that changes before.
+func AwaitFunds(ctx context.Context, k *role.Kit, balance uint64, tell func(have uint64)) error {
+	told, last := false, uint64(0)
+	for height := int64(0); ; {
+		r, err := banktypes.NewQueryClient(k.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{
+			Address: k.Account.Address, Denom: coin.Denom,
+		})
+		if err != nil {
+			return fmt.Errorf("ask for the balance of %s: %w", k.Account.Address, err)
+		}
+		have := r.Balance.Amount.Uint64()
+		if have >= balance {
+			return nil
+		}
+		if !told || have != last {
+			tell(have)
+			told, last = true, have
+		}
+		b, err := k.Chain.Next(ctx, height)
+		if err != nil {
+			return err
+		}
+		height = b.Height
+	}
+}
+
+// listing returns what the chain shall list for the peer. A provider that is
+// free to choose stays where it is, or goes under the validator whose offer
+// takes the smallest fee.
+func listing(ctx context.Context, h *home.Home, k *role.Kit, p *providerv1.Peer) (providerv1.Listing, error) {
+	s := h.Settings
+	l := providerv1.Listing{Addrs: s.Announce}
+	if len(l.Addrs) == 0 {
+		l.Addrs = k.Host.Addrs()
+	}
+	if s.Validator != nil {
+		l.FeeBps = s.Validator.FeeBps
+	}
+	if s.Provider == nil {
+		return l, nil
+	}
+	l.UnitPrice, l.BytePrice, l.Validator = s.Provider.UnitPrice, s.Provider.BytePrice, s.Provider.Validator
+	if l.Validator == "" && p != nil {
+		l.Validator = p.Listing.Validator
+	}
+	var err error
+	if l.Validator == "" {
+		l.Validator, err = cheapest(ctx, k)
+	}
+	return l, err
+}
+
+// cheapest waits for offers and returns the validator of the one with the
+// smallest fee.
+func cheapest(ctx context.Context, k *role.Kit) (string, error) {
+	for height := int64(0); ; {
+		all, err := offers(ctx, k)
+		if err != nil {
+			return "", err
+		}
+		if len(all) > 0 {
+			return slices.MinFunc(all, func(a, b marketv1.Offer) int { return cmp.Compare(a.FeeBps, b.FeeBps) }).Validator, nil
+		}
+		if height == 0 {
+			k.Log.Info("waiting for a validator's offer")
+		}
+		b, err := k.Chain.Next(ctx, height)
+		if err != nil {
+			return "", err
+		}
+		height = b.Height
+	}
+}
+
+// offers returns all offers in account order.
+func offers(ctx context.Context, k *role.Kit) (all []marketv1.Offer, err error) {
+	q := &marketv1.QueryOffersRequest{Pagination: &query.PageRequest{}}
+	for {
+		r, err := marketv1.NewQueryClient(k.Chain.Conn).Offers(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("ask for the offers: %w", err)
+		}
+		all = append(all, r.Offers...)
+		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
+			return all, nil
+		}
+		q.Pagination.Key = r.Pagination.NextKey
+	}
+}
+
+// offer makes sure of a validator's offer.
+func offer(ctx context.Context, h *home.Home, k *role.Kit) error {
+	v := h.Settings.Validator
+	if v == nil {
+		return nil
+	}
+	all, err := offers(ctx, k)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(o marketv1.Offer) bool {
+		return o.Validator == k.Account.Address && o.FeeBps == v.FeeBps && o.MaxLeases == v.MaxLeases
+	}) {
+		return nil
+	}
+	_, err = k.Account.Send(ctx, &marketv1.MsgPostOffer{Validator: k.Account.Address, FeeBps: v.FeeBps, MaxLeases: v.MaxLeases})
+	if err != nil {
+		return fmt.Errorf("post the offer: %w", err)
+	}
+	return nil
+}
