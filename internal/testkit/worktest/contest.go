@@ -92,22 +92,40 @@ func (p *Play) PlayOut(id uint64, defender, challenger dispute.Witness) (dispute
 		if g.Stage == dispute.Over {
 			return d, cost
 		}
-		who, w := Named(p.T, d.Parties.Defender), defender
-		if d.Turn == disputev1.SIDE_CHALLENGER {
-			who, w = Named(p.T, d.Parties.Challenger), challenger
-		}
-		m, err := dispute.Play(&g, w)
-		if errors.Is(err, dispute.ErrAgree) {
-			p.NextBlock(time.Duration(d.Deadline-p.Now().UnixMilli()+1) * time.Millisecond)
-			continue
-		}
-		if err != nil {
-			p.T.Fatalf("stage %v: %v", g.Stage, err)
-		}
-		msg := &disputev1.MsgMove{Player: who.String(), Dispute: id, Move: dispute.EncodeMove(m)}
-		used := p.Deliver(who, msg).TxResults[0].GasUsed
-		cost.add(uint64(used), p.size(who, msg))
+		p.Step(id, defender, challenger, &cost)
 	}
+}
+
+// Step lets the side whose turn it is move once, or be silent until its clock has
+// run out.
+func (p *Play) Step(id uint64, defender, challenger dispute.Witness, cost *Cost) {
+	p.T.Helper()
+	d, _ := p.Game(id)
+	who, m, err := p.MoveMsg(id, defender, challenger)
+	if errors.Is(err, dispute.ErrAgree) {
+		p.NextBlock(time.Duration(d.Deadline-p.Now().UnixMilli()+1) * time.Millisecond)
+		return
+	}
+	if err != nil {
+		p.T.Fatalf("%s: %v", d.Stage, err)
+	}
+	used := p.Deliver(who, m).TxResults[0].GasUsed
+	cost.add(uint64(used), p.size(who, m))
+}
+
+// MoveMsg returns the next move, and who makes it.
+func (p *Play) MoveMsg(id uint64, defender, challenger dispute.Witness) (chaintest.Account, *disputev1.MsgMove, error) {
+	p.T.Helper()
+	d, g := p.Game(id)
+	who, w := Named(p.T, d.Parties.Defender), defender
+	if d.Turn == disputev1.SIDE_CHALLENGER {
+		who, w = Named(p.T, d.Parties.Challenger), challenger
+	}
+	m, err := dispute.Play(&g, w)
+	if err != nil {
+		return who, nil, err
+	}
+	return who, &disputev1.MsgMove{Player: who.String(), Dispute: id, Move: dispute.EncodeMove(m)}, nil
 }
 
 func (c *Cost) add(gas uint64, bytes int) {
