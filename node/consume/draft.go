@@ -1,0 +1,176 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// maxText bounds a training text in bytes.
+const maxText = 1 << 30
+
+// Draft is an order before it is posted: the problem made concrete, and the
+// files that make it up.
+type Draft struct {
+	Spec      Spec
+	Problem   job.Problem // without files
+	Work      *replay.Work
+	HeldOut   *tensor.Tensor
+	Tokenizer *text.Tokenizer
+	Files     []DraftFile
+	Loss      float32 // of the start state on the first batch, nats a character
+}
+
+// DraftFile is one of the order's files.
+type DraftFile struct {
+	Role  string
+	Bytes []byte
+}
+
+// NewDraft reads the files that a spec names, makes the programs, and tries one
+// step: what cannot be trained is found here, before money is locked.
+func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error) {
+	model, err := readModel(s.Problem.Model, s.Problem.Dims)
+	if err != nil {
+		return nil, err
+	}
+	body, err := readText(s.Problem.Text)
+	if err != nil {
+		return nil, err
+	}
+	return FromParts(ctx, s, model, body, exec)
+}
+
+func readModel(name string, dims map[string]int) (*graph.Graph, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	g, err := onnx.Read(f, info.Size(), onnx.Options{Dims: dims})
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", name, err)
+	}
+	return g, nil
+}
+
+func readText(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("text: %w", err)
+	}
+	defer f.Close()
+	s, err := text.Read(f, maxText)
+	if err != nil {
+		return "", fmt.Errorf("text %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// FromParts makes a draft of a model and a text in memory.
+func FromParts(ctx context.Context, s Spec, model *graph.Graph, body string, exec engine.Executor) (*Draft, error) {
+	d := &Draft{Spec: s}
+	columns, vocabulary, err := languageShape(model, s.Problem.Batch)
+	if err != nil {
+		return nil, err
+	}
+	trainText, heldText, err := text.Split(body)
+	if err != nil {
+		return nil, err
+	}
+	if d.Tokenizer, err = text.Train(trainText, min(vocabulary, text.MaxVocabulary)); err != nil {
+		return nil, err
+	}
+	records := func(s string) (*tensor.Tensor, error) {
+		ids, err := d.Tokenizer.Encode(s)
+		if err != nil {
+			return nil, err
+		}
+		return text.Records(ids, columns)
+	}
+	data, err := records(trainText)
+	if err != nil {
+		return nil, fmt.Errorf("training text: %w", err)
+	}
+	if d.HeldOut, err = records(heldText); err != nil {
+		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
+	}
+	if d.Work, err = replay.New(replay.Inputs{Model: model, Recipe: s.Recipe(), Data: data}, s.Problem.Shards, exec); err != nil {
+		return nil, err
+	}
+	p := &d.Problem
+	p.Rounds, p.Steps, p.Interval, p.Seed = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed
+	if err := d.Work.Bind(p); err != nil {
+		return nil, err
+	}
+	if err := d.addFiles(model, data); err != nil {
+		return nil, err
+	}
+	return d, d.try(ctx)
+}
+
+// languageShape returns the context and the vocabulary of a language model: its
+// input is [batch, context] tokens, its output [batch, context, vocabulary].
+func languageShape(g *graph.Graph, batch int) (context, vocabulary int, err error) {
+	if len(g.Inputs) != 1 || len(g.Outputs) != 1 {
+		return 0, 0, fmt.Errorf("the model has %d inputs and %d outputs; a language model has one of each", len(g.Inputs), len(g.Outputs))
+	}
+	in, out := g.Inputs[0], g.Outputs[0]
+	if len(in.Shape) != 2 || !in.Type.Integer() || len(out.Shape) != 3 || out.Shape[1] != in.Shape[1] {
+		return 0, 0, fmt.Errorf("the model maps %v%v to %v%v; a language model maps integers [batch context] to [batch context vocabulary]", in.Type, in.Shape, out.Type, out.Shape)
+	}
+	if in.Shape[0] != batch {
+		return 0, 0, fmt.Errorf("the model reads batches of %d, the order's batch is %d: export the model for that batch, or with a symbolic one and set problem.dims", in.Shape[0], batch)
+	}
+	return in.Shape[1], out.Shape[2], nil
+}
+
+func (d *Draft) addFiles(model *graph.Graph, data *tensor.Tensor) error {
+	b, err := onnx.Write(model)
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	d.Files = []DraftFile{
+		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)},
+		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)}, {replay.RoleTokenizer, d.Tokenizer.Encoded()},
+	}
+	// What providers will read must give what was made here.
+	back, err := onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{})
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	again, err := onnx.Write(back)
+	if err != nil || !bytes.Equal(again, b) {
+		return fmt.Errorf("the model does not survive being written and read again (%v)", err)
+	}
+	return nil
+}
+
+// try runs the first step and refuses a loss that is no number.
+func (d *Draft) try(ctx context.Context) error {
+	u := d.Work.UnitOf(&d.Problem, 0)
+	s, err := u.Play(ctx, d.Work.Training.Start, 0, 1, nil)
+	if err != nil {
+		return err
+	}
+	d.Loss = replay.LossOf(s)
+	if math.IsNaN(float64(d.Loss)) || math.IsInf(float64(d.Loss), 0) {
+		return fmt.Errorf("the first step's loss is %v: lower the learning rate, or check the model's initial weights", d.Loss)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Progress is how far an order has come.
+type Progress struct {
+	Status     marketv1.Status // in the book
+	Lease      *job.Lease      // once matched
+	HandedOver bool            // a quorum of keepers holds the order's files
+}
+
+// Look asks the chain how an order stands.
+func Look(ctx context.Context, k *role.Kit, order canon.Hash) (Progress, error) {
+	r, err := marketv1.NewQueryClient(k.Chain.Conn).Order(ctx, &marketv1.QueryOrderRequest{Order: order.String()})
+	if err != nil {
+		return Progress{}, fmt.Errorf("order %s: %w", order.Short(), err)
+	}
+	p := Progress{Status: r.Order.Posting.Status}
+	l, err := k.Lease(ctx, order)
+	switch {
+	case err == nil:
+		p.Lease = l
+		p.HandedOver = slices.ContainsFunc(l.Units, func(u job.Unit) bool { return u.Status >= job.Counted }) || l.Round > 0
+	case p.Status == marketv1.STATUS_LEASED || p.Status == marketv1.STATUS_SETTLED:
+		return p, err
+	}
+	return p, nil
+}
+
+// ErrUnmet is returned for an order that ended without a lease.
+var ErrUnmet = errors.New("no offer met the order")
+
+// Follow serves the order's files and looks after it on every block until done
+// is satisfied or the order has ended.
+func Follow(ctx context.Context, k *role.Kit, order canon.Hash, done func(Progress) bool) (Progress, error) {
+	var last Progress
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var failed error
+	err := k.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+		p, err := Look(ctx, k, order)
+		if err != nil {
+			return err
+		}
+		last = p
+		switch {
+		case p.Lease != nil:
+			k.Serve(p.Lease)
+			if done(p) || p.Lease.Phase == job.Settled {
+				stop()
+			}
+		case p.Status == marketv1.STATUS_EXPIRED || p.Status == marketv1.STATUS_CANCELLED:
+			failed = fmt.Errorf("%w: it was %s and refunded", ErrUnmet, strings.ToLower(strings.TrimPrefix(p.Status.String(), "STATUS_")))
+			stop()
+		}
+		return nil
+	})
+	if failed != nil {
+		return last, failed
+	}
+	if ctx.Err() != nil && last.Lease != nil && (done(last) || last.Lease.Phase == job.Settled) {
+		return last, nil
+	}
+	return last, err
+}

@@ -1,0 +1,86 @@
+package consume
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Order returns the order that posting a draft would sign. Its files are put
+// into the consumer's store.
+func (d *Draft) Order(k *role.Kit) (job.Order, error) {
+	var nonce [8]byte
+	if _, err := rand.Read(nonce[:]); err != nil {
+		return job.Order{}, err
+	}
+	o := job.Order{
+		Chain: k.Chain.ChainID, Consumer: k.Account.Address, Nonce: binary.LittleEndian.Uint64(nonce[:]),
+		Contact: job.Contact{Key: ed25519.PrivateKey(k.Keys.Peer).Public().(ed25519.PublicKey), Addrs: k.Host.Addrs()},
+		Problem: d.Problem, Conditions: d.Spec.Terms(),
+	}
+	o.Problem.Files = nil
+	for _, f := range d.Files {
+		ref, err := k.Store.PutBytes(draftPin, f.Bytes)
+		if err != nil {
+			return o, err
+		}
+		o.Problem.Files = append(o.Problem.Files, role.File(f.Role, ref))
+	}
+	return o, o.Check()
+}
+
+// draftPin keeps the files of an order until it has a name.
+const draftPin = "draft"
+
+// Quote asks every offer what it would take for the order, and why it does not
+// meet it.
+func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuoteResponse, error) {
+	r, err := marketv1.NewQueryClient(k.Chain.Conn).Quote(ctx, &marketv1.QueryQuoteRequest{Order: market.OrderToProto(o)})
+	if err != nil {
+		return nil, fmt.Errorf("ask for a quote: %w", err)
+	}
+	return r, nil
+}
+
+// Post locks the maximum price and puts the order into the book. The files stay
+// in the consumer's store under the order's name.
+func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
+	id := o.ID()
+	for _, f := range o.Problem.Files {
+		ref, err := role.RefOf(f)
+		if err != nil {
+			return id, err
+		}
+		if err := k.Store.Pin(role.Pin(id), ref); err != nil {
+			return id, err
+		}
+	}
+	_, err := k.Account.Send(ctx, &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: market.OrderToProto(o)})
+	if err != nil {
+		return id, fmt.Errorf("post the order: %w", err)
+	}
+	return id, k.Store.Unpin(draftPin)
+}
+
+// Obstacles says in words why no offer meets an order.
+func Obstacles(bids []marketv1.Bid) string {
+	if len(bids) == 0 {
+		return "there are no offers: no validator sells computation at present"
+	}
+	var out []string
+	for _, b := range bids {
+		if b.Obstacle != "" {
+			out = append(out, fmt.Sprintf("%s: %s", b.Validator, b.Obstacle))
+		}
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,68 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/safetensors"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Result is a trained model, checked against the root on chain.
+type Result struct {
+	State       *graph.State
+	ONNX        []byte
+	Safetensors []byte
+}
+
+// Fetch gets the final state of a lease and writes it in the formats that other
+// programs read.
+func Fetch(ctx context.Context, k *role.Kit, l *job.Lease) (*Result, error) {
+	if l.Round == 0 {
+		return nil, fmt.Errorf("no round was merged: %s", l.Reason)
+	}
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.State(ctx, l, l.FinalRoot())
+	if err != nil {
+		return nil, err
+	}
+	return NewResult(s, w.Model, l)
+}
+
+// NewResult writes a state of a model in the formats that other programs read.
+func NewResult(s *graph.State, model *graph.Graph, l *job.Lease) (*Result, error) {
+	g, err := train.Export(s, model)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{State: s}
+	if r.ONNX, err = onnx.Write(g); err != nil {
+		return nil, err
+	}
+	weights := map[string]*tensor.Tensor{}
+	for _, c := range g.Consts {
+		weights[c.Name] = c.Tensor
+	}
+	var buf bytes.Buffer
+	meta := map[string]string{"format": "pt", "tally.order": l.Order.ID().String(), "tally.state_root": l.FinalRoot().String()}
+	if err := safetensors.Write(&buf, weights, meta); err != nil {
+		return nil, err
+	}
+	r.Safetensors = buf.Bytes()
+	return r, nil
+}
+
+// Finite reports whether a loss is a number.
+func Finite(loss float32) bool {
+	return !math.IsNaN(float64(loss)) && !math.IsInf(float64(loss), 0)
+}

@@ -1,0 +1,229 @@
+package consume
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/train"
+)
+
+// Spec is an order as a person writes it, in YAML.
+type Spec struct {
+	Kind       string         `json:"kind"`
+	Name       string         `json:"name,omitempty"`
+	Problem    SpecProblem    `json:"problem"`
+	Conditions SpecConditions `json:"conditions"`
+}
+
+// SpecProblem says what shall be trained on what, and how.
+type SpecProblem struct {
+	Model     string         `json:"model"`          // ONNX file
+	Dims      map[string]int `json:"dims,omitempty"` // values of its symbolic dimensions
+	Text      string         `json:"text"`           // training text; its last tenth is held out
+	Loss      string         `json:"loss"`
+	Optimizer SpecOptimizer  `json:"optimizer"`
+	Frozen    []string       `json:"frozen,omitempty"` // patterns of initializers that stay as they are
+	Rounds    int            `json:"rounds"`
+	Shards    int            `json:"shards"`     // units of a round
+	Steps     int            `json:"steps"`      // of a unit
+	Interval  int            `json:"checkpoint"` // steps between checkpoints
+	Batch     int            `json:"batch"`
+	Seed      uint64         `json:"seed"`
+}
+
+// SpecOptimizer names an optimizer and its hyperparameters.
+type SpecOptimizer struct {
+	Name         string  `json:"name"`
+	LearningRate float32 `json:"learningRate"`
+	Warmup       int     `json:"warmup,omitempty"`
+	Beta1        float32 `json:"beta1,omitempty"`
+	Beta2        float32 `json:"beta2,omitempty"`
+	Epsilon      float32 `json:"epsilon,omitempty"`
+	WeightDecay  float32 `json:"weightDecay,omitempty"`
+}
+
+// SpecConditions are the terms of the order.
+type SpecConditions struct {
+	MaxPrice      Amount   `json:"maxPrice"`
+	Expires       Duration `json:"expires"`
+	Providers     int      `json:"providers"`
+	Validator     string   `json:"validator,omitempty"`
+	Auditors      int      `json:"auditors"`
+	AuditSegments int      `json:"auditSegments"`
+	Keepers       int      `json:"keepers"`
+	UnitTimeout   Duration `json:"unitTimeout"`
+	UnitWindow    Duration `json:"unitWindow"`
+	Window        Duration `json:"window"`
+}
+
+// Kind is the kind of order that a Spec describes.
+const Kind = "TrainingOrder"
+
+// maxSpec bounds an order file in bytes.
+const maxSpec = 1 << 20
+
+// Default returns a spec with everything set that a person need not choose.
+func Default() Spec {
+	return Spec{
+		Kind: Kind,
+		Problem: SpecProblem{
+			Loss:      "next-token-cross-entropy",
+			Optimizer: SpecOptimizer{Name: "adamw", LearningRate: 5e-3, Warmup: 10, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01},
+			Rounds:    8, Shards: 4, Steps: 16, Interval: 8, Batch: 8, Seed: 1,
+		},
+		Conditions: SpecConditions{
+			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Keepers: 3,
+			UnitTimeout: Duration(10 * time.Minute), UnitWindow: Duration(time.Minute), Window: Duration(10 * time.Minute),
+		},
+	}
+}
+
+// ReadSpec reads an order file. Paths in it are relative to its folder.
+func ReadSpec(name string) (Spec, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return Spec{}, err
+	}
+	if info.Size() > maxSpec {
+		return Spec{}, fmt.Errorf("%s has %d bytes, an order has at most %d", name, info.Size(), maxSpec)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return Spec{}, err
+	}
+	s, err := ParseSpec(b)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, p := range []*string{&s.Problem.Model, &s.Problem.Text} {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(name), *p)
+		}
+	}
+	return s, nil
+}
+
+// ParseSpec reads an order from YAML. Fields that are not known are refused;
+// fields that are not given have the values of Default.
+func ParseSpec(b []byte) (Spec, error) {
+	s := Default()
+	s.Kind = ""
+	if len(b) > maxSpec {
+		return s, fmt.Errorf("an order has at most %d bytes", maxSpec)
+	}
+	if err := yaml.UnmarshalStrict(b, &s); err != nil {
+		return s, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
+	}
+	switch {
+	case s.Kind != Kind:
+		return s, fmt.Errorf("kind is %q, write kind: %s", s.Kind, Kind)
+	case s.Problem.Model == "":
+		return s, errors.New("problem.model is missing: name an ONNX file")
+	case s.Problem.Text == "":
+		return s, errors.New("problem.text is missing: name a text file to train on")
+	}
+	return s, nil
+}
+
+// Recipe returns the hyperparameters.
+func (s *Spec) Recipe() train.Recipe {
+	o := &s.Problem.Optimizer
+	return train.Recipe{
+		Loss: s.Problem.Loss, Optimizer: o.Name, LearningRate: o.LearningRate, Warmup: o.Warmup, Beta1: o.Beta1, Beta2: o.Beta2,
+		Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,
+	}
+}
+
+// Terms returns the conditions.
+func (s *Spec) Terms() job.Conditions {
+	c := &s.Conditions
+	ms := func(d Duration) int64 { return time.Duration(d).Milliseconds() }
+	return job.Conditions{
+		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
+		AuditSegments: c.AuditSegments, Keepers: c.Keepers, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+	}
+}
+
+// Duration is written like 90s, 10m or 2h.
+type Duration time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("duration %q: write it like 90s, 10m or 2h", b)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Amount is money in utally, written like 2.5tally or 2500000utally.
+type Amount uint64
+
+const perTally = 1_000_000
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Amount) UnmarshalText(b []byte) error {
+	v, err := ParseAmount(string(b))
+	if err != nil {
+		return err
+	}
+	*a = v
+	return nil
+}
+
+// UnmarshalJSON also takes a bare number of utally.
+func (a *Amount) UnmarshalJSON(b []byte) error {
+	text, err := strconv.Unquote(string(b))
+	if err != nil {
+		text = string(b) + "utally"
+	}
+	return a.UnmarshalText([]byte(text))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Amount) MarshalText() ([]byte, error) { return []byte(fmt.Sprintf("%dutally", uint64(a))), nil }
+
+// ParseAmount reads an amount of money with its unit.
+func ParseAmount(s string) (Amount, error) {
+	bad := fmt.Errorf("amount %q: write it like 2.5tally or 2500000utally", s)
+	if digits, ok := strings.CutSuffix(s, "utally"); ok {
+		v, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
+		if err != nil {
+			return 0, bad
+		}
+		return Amount(v), nil
+	}
+	digits, ok := strings.CutSuffix(s, "tally")
+	if !ok {
+		return 0, bad
+	}
+	whole, part, _ := strings.Cut(strings.TrimSpace(digits), ".")
+	if len(part) > 6 || whole == "" {
+		return 0, bad
+	}
+	v, err := strconv.ParseUint(whole, 10, 64)
+	f, errPart := strconv.ParseUint((part + "000000")[:6], 10, 64)
+	if err != nil || errPart != nil || v > (math.MaxUint64-f)/perTally {
+		return 0, bad
+	}
+	return Amount(v*perTally + f), nil
+}
+
+// String returns the amount in TALLY.
+func (a Amount) String() string {
+	s := fmt.Sprintf("%d.%06d", uint64(a)/perTally, uint64(a)%perTally)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + " TALLY"
+}
