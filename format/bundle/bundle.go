@@ -1,0 +1,211 @@
+// Package bundle is the container of a proof bundle: named byte strings in one
+// file, with every byte accounted for.
+//
+//	magic ‖ length of the manifest, 8 bytes little-endian ‖ manifest ‖ contents ‖ SHA-256 of all before
+//
+// The manifest lists names in ascending order with sizes and SHA-256 digests; the
+// contents follow in that order without gaps. There is one file for given
+// entries, and a file with any bit changed is refused. What the entries mean,
+// and that they are not forged as a whole, is for others to check.
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// Limits on a bundle.
+const (
+	MaxEntries  = 1 << 20
+	MaxName     = 256
+	maxManifest = 1 << 28
+)
+
+const magic = "tally bundle 1\n"
+
+// ErrDamaged is wrapped by every error about a file that is not a bundle, byte
+// for byte.
+var ErrDamaged = errors.New("not an intact proof bundle")
+
+// Entry is a named byte string.
+type Entry struct {
+	Name string
+	Size int64
+	Sum  [sha256.Size]byte
+}
+
+type manifest []Entry
+
+func (m *manifest) Code(w *canon.Codec) {
+	canon.Seq(w, (*[]Entry)(m), MaxEntries, 34, func(w *canon.Codec, e *Entry) {
+		w.String(&e.Name, MaxName)
+		size := uint64(e.Size)
+		if w.U64(&size); size > math.MaxInt64/4 {
+			w.Fail("entry of %d bytes", size)
+		}
+		e.Size = int64(size)
+		w.Hash((*canon.Hash)(&e.Sum))
+	})
+}
+
+// Content is an entry to be written.
+type Content struct {
+	Name string
+	Open func() (io.Reader, error) // called twice: to hash and to copy
+}
+
+// Bytes returns content that is in memory.
+func Bytes(name string, b []byte) Content {
+	return Content{name, func() (io.Reader, error) { return bytes.NewReader(b), nil }}
+}
+
+// Write writes a bundle of contents, which must be in ascending order of their
+// names.
+func Write(w io.Writer, contents []Content) error {
+	var m manifest
+	for i, c := range contents {
+		if i > 0 && contents[i-1].Name >= c.Name || len(c.Name) > MaxName {
+			return fmt.Errorf("entry %q after %q: names must ascend and have at most %d bytes", c.Name, contents[max(i-1, 0)].Name, MaxName)
+		}
+		h := sha256.New()
+		n, err := copyTo(h, c)
+		if err != nil {
+			return err
+		}
+		e := Entry{Name: c.Name, Size: n}
+		h.Sum(e.Sum[:0])
+		m = append(m, e)
+	}
+	total := sha256.New()
+	out := io.MultiWriter(w, total)
+	head := canon.Marshal(&m)
+	prefix := binary.LittleEndian.AppendUint64([]byte(magic), uint64(len(head)))
+	if _, err := out.Write(append(prefix, head...)); err != nil {
+		return err
+	}
+	for i, c := range contents {
+		if n, err := copyTo(out, c); err != nil || n != m[i].Size {
+			return fmt.Errorf("entry %q changed while it was written (%v)", c.Name, err)
+		}
+	}
+	_, err := w.Write(total.Sum(nil))
+	return err
+}
+
+func copyTo(w io.Writer, c Content) (int64, error) {
+	r, err := c.Open()
+	if err != nil {
+		return 0, fmt.Errorf("entry %q: %w", c.Name, err)
+	}
+	n, err := io.Copy(w, r)
+	if err != nil {
+		return n, fmt.Errorf("entry %q: %w", c.Name, err)
+	}
+	return n, nil
+}
+
+// Bundle is an intact bundle, open for reading.
+type Bundle struct {
+	src     io.ReaderAt
+	entries []Entry
+	at      map[string]int64
+	index   map[string]int
+}
+
+// Open reads the manifest and checks every byte of the file against it.
+func Open(src io.ReaderAt, size int64) (*Bundle, error) {
+	damaged := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+	}
+	fixed := int64(len(magic) + 8)
+	if size < fixed+sha256.Size {
+		return nil, damaged("%d bytes are too few", size)
+	}
+	if err := checkSum(src, size); err != nil {
+		return nil, damaged("%v", err)
+	}
+	head := make([]byte, fixed)
+	if _, err := src.ReadAt(head, 0); err != nil {
+		return nil, damaged("%v", err)
+	}
+	n := binary.LittleEndian.Uint64(head[len(magic):])
+	if string(head[:len(magic)]) != magic || n > maxManifest || int64(n) > size-fixed-sha256.Size {
+		return nil, damaged("it does not begin as one")
+	}
+	raw := make([]byte, n)
+	if _, err := src.ReadAt(raw, fixed); err != nil {
+		return nil, damaged("%v", err)
+	}
+	var m manifest
+	if err := canon.Unmarshal(raw, &m); err != nil {
+		return nil, damaged("manifest: %v", err)
+	}
+	b := &Bundle{src: src, entries: m, at: make(map[string]int64, len(m)), index: make(map[string]int, len(m))}
+	at := fixed + int64(n)
+	for i, e := range m {
+		if i > 0 && m[i-1].Name >= e.Name {
+			return nil, damaged("entry %q after %q", e.Name, m[i-1].Name)
+		}
+		if e.Size > size-sha256.Size-at {
+			return nil, damaged("entry %q reaches past the end", e.Name)
+		}
+		h := sha256.New()
+		if _, err := io.Copy(h, io.NewSectionReader(src, at, e.Size)); err != nil || !bytes.Equal(h.Sum(nil), e.Sum[:]) {
+			return nil, damaged("entry %q does not have its digest", e.Name)
+		}
+		b.at[e.Name], b.index[e.Name] = at, i
+		at += e.Size
+	}
+	if at != size-sha256.Size {
+		return nil, damaged("%d bytes belong to no entry", size-sha256.Size-at)
+	}
+	return b, nil
+}
+
+func checkSum(src io.ReaderAt, size int64) error {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(src, 0, size-sha256.Size)); err != nil {
+		return err
+	}
+	want := make([]byte, sha256.Size)
+	if _, err := src.ReadAt(want, size-sha256.Size); err != nil {
+		return err
+	}
+	if !bytes.Equal(h.Sum(nil), want) {
+		return errors.New("the digest at its end does not fit what is before it")
+	}
+	return nil
+}
+
+// Entries returns all entries in ascending order of their names.
+func (b *Bundle) Entries() []Entry { return b.entries }
+
+// Read returns an entry of at most limit bytes.
+func (b *Bundle) Read(name string, limit int64) ([]byte, error) {
+	i, ok := b.index[name]
+	if !ok {
+		return nil, fmt.Errorf("the bundle has no %s", name)
+	}
+	e := b.entries[i]
+	if e.Size > limit {
+		return nil, fmt.Errorf("%s has %d bytes, limit %d", name, e.Size, limit)
+	}
+	out := make([]byte, e.Size)
+	if _, err := io.ReadFull(io.NewSectionReader(b.src, b.at[name], e.Size), out); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return out, nil
+}
+
+// Has reports whether there is an entry of this name.
+func (b *Bundle) Has(name string) bool {
+	_, ok := b.index[name]
+	return ok
+}
