@@ -91,7 +91,9 @@ func (s *Settings) complete(dir string) error {
 		if err != nil {
 			return err
 		}
-		s.Name = filepath.Base(abs)
+		if s.Name = filepath.Base(abs); !namePattern.MatchString(s.Name) {
+			s.Name = string(s.Role)
+		}
 	}
 	if s.StoreGB == 0 {
 		s.StoreGB = 10
