@@ -23,5 +23,6 @@ const (
 	DomainBatch   Domain = "batch"   // key of a batch-order permutation
 	DomainBlob    Domain = "blob"    // index block of a blob of several blocks
 	DomainBundle  Domain = "bundle"  // manifest of a proof bundle
+	DomainRecord  Domain = "record"  // an ended lease
 	DomainCut     Domain = "cut"     // assignment of a round's units
 )

@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Reserved returns the bond that the lease holds of every account.
@@ -96,12 +95,8 @@ func (l *Lease) checkMoney() error {
 	if t := total(m.SlashPaid); t != m.Slashed {
 		return fmt.Errorf("%d utally were slashed, %d paid out of it", m.Slashed, t)
 	}
-	if l.Phase == Settled {
-		for _, s := range l.Reserved() {
-			if !slices.ContainsFunc(l.Disputes, func(c Contest) bool { return c.Defender == s.Account }) {
-				return fmt.Errorf("settled, and %d utally of %s are still reserved", s.Amount, s.Account)
-			}
-		}
+	if held := l.Reserved(); l.Phase == Settled && len(held) > 0 {
+		return fmt.Errorf("settled, and %d utally of %s are still reserved", held[0].Amount, held[0].Account)
 	}
 	return nil
 }

@@ -106,6 +106,7 @@ func (u *Unit) Code(w *canon.Codec) {
 		}
 		u.Receipt.Code(w)
 	}
+	w.Blob(&u.Proof, 64)
 	canon.Seq(w, &u.Attested, 16, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	canon.Seq(w, &u.Audits, 16, 37, func(w *canon.Codec, a *Audit) {
 		w.String(&a.Auditor, maxAccount)
@@ -123,8 +124,7 @@ func (u *Unit) Code(w *canon.Codec) {
 // Code walks the fields of s.
 func (s *Settlement) Code(w *canon.Codec) {
 	w.Hash(&s.Order)
-	w.U8((*uint8)(&s.Phase))
-	for _, h := range []*canon.Hash{&s.Start, &s.Final, &s.Receipts, &s.Merges} {
+	for _, h := range []*canon.Hash{&s.Start, &s.Final, &s.Record} {
 		w.Hash(h)
 	}
 	w.U64(&s.Price)

@@ -73,8 +73,8 @@ func (e OpenDispute) apply(l *Lease, _ int64) ([]Effect, error) {
 	return []Effect{{Emit, defender, e.ID, "disputed"}}, nil
 }
 
-// CloseDispute tells the outcome of a game. It is the only event that a lease
-// takes after its end.
+// CloseDispute tells the outcome of a game. A lease does not end before all of
+// its disputes have.
 type CloseDispute struct {
 	ID    uint64
 	Loser dispute.Side

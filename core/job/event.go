@@ -17,7 +17,7 @@ var ErrEnded = errors.New("the lease has ended")
 // Apply lets an event happen at block time now. On an error nothing has
 // happened.
 func Apply(l Lease, e Event, now int64) (Lease, []Effect, error) {
-	if _, closing := e.(CloseDispute); l.Phase == Settled && !closing {
+	if l.Phase == Settled {
 		return l, nil, ErrEnded
 	}
 	next := l.clone()

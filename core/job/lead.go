@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 )
 
 // TakeLead lets a validator of the drawn succession take over from a lead that
@@ -63,11 +62,6 @@ func (l *Lease) dismiss(account string) (bond uint64) {
 	}
 	l.DueSince = 0
 	return bond
-}
-
-// accused reports whether a merge by account is disputed.
-func (l *Lease) accused(account string) bool {
-	return slices.ContainsFunc(l.Disputes, func(c Contest) bool { return c.Target.Merge && c.Defender == account })
 }
 
 // Decline is a lead's word, before it has assigned anything, that the order

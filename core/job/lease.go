@@ -132,6 +132,7 @@ type Unit struct {
 	Provider string
 	Bond     uint64
 	Receipt  *Receipt
+	Proof    []byte // the provider's signature of the receipt
 	Attested []string
 	Audits   []Audit
 

@@ -52,9 +52,9 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	}
 }
 
-// A dispute about a merge that was voided meanwhile may outlast the lease; when
-// it ends, so does the hold on the lead's bond.
-func TestLeadsBondIsFreeAfterTheLastDispute(t *testing.T) {
+// A dispute about a merge that was voided meanwhile still decides over the bond
+// of the lead that posted it, so the lease waits for it.
+func TestLeaseWaitsForDisputesAboutVoidWork(t *testing.T) {
 	for loser, keeps := range map[dispute.Side]bool{dispute.Challenger: true, dispute.Defender: false} {
 		w := newWorld(t)
 		w.compute(0, "p0", "lie")
@@ -64,13 +64,17 @@ func TestLeadsBondIsFreeAfterTheLastDispute(t *testing.T) {
 		w.do(OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"})
 		w.do(OpenDispute{ID: 2, Target: Target{}, Challenger: "c"})
 		w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
-		w.finish()
-		if w.held["v0"] == 0 {
-			t.Fatal("the lead's bond is free while its merge is disputed")
+		for w.lease.Round < w.lease.Order.Problem.Rounds {
+			w.finishRound()
+		}
+		w.pass(500)
+		if w.lease.Phase != Closing || w.held["v0"] == 0 {
+			t.Fatalf("the lease is %v while a dispute is open", w.lease.Phase)
 		}
 		w.do(CloseDispute{ID: 1, Loser: loser})
-		if w.held["v0"] != 0 || (w.free["v0"] == stake) != keeps {
-			t.Fatalf("%v lost: %d held, %d free", loser, w.held["v0"], w.free["v0"])
+		w.pass(1)
+		if w.lease.Phase != Settled || w.held["v0"] != 0 || (w.free["v0"] == stake) != keeps {
+			t.Fatalf("%v lost: the lease is %v, %d held, %d free", loser, w.lease.Phase, w.held["v0"], w.free["v0"])
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := r.Data.check(); err != nil {
 		return nil, err
 	}
-	u.Status, u.Receipt = Received, r
+	u.Status, u.Receipt, u.Proof = Received, r, e.Signature
 	u.Audits = l.drawAudits(r.Unit, r.Attempt)
 	u.Due = now + l.Order.Conditions.UnitTimeout
 	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil

@@ -97,7 +97,7 @@ func (l *Lease) wages() ([]Share, error) {
 	return slices.DeleteFunc(shares, func(s Share) bool { return s.Amount == 0 }), nil
 }
 
-// releaseAll frees every bond that no open dispute holds.
+// releaseAll frees every bond; no dispute is open any more.
 func (l *Lease) releaseAll() []Effect {
 	var effects []Effect
 	for i := range l.Units {
@@ -112,7 +112,7 @@ func (l *Lease) releaseAll() []Effect {
 func (l *Lease) releaseLeads() []Effect {
 	var effects []Effect
 	for i := range l.Leads {
-		if d := &l.Leads[i]; d.Bond > 0 && !l.accused(d.Account) {
+		if d := &l.Leads[i]; d.Bond > 0 {
 			effects = append(effects, Effect{Release, d.Account, d.Bond, "settled"})
 			d.Bond = 0
 		}
@@ -131,32 +131,25 @@ func (l *Lease) credits() []Effect {
 	return effects
 }
 
-// Settlement is the record of an ended lease that the chain keeps under proof,
-// and that a proof bundle is anchored to.
+// Settlement is what the chain keeps of an ended lease under proof, and what a
+// proof bundle is anchored to.
 type Settlement struct {
-	Order    canon.Hash
-	Phase    Phase
-	Start    canon.Hash
-	Final    canon.Hash
-	Receipts canon.Hash // root over the receipts' identities, by unit
-	Merges   canon.Hash // root over the merges' roots, by round
-	Price    uint64
-	Ledger   Ledger
+	Order  canon.Hash
+	Start  canon.Hash
+	Final  canon.Hash
+	Record canon.Hash // of the lease as it ended, with its units and merges
+	Price  uint64
+	Ledger Ledger
 }
 
-// Settlement returns the record of an ended lease.
+// Record returns the canonical encoding of an ended lease, which its settlement
+// binds.
+func (l *Lease) Record() []byte { return canon.Marshal(l) }
+
+// Settlement returns the settlement of an ended lease.
 func (l *Lease) Settlement() Settlement {
-	var receipts, merges []canon.Hash
-	for i := range l.Units {
-		if u := &l.Units[i]; u.Status == Accepted {
-			receipts = append(receipts, u.Receipt.ID())
-		}
-	}
-	for _, m := range l.Merges[:l.Round] {
-		merges = append(merges, m.Root)
-	}
 	return Settlement{
-		Order: l.Order.ID(), Phase: l.Phase, Start: l.Order.Problem.Start, Final: l.FinalRoot(),
-		Receipts: canon.Root(receipts), Merges: canon.Root(merges), Price: l.Quote.Price, Ledger: l.Ledger,
+		Order: l.Order.ID(), Start: l.Order.Problem.Start, Final: l.FinalRoot(),
+		Record: canon.Sum(canon.DomainRecord, l.Record()), Price: l.Quote.Price, Ledger: l.Ledger,
 	}
 }

@@ -25,7 +25,7 @@ func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	if l.Phase == Stopping && !l.underWay() {
 		l.close(now)
 	}
-	if l.Phase == Closing && now >= l.WindowEnd && !l.disputed() {
+	if l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 {
 		more, err := l.settle()
 		return append(effects, more...), err
 	}
@@ -91,16 +91,6 @@ func (l *Lease) underWay() bool {
 	return false
 }
 
-// disputed reports whether a dispute is open about work that stands.
-func (l *Lease) disputed() bool {
-	for _, c := range l.Disputes {
-		if !c.Void {
-			return true
-		}
-	}
-	return false
-}
-
 // Never is a time that does not come.
 const Never = math.MaxInt64
 
@@ -119,7 +109,7 @@ func (l *Lease) Wake() int64 {
 			return 0
 		}
 	case Closing:
-		if !l.disputed() {
+		if len(l.Disputes) == 0 {
 			at(l.WindowEnd)
 		}
 		return wake

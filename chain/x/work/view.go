@@ -71,7 +71,7 @@ func unitView(i int, u *job.Unit) workv1.Unit {
 
 func settlementView(s *job.Settlement) workv1.Settlement {
 	return workv1.Settlement{
-		Order: s.Order.String(), Start: s.Start[:], Final: s.Final[:], Receipts: s.Receipts[:], Merges: s.Merges[:],
+		Order: s.Order.String(), Start: s.Start[:], Final: s.Final[:], Record: s.Record[:],
 		Price: s.Price, Ledger: ledgerView(&s.Ledger),
 	}
 }
