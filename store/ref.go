@@ -59,6 +59,20 @@ func NewRef(sum [32]byte, size int64) (Ref, error) {
 	return r, err
 }
 
+// RefOf returns the Ref that Put would give b.
+func RefOf(b []byte) Ref {
+	size := int64(len(b))
+	if size <= BlockSize {
+		return Ref{digest(sha256.Sum256(b)).CID(), size}
+	}
+	var sums []digest
+	for i := range blocks(size) {
+		at := i * BlockSize
+		sums = append(sums, sha256.Sum256(b[at:at+blockLen(size, i)]))
+	}
+	return Ref{digest(sha256.Sum256(encodeIndex(size, sums))).CID(), size}
+}
+
 // Sum returns the SHA-256 that the CID holds; it is zero if the Ref is invalid.
 func (r Ref) Sum() [32]byte {
 	d, _ := r.digest()

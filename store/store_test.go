@@ -329,3 +329,23 @@ func TestBlockHonoursContext(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestRefOfIsWhatPutGives(t *testing.T) {
+	s, err := Open(t.TempDir(), 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 1, BlockSize - 1, BlockSize, BlockSize + 1, 3 * BlockSize} {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(i * 7)
+		}
+		want, err := s.PutBytes("p", b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := RefOf(b); got != want {
+			t.Errorf("%d bytes: %v, Put gives %v", n, got, want)
+		}
+	}
+}
