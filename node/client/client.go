@@ -149,3 +149,9 @@ func (c *Client) account(ctx context.Context, address string) (number, sequence 
 	}
 	return r.Info.AccountNumber, r.Info.Sequence, nil
 }
+
+// AccountNumber returns the number that the chain gave an account.
+func (c *Client) AccountNumber(ctx context.Context, address string) (uint64, error) {
+	number, _, err := c.account(ctx, address)
+	return number, err
+}

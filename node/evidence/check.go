@@ -1,0 +1,272 @@
+package evidence
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"strconv"
+
+	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
+	"github.com/cosmos/cosmos-sdk/types/tx/signing"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/bundle"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/store"
+)
+
+// Proof is a bundle all of whose hashes and signatures hold.
+type Proof struct {
+	Settlement job.Settlement
+	Chain      string
+	Lease      *job.Lease
+	Work       *replay.Work
+
+	bundle *bundle.Bundle
+}
+
+// maxEntry bounds what is read into memory at once.
+const maxEntry = 4 << 30
+
+// Check reads a bundle and checks everything that can be checked without
+// executing the work.
+func Check(src io.ReaderAt, size int64, trust Trust, exec engine.Executor) (*Proof, error) {
+	b, err := bundle.Open(src, size)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proof{bundle: b}
+	if p.Settlement, p.Chain, err = checkAnchor(p.read, trust); err != nil {
+		return nil, err
+	}
+	if err := p.checkRecord(); err != nil {
+		return nil, err
+	}
+	if err := p.checkOrder(); err != nil {
+		return nil, err
+	}
+	if err := p.checkReceipts(); err != nil {
+		return nil, err
+	}
+	if err := p.checkStates(); err != nil {
+		return nil, err
+	}
+	p.Work, err = replay.Load(&p.Lease.Order.Problem, p.file, exec)
+	if err != nil {
+		return nil, wrong("%v", err)
+	}
+	return p, nil
+}
+
+func (p *Proof) read(name string) ([]byte, error) { return p.bundle.Read(name, maxEntry) }
+
+// checkRecord checks the lease's record against its settlement, and that the
+// bundle holds what the record calls for and nothing else.
+func (p *Proof) checkRecord() error {
+	raw, err := p.read(entryRecord)
+	if err != nil {
+		return err
+	}
+	l := &job.Lease{}
+	if err := canon.Unmarshal(raw, l); err != nil {
+		return wrong("record: %v", err)
+	}
+	o := &l.Order
+	if err := o.Check(); err != nil {
+		return wrong("order: %v", err)
+	}
+	if len(l.Units) != o.Problem.Units() || len(l.Merges) != o.Problem.Rounds || l.Round > o.Problem.Rounds || len(l.Leads) == 0 {
+		return wrong("the record has %d units and %d merges", len(l.Units), len(l.Merges))
+	}
+	want := l.Settlement()
+	if got := p.Settlement; !bytes.Equal(canon.Marshal(&got), canon.Marshal(&want)) {
+		return wrong("the record is not the one that was settled")
+	}
+	if o.Chain != p.Chain {
+		return wrong("the order is for chain %q, the header of chain %q", o.Chain, p.Chain)
+	}
+	if err := l.Check(); err != nil {
+		return wrong("record: %v", err)
+	}
+	p.Lease = l
+	need := expected(l)
+	for _, e := range p.bundle.Entries() {
+		if !need[e.Name] {
+			return wrong("entry %q belongs to nothing", e.Name)
+		}
+		delete(need, e.Name)
+	}
+	for name := range need {
+		return wrong("entry %q is missing", name)
+	}
+	return nil
+}
+
+// checkOrder checks the consumer's signature of the order.
+func (p *Proof) checkOrder() error {
+	raw, err := p.read(entryOrder)
+	if err != nil {
+		return err
+	}
+	number, err := p.read(entryNumber)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseUint(string(number), 10, 64)
+	if err != nil || strconv.FormatUint(n, 10) != string(number) {
+		return wrong("account number %.20q", number)
+	}
+	enc, err := app.NewEncoding()
+	if err != nil {
+		return err
+	}
+	tx, err := enc.Tx.TxDecoder()(raw)
+	if err != nil {
+		return wrong("the order's transaction: %v", err)
+	}
+	var posted []*marketv1.MsgPostOrder
+	for _, m := range tx.GetMsgs() {
+		if m, ok := m.(*marketv1.MsgPostOrder); ok {
+			posted = append(posted, m)
+		}
+	}
+	if len(posted) != 1 {
+		return wrong("the order's transaction posts %d orders", len(posted))
+	}
+	o, err := market.OrderFromProto(&posted[0].Order)
+	if err != nil || o.ID() != p.Settlement.Order {
+		return wrong("the transaction posts another order (%v)", err)
+	}
+	return checkSignature(enc, raw, p.Chain, o.Consumer, n)
+}
+
+func checkSignature(enc app.Encoding, raw []byte, chain, consumer string, number uint64) error {
+	var tx txtypes.TxRaw
+	if err := strict(raw, &tx); err != nil {
+		return wrong("the order's transaction: %v", err)
+	}
+	var auth txtypes.AuthInfo
+	if err := enc.Codec.Unmarshal(tx.AuthInfoBytes, &auth); err != nil {
+		return wrong("the order's transaction: %v", err)
+	}
+	if len(tx.Signatures) != 1 || len(auth.SignerInfos) != 1 {
+		return wrong("the order's transaction has %d signatures", len(tx.Signatures))
+	}
+	var key cryptotypes.PubKey
+	if err := enc.Registry.UnpackAny(auth.SignerInfos[0].PublicKey, &key); err != nil || key == nil {
+		return wrong("the order's transaction names no key (%v)", err)
+	}
+	mode := auth.SignerInfos[0].ModeInfo.GetSingle()
+	if mode == nil || mode.Mode != signing.SignMode_SIGN_MODE_DIRECT {
+		return wrong("the order is not signed in direct mode")
+	}
+	doc := txtypes.SignDoc{BodyBytes: tx.BodyBytes, AuthInfoBytes: tx.AuthInfoBytes, ChainId: chain, AccountNumber: number}
+	message, err := doc.Marshal()
+	if err != nil {
+		return err
+	}
+	if sdk.AccAddress(key.Address()).String() != consumer || !key.VerifySignature(message, tx.Signatures[0]) {
+		return wrong("the order is not signed by its consumer %s", consumer)
+	}
+	return nil
+}
+
+// checkReceipts checks the providers' signatures, and that receipts and merges
+// form one chain from the start state to the final root.
+func (p *Proof) checkReceipts() error {
+	l := p.Lease
+	id := l.Order.ID()
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Receipt == nil {
+			continue
+		}
+		r := u.Receipt
+		if r.Order != id || r.Unit != i || r.Provider != u.Provider || len(r.Checkpoints) != l.Order.Problem.Segments()+1 || r.Checkpoints[0] != r.Start {
+			return wrong("the receipt of unit %d is for other work", i)
+		}
+		party := partyOf(l, r.Provider)
+		if party == nil || len(party.Key) != ed25519.PublicKeySize || !ed25519.Verify(party.Key, r.SignBytes(), u.Proof) {
+			return wrong("the receipt of unit %d is not signed by %s", i, r.Provider)
+		}
+	}
+	shards := l.Order.Problem.Shards
+	for r, m := range l.Merges[:l.Round] {
+		if len(m.Inputs) != shards {
+			return wrong("round %d merges %d states", r, len(m.Inputs))
+		}
+		for s, in := range m.Inputs {
+			if u := &l.Units[l.Unit(r, s)]; u.Receipt == nil || u.Receipt.End() != in {
+				return wrong("round %d does not merge what unit %d ended in", r, l.Unit(r, s))
+			}
+		}
+	}
+	return nil
+}
+
+func partyOf(l *job.Lease, account string) *job.Party {
+	for i := range l.Providers {
+		if l.Providers[i].Account == account {
+			return &l.Providers[i]
+		}
+	}
+	return nil
+}
+
+// checkStates checks every state against its root, and every file against the
+// CID that the order names.
+func (p *Proof) checkStates() error {
+	for _, f := range p.Lease.Order.Problem.Files {
+		if _, err := p.file(f); err != nil {
+			return err
+		}
+	}
+	for _, root := range states(p.Lease) {
+		if _, err := p.state(root); err != nil {
+			return wrong("%v", err)
+		}
+	}
+	return nil
+}
+
+// file returns a file of the order.
+func (p *Proof) file(f job.File) ([]byte, error) {
+	b, err := p.read(fileEntry(f.Role))
+	if err != nil {
+		return nil, err
+	}
+	ref, err := role.RefOf(f)
+	if err != nil {
+		return nil, err
+	}
+	if store.RefOf(b) != ref {
+		return nil, wrong("file %q is not the one that the order names", f.Role)
+	}
+	return b, nil
+}
+
+// state returns the state with the given root.
+func (p *Proof) state(root canon.Hash) (*graph.State, error) {
+	if root == p.Lease.Order.Problem.Start {
+		return p.Work.Training.Start, nil
+	}
+	b, err := p.read(stateEntry(root))
+	if err != nil {
+		return nil, err
+	}
+	s, err := replay.ReadState(b, root)
+	if err != nil {
+		return nil, fmt.Errorf("state %s: %w", root.Short(), err)
+	}
+	return s, nil
+}

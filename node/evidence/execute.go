@@ -1,0 +1,81 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+)
+
+// Piece is one thing that can be re-executed alone: a segment of a unit, or the
+// merge of a round.
+type Piece struct {
+	Merge         bool
+	Round         int // of a merge
+	Unit, Segment int
+}
+
+// String names the piece for people.
+func (p Piece) String() string {
+	if p.Merge {
+		return fmt.Sprintf("merge of round %d", p.Round)
+	}
+	return fmt.Sprintf("unit %d, segment %d", p.Unit, p.Segment)
+}
+
+// Pieces returns everything that the final root rests on, in order.
+func (p *Proof) Pieces() []Piece {
+	var out []Piece
+	l := p.Lease
+	for r := range l.Round {
+		for s := range l.Order.Problem.Shards {
+			for seg := range l.Order.Problem.Segments() {
+				out = append(out, Piece{Unit: l.Unit(r, s), Segment: seg})
+			}
+		}
+		out = append(out, Piece{Merge: true, Round: r})
+	}
+	return out
+}
+
+// Execute computes a piece again and compares where it ends.
+func (p *Proof) Execute(ctx context.Context, x Piece) error {
+	want, got, err := p.execute(ctx, x)
+	if err != nil {
+		return err
+	}
+	if root, err := got.Root(); err != nil || root != want {
+		return wrong("%v ends in %s, the record says %s (%v)", x, root.Short(), want.Short(), err)
+	}
+	return nil
+}
+
+func (p *Proof) execute(ctx context.Context, x Piece) (want canon.Hash, got *graph.State, err error) {
+	l := p.Lease
+	problem := &l.Order.Problem
+	if x.Merge {
+		var ends []*graph.State
+		for _, root := range l.Merges[x.Round].Inputs {
+			s, err := p.state(root)
+			if err != nil {
+				return want, nil, err
+			}
+			ends = append(ends, s)
+		}
+		got, err = p.Work.MergeStates(ctx, ends)
+		return l.Merges[x.Round].Root, got, err
+	}
+	r := l.Units[x.Unit].Receipt
+	start, err := p.state(r.Checkpoints[x.Segment])
+	if err != nil {
+		return want, nil, err
+	}
+	from := x.Segment * problem.Interval
+	to := min(from+problem.Interval, problem.Steps)
+	got, err = p.Work.UnitOf(problem, x.Unit).Play(ctx, start, from, to, nil)
+	return r.Checkpoints[x.Segment+1], got, err
+}
+
+// Final returns the trained state.
+func (p *Proof) Final() (*graph.State, error) { return p.state(p.Lease.FinalRoot()) }
