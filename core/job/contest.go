@@ -96,9 +96,6 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	} else {
 		effects = l.acquit(c)
 	}
-	if l.Phase == Settled {
-		return append(effects, l.releaseLeads()...), nil
-	}
 	l.watchLead(now)
 	return effects, nil
 }

@@ -32,8 +32,8 @@ func (l *Lease) Reach(e Event) (lo, hi int) {
 	lo, hi = min(l.Round, rounds-1), min(l.Round+1, rounds)
 	switch e := e.(type) {
 	case Tick:
-		if l.Phase == Closing {
-			lo, hi = 0, rounds // it settles
+		if l.Phase == Closing || l.Round == 0 {
+			lo, hi = 0, rounds // it may settle, at once if nothing is accepted
 		}
 	case OpenDispute:
 		lo = min(lo, l.roundOf(e.Target))

@@ -39,6 +39,9 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	if err != nil {
 		return
 	}
+	if got.Phase == Settled && !reflect.DeepEqual(got.Settlement(), next.Settlement()) {
+		w.t.Fatalf("%T with rounds %d to %d settles otherwise than with all", e, lo, hi)
+	}
 	if got.Wake() != next.Wake() {
 		w.t.Fatalf("%T with rounds %d to %d: wakes at %d, the whole lease at %d", e, lo, hi, got.Wake(), next.Wake())
 	}

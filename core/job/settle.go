@@ -106,11 +106,6 @@ func (l *Lease) releaseAll() []Effect {
 			u.Bond = 0
 		}
 	}
-	return append(effects, l.releaseLeads()...)
-}
-
-func (l *Lease) releaseLeads() []Effect {
-	var effects []Effect
 	for i := range l.Leads {
 		if d := &l.Leads[i]; d.Bond > 0 {
 			effects = append(effects, Effect{Release, d.Account, d.Bond, "settled"})

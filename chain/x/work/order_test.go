@@ -52,6 +52,10 @@ func settlement(p *worktest.Play) job.Settlement {
 	if err := canon.Unmarshal(res.Value, &s); err != nil {
 		p.T.Fatal(err)
 	}
+	state, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})
+	if err != nil || canon.Sum(canon.DomainRecord, state.Lease) != s.Record {
+		p.T.Fatalf("the settlement binds another record than the lease: %v", err)
+	}
 	return s
 }
 

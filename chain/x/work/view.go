@@ -64,7 +64,7 @@ func unitView(i int, u *job.Unit) workv1.Unit {
 	}
 	if u.Receipt != nil {
 		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()
-		v.Receipt, v.ReceiptId = &r, id[:]
+		v.Receipt, v.ReceiptId, v.Signature = &r, id[:], u.Proof
 	}
 	return v
 }

@@ -1,0 +1,75 @@
+package work_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+// large returns a lease of 1000 units in rounds of the given number, all units of
+// its first round received, with one provider and stakes that suffice.
+func large(b *testing.B, shards int) *worktest.Play {
+	b.Helper()
+	o := worktest.Order()
+	o.Problem.Rounds, o.Problem.Shards, o.Problem.Records = 1000/shards, shards, 1000
+	o.Conditions.MinProviders, o.Conditions.MaxPrice, o.Conditions.UnitTimeout = 1, 1_000*worktest.Tally, 1e9
+	c := chaintest.New(b, worktest.Network(worktest.Rules(func(p *job.Params) { p.MaxOpen = 1000 }), func(g *app.Genesis) {
+		for i := range g.Peers {
+			g.Peers[i].Stake = 1 << 40
+		}
+	})...)
+	p := worktest.Begin(b, c, o)
+	one := p.AssignMsg(0, "p0")
+	for at := 0; at < shards; at += 50 {
+		m := &workv1.MsgAssign{Lead: one.Lead, Order: one.Order}
+		for u := at; u < min(at+50, shards); u++ {
+			m.Units = append(m.Units, p.AssignMsg(u, "p0").Units...)
+		}
+		p.Deliver(p.Lead(), m)
+	}
+	p0 := chaintest.Named("p0")
+	for u := range shards {
+		p.Queue(p0, p.SubmitMsg(p.Receipt(u)))
+		if u%10 == 9 {
+			p.Flush()
+		}
+	}
+	return p
+}
+
+// What one message takes on a lease of 1000 units, without the transaction
+// around it: time, and gas.
+func BenchmarkMessage(b *testing.B) {
+	for _, shards := range []int{20, 1000} {
+		b.Run(fmt.Sprintf("%dx%d", 1000/shards, shards), func(b *testing.B) {
+			p := large(b, shards)
+			keeper := p.Lease().Keepers[0].Account
+			m := &workv1.MsgAttest{Keeper: keeper, Order: p.ID.String(), Unit: uint32(shards / 2)}
+			handle := p.MsgServiceRouter().Handler(m)
+			var gas uint64
+			for b.Loop() {
+				ctx := p.Ctx()
+				if _, err := handle(ctx, m); err != nil {
+					b.Fatal(err)
+				}
+				gas = ctx.GasMeter().GasConsumed()
+			}
+			b.ReportMetric(float64(gas), "gas")
+		})
+	}
+}
+
+// What a block takes while a lease of 1000 units waits.
+func BenchmarkIdleBlock(b *testing.B) {
+	p := large(b, 20)
+	for b.Loop() {
+		if err := p.Chain.Work.EndBlock(p.Ctx()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
