@@ -46,6 +46,9 @@ func (l *course) Code(w *canon.Codec) {
 		w.Int(&f.Late, maxAttempts)
 	})
 	canon.Seq(w, &l.Barred, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
+		w.Int(n, 1<<40)
+	}
 	l.Ledger.code(w)
 }
 

@@ -96,8 +96,12 @@ type Lease struct {
 	Faults   []Fault // units given up, by provider
 	Barred   []string
 
+	Audits AuditCount
 	Ledger Ledger
 }
+
+// AuditCount counts the lease's audits, those of void work included.
+type AuditCount struct{ Drawn, Passed, Failed int }
 
 // Leader is a validator that leads, has led or may take over. Bond is reserved
 // from when it begins to lead until the lease ends, for its merges stay open to

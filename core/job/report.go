@@ -49,6 +49,7 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	u.Status, u.Receipt, u.Proof = Received, r, e.Signature
 	u.Audits = l.drawAudits(r.Unit, r.Attempt)
+	l.Audits.Drawn += len(u.Audits)
 	u.Due = now + l.Order.Conditions.UnitTimeout
 	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil
 }
@@ -106,8 +107,10 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 		a.Done, a.Pass, a.Digest = true, e.Pass, e.Digest
 		a.Segments = proof.Segments(e.Output, l.Order.Problem.Segments(), c.AuditSegments)
 		if e.Pass {
+			l.Audits.Passed++
 			return []Effect{{Emit, e.By, uint64(e.Unit), "audit passed"}}, nil
 		}
+		l.Audits.Failed++
 		u.HeldUntil = now + c.UnitTimeout
 		return []Effect{{Emit, e.By, uint64(e.Unit), "audit failed"}}, nil
 	}

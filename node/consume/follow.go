@@ -21,6 +21,14 @@ type Progress struct {
 	HandedOver bool            // a quorum of keepers holds the order's files
 }
 
+// Ended reports whether nothing more will come of the order.
+func (p *Progress) Ended() bool {
+	if p.Lease != nil {
+		return p.Lease.Phase == job.Settled
+	}
+	return p.Status == marketv1.STATUS_EXPIRED || p.Status == marketv1.STATUS_CANCELLED
+}
+
 // Look asks the chain how an order stands.
 func Look(ctx context.Context, k *role.Kit, order canon.Hash) (Progress, error) {
 	r, err := marketv1.NewQueryClient(k.Chain.Conn).Order(ctx, &marketv1.QueryOrderRequest{Order: order.String()})
@@ -61,7 +69,7 @@ func Follow(ctx context.Context, k *role.Kit, order canon.Hash, done func(Progre
 			if done(p) || p.Lease.Phase == job.Settled {
 				stop()
 			}
-		case p.Status == marketv1.STATUS_EXPIRED || p.Status == marketv1.STATUS_CANCELLED:
+		case p.Ended():
 			failed = fmt.Errorf("%w: it was %s and refunded", ErrUnmet, strings.ToLower(strings.TrimPrefix(p.Status.String(), "STATUS_")))
 			stop()
 		}

@@ -18,6 +18,7 @@ import (
 // Result is a trained model, checked against the root on chain.
 type Result struct {
 	State       *graph.State
+	Model       *graph.Graph // with the trained weights
 	ONNX        []byte
 	Safetensors []byte
 }
@@ -45,7 +46,7 @@ func NewResult(s *graph.State, model *graph.Graph, l *job.Lease) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{State: s}
+	r := &Result{State: s, Model: g}
 	if r.ONNX, err = onnx.Write(g); err != nil {
 		return nil, err
 	}

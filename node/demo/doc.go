@@ -1,3 +1,8 @@
-// Package demo holds what the demonstration trains: a small text and a
-// character-level language model for it.
+// Package demo runs one training order on a whole network in this process: it
+// starts a devnet, one of whose providers may cheat, orders a character-level
+// language model trained on a text, follows the order to its settlement, and
+// hands over the model with its proof.
+//
+// Everything goes the way that a user's own order would: by transactions, peers
+// and files. The cheater alone is the demo's own.
 package demo

@@ -183,4 +183,3 @@ func (c *collection) write(name string) (err error) {
 	}
 	return os.Rename(tmp, name)
 }
-

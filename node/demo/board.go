@@ -1,0 +1,165 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Board is how the demo stands.
+type Board struct {
+	Stage     string        // what it is doing
+	Elapsed   time.Duration // since the start
+	Round     int
+	Rounds    int
+	Units     []job.Status  // of the round
+	Workers   []Worker      // providers
+	Loss      []float32     // after each merged round, nats a character
+	Audits    [2]int        // passed, failed
+	Replayed  int           // pieces of work that the challenger has re-executed
+	Dispute   *DisputeBoard // the newest, if any
+	Lines     []string      // the last things that happened
+	Result    *Report       // at the end
+	WindowEnd time.Duration // until the challenge window closes, while it is open
+}
+
+// Worker is how a provider gets on.
+type Worker struct {
+	Name  string
+	Unit  int // −1: none
+	Step  int
+	Steps int // of a unit
+	Loss  float32
+	Rate  float64 // steps a second
+	Out   bool    // convicted
+}
+
+// DisputeBoard is how far a dispute has narrowed.
+type DisputeBoard struct {
+	Defender, Stage string
+	Unit            int
+	StepLo, StepHi  int
+	Node            int // −1: not found yet
+	Op              string
+	Tile            [2]int
+	FoldLo, FoldHi  int
+	Moves           int
+	Over            bool
+	Loser           string
+}
+
+// String says in one line how far the dispute has narrowed.
+func (d *DisputeBoard) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "unit %d", d.Unit)
+	fmt.Fprintf(&b, ", steps %d–%d", d.StepLo, d.StepHi)
+	if d.Node >= 0 {
+		fmt.Fprintf(&b, ", node %d %s", d.Node, d.Op)
+	}
+	if d.FoldHi > 0 {
+		fmt.Fprintf(&b, ", tile %d/%d, fold blocks %d–%d", d.Tile[0], d.Tile[1], d.FoldLo, d.FoldHi)
+	}
+	return b.String()
+}
+
+// boardLines is how many lines a board shows.
+const boardLines = 8
+
+// scribe keeps the board and tells the observers.
+type scribe struct {
+	mu    sync.Mutex
+	begun time.Time
+	board Board
+	o     *Options
+	names map[string]string // roles by account
+}
+
+func newScribe(o *Options, steps int) *scribe {
+	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, board: Board{Stage: "starting the network"}}
+}
+
+// change edits the board and shows it.
+func (s *scribe) change(edit func(*Board)) {
+	s.mu.Lock()
+	edit(&s.board)
+	s.board.Elapsed = time.Since(s.begun)
+	b := s.board
+	b.Units, b.Workers, b.Loss, b.Lines = slices.Clone(b.Units), slices.Clone(b.Workers), slices.Clone(b.Loss), slices.Clone(b.Lines)
+	s.mu.Unlock()
+	if s.o.Board != nil {
+		s.o.Board(b)
+	}
+}
+
+// say tells that something happened.
+func (s *scribe) say(format string, args ...any) {
+	line := fmt.Sprintf("%6.1fs  ", time.Since(s.begun).Seconds()) + fmt.Sprintf(format, args...)
+	s.change(func(b *Board) {
+		b.Lines = append(b.Lines, line)
+		b.Lines = b.Lines[max(0, len(b.Lines)-boardLines):]
+	})
+	if s.o.Line != nil {
+		s.o.Line(line)
+	}
+}
+
+// stage says what the demo does now.
+func (s *scribe) stage(what string) {
+	s.change(func(b *Board) { b.Stage = what })
+}
+
+// name returns what people call an account.
+func (s *scribe) name(account string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.names[account]; n != "" {
+		return n
+	}
+	return account
+}
+
+// observe takes in what a role tells.
+func (s *scribe) observe(e role.Event) {
+	switch e.Kind {
+	case role.Trained:
+		s.change(func(b *Board) {
+			for i := range b.Workers {
+				if w := &b.Workers[i]; w.Name == e.Role {
+					w.Unit, w.Step, w.Loss, w.Rate = e.Unit, e.Step, e.Loss, e.Rate
+				}
+			}
+		})
+	case role.Posted:
+		if e.Unit >= 0 {
+			s.change(func(b *Board) {
+				for i := range b.Workers {
+					if w := &b.Workers[i]; w.Name == e.Role {
+						s.o.line(s.begun, "%s posted the receipt of unit %d: loss %.3f, %.1f steps/s", w.Name, e.Unit, w.Loss, w.Rate)
+						w.Unit = -1
+					}
+				}
+			})
+			return
+		}
+		s.change(func(b *Board) { b.Loss = append(b.Loss[:min(e.Step, len(b.Loss))], e.Loss) })
+		s.say("%s merged round %d: mean loss %.3f", e.Role, e.Step, e.Loss)
+	case role.Audited:
+		s.say("%s audited unit %d: %s", e.Role, e.Unit, e.Text)
+	case role.Replayed:
+		s.change(func(b *Board) { b.Replayed++ })
+	case role.Found:
+		s.say("%s found unit %d wrong: %s", e.Role, e.Unit, e.Text)
+	}
+}
+
+// line sends a line that is not worth a place on the board.
+func (o *Options) line(begun time.Time, format string, args ...any) {
+	if o.Line != nil {
+		o.Line(fmt.Sprintf("%6.1fs  ", time.Since(begun).Seconds()) + fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,84 @@
+package demo
+
+import (
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/node/consume"
+)
+
+// Options say what the demo does.
+type Options struct {
+	Dir     string // holds network and results
+	Data    string // text file to train on; empty: the demo's own
+	Cheat   Cheat  // what one provider does
+	Threads int    // of each role that computes; 0: the devnet's default
+	Log     *slog.Logger
+
+	Line  func(string) // one line about something that happened; may be nil
+	Board func(Board)  // how everything stands, after every change; may be nil
+}
+
+// corpus is original prose, so that the demo needs nothing from elsewhere.
+//
+//go:embed corpus.txt
+var corpus string
+
+// maxData bounds the text in bytes.
+const maxData = 64 << 20
+
+func (o *Options) text() (string, error) {
+	if o.Data == "" {
+		return corpus, nil
+	}
+	f, err := os.Open(o.Data)
+	if err != nil {
+		return "", fmt.Errorf("training text: %w", err)
+	}
+	defer f.Close()
+	s, err := text.Read(f, maxData)
+	if err != nil {
+		return "", fmt.Errorf("training text %s: %w", o.Data, err)
+	}
+	return s, nil
+}
+
+// seed of the model and of the batch order; the final root depends on it.
+const seed = 7
+
+// spec is the order that the demo posts. Its windows are short: who watches a
+// demo does not want to wait, and the challenger runs beside it.
+func spec() consume.Spec {
+	s := consume.Default()
+	s.Name = "demo"
+	p, c := &s.Problem, &s.Conditions
+	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 8, 4, 16, 8, 8, seed
+	c.MaxPrice, c.Providers, c.Keepers, c.Auditors, c.AuditSegments = 5_000_000, 4, 3, 1, 1
+	c.Expires = consume.Duration(time.Minute)
+	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(2*time.Minute), consume.Duration(3*time.Second), consume.Duration(20*time.Second)
+	return s
+}
+
+// vocabulary returns the number of characters that a model of a text needs.
+func vocabulary(body string) (int, error) {
+	trainText, _, err := text.Split(body)
+	if err != nil {
+		return 0, err
+	}
+	t, err := text.Train(trainText, text.DefaultVocabulary)
+	if err != nil {
+		return 0, err
+	}
+	return t.Size(), nil
+}
+
+// prompt is what the trained model continues.
+func prompt(body string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
+	return line[:min(len(line), 24)] + "\n"
+}
