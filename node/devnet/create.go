@@ -199,7 +199,7 @@ func (n *Network) genesis() error {
 		return fmt.Errorf("genesis: %w", err)
 	}
 	for _, m := range n.Validators {
-		if err := m.Home.SetGenesis(text); err != nil {
+		if err := home.SetGenesis(m.Home.Dir, text); err != nil {
 			return err
 		}
 	}

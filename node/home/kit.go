@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
@@ -29,6 +31,9 @@ import (
 const (
 	gigabyte   = 1_000_000_000
 	maxGenesis = 64 << 20
+	// CometBFT dials each named peer after a wait of up to 3 s, at random. Of
+	// several waits the shortest counts.
+	tries = 8
 )
 
 // Options are what a role is given beside its home.
@@ -107,15 +112,20 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 	if err != nil {
 		return nil, err
 	}
-	n, err := consensus.Start(ctx, consensus.Config{
+	c := consensus.Config{
 		Dir: filepath.Join(h.Dir, chainDir), Genesis: genesis, Name: h.Settings.Name,
 		Listen: consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
-		Peers:  v.Peers, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval, Logger: log,
-	})
+		Peers:  slices.Repeat(v.Peers, tries), CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
+	}
+	stopping := &atomic.Bool{}
+	if log != nil {
+		c.Logger = slog.New(quiet{Handler: log.Handler(), stopping: stopping})
+	}
+	n, err := consensus.Start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	h.closers = append(h.closers, n.Stop)
+	h.closers = append(h.closers, func() error { stopping.Store(true); return n.Stop() })
 	return n, nil
 }
 
@@ -126,8 +136,8 @@ func (h *Home) Identity() (consensus.Identity, error) {
 }
 
 // SetGenesis gives a validator's home the genesis of its chain.
-func (h *Home) SetGenesis(text []byte) error {
-	return WriteFile(filepath.Join(h.Dir, genesisFile), text, 0o600)
+func SetGenesis(dir string, text []byte) error {
+	return WriteFile(filepath.Join(dir, genesisFile), text, 0o600)
 }
 
 func (h *Home) genesis() (*cmttypes.GenesisDoc, error) {

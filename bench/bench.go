@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Benchmark measures something on this machine. It tells what it does by tell.
+type Benchmark struct {
+	Name, Short string
+	Run         func(ctx context.Context, tell func(format string, a ...any)) ([]Row, error)
+}
+
+// All are the benchmarks that can be run by name.
+var All = []Benchmark{
+	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
+}
+
+// Named returns a benchmark.
+func Named(name string) (Benchmark, error) {
+	i := slices.IndexFunc(All, func(b Benchmark) bool { return b.Name == name })
+	if i < 0 {
+		var names []string
+		for _, b := range All {
+			names = append(names, b.Name)
+		}
+		return Benchmark{}, fmt.Errorf("no benchmark %q: there are %s", name, strings.Join(names, ", "))
+	}
+	return All[i], nil
+}
+
+// Row is one figure.
+type Row struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+
+	// Target is what is wanted at most, if anything is.
+	Target *float64 `json:"target,omitempty"`
+	Met    *bool    `json:"met,omitempty"`
+
+	// Peer is another program that does the same, if there is one.
+	Peer      string   `json:"peer,omitempty"`
+	PeerValue *float64 `json:"peer_value,omitempty"`
+	Ratio     *float64 `json:"ratio,omitempty"` // value over the peer's
+}
+
+// row returns a figure.
+func row(name, unit string, value float64) Row { return Row{Name: name, Unit: unit, Value: value} }
+
+// atMost adds a target.
+func (r Row) atMost(target float64) Row {
+	met := r.Value <= target
+	r.Target, r.Met = &target, &met
+	return r
+}
+
+// String writes a row with tabs between its columns.
+func (r Row) String() string {
+	s := fmt.Sprintf("%s\t%.4g %s", r.Name, r.Value, r.Unit)
+	if r.Target != nil {
+		verdict := "missed"
+		if *r.Met {
+			verdict = "met"
+		}
+		s += fmt.Sprintf("\ttarget %.4g: %s", *r.Target, verdict)
+	}
+	if r.Peer != "" {
+		s += fmt.Sprintf("\t%s: %.4g, ratio %.3g", r.Peer, *r.PeerValue, *r.Ratio)
+	}
+	return s
+}

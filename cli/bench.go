@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/bench"
+)
+
+func (e *env) bench() *cobra.Command {
+	return &cobra.Command{
+		Use: "bench NAME", GroupID: "other",
+		Short: "Measure, and compare with what is wanted",
+		Long: func() string {
+			text := "Measures on this machine. The names:\n"
+			for _, b := range bench.All {
+				text += fmt.Sprintf("\n  %-8s %s", b.Name, b.Short)
+			}
+			return text
+		}(),
+		Example: "  tally bench idle\n  tally bench demo --json",
+		Args:    arguments("bench NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := bench.Named(args[0])
+			if err != nil {
+				return err
+			}
+			rows, err := b.Run(cmd.Context(), func(format string, a ...any) { fmt.Fprintf(e.err, format+"\n", a...) })
+			if err != nil {
+				return err
+			}
+			return e.show(rows, func(w io.Writer) {
+				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+				for _, r := range rows {
+					fmt.Fprintln(t, r)
+				}
+				_ = t.Flush()
+			})
+		},
+	}
+}

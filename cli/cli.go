@@ -1,0 +1,166 @@
+// Package cli is the command line of tally: one file for each verb.
+//
+// What every verb keeps to:
+//   - With --json it writes exactly one JSON value to standard output, an error
+//     too: {"error": …, "hint": …}. Progress goes to standard error then.
+//   - An error ends with what to do next (hint.go).
+//   - Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
+//   - It ends within seconds after Ctrl-C, and leaves nothing half done.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/cosmos/cosmos-sdk/client/flags"
+	"github.com/cosmos/cosmos-sdk/version"
+)
+
+// Exit codes.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// env is one run of the command line.
+type env struct {
+	in       io.Reader
+	out, err io.Writer
+
+	json    bool
+	home    string
+	level   string // of logs
+	started bool   // arguments were right, the verb runs
+	printed bool   // the one JSON value is out
+}
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	e := &env{in: in, out: out, err: errOut}
+	root := e.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	code := exitFailed
+	switch {
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		code = exitInterrupted
+		err = errors.New("interrupted")
+	case !e.started:
+		code = exitUsage
+	}
+	e.fail(err, code == exitUsage)
+	return code
+}
+
+func (e *env) root() *cobra.Command {
+	version.AppName, version.Name = "tally", "tally" // what the SDK's own texts call the program
+	root := &cobra.Command{
+		Use:   "tally",
+		Short: "Buy and sell AI computation that can be checked",
+		Long: `Tally is a network where people buy and sell AI computation that can be checked.
+
+Begin with a whole network on this machine:   tally devnet
+Sell the computation of an idle machine:      tally provide`,
+		SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			e.started = true
+			return e.prepare(cmd)
+		},
+		Args: cobra.NoArgs,
+	}
+	root.SetIn(e.in)
+	root.SetOut(e.out)
+	root.SetErr(e.err)
+	p := root.PersistentFlags()
+	p.BoolVar(&e.json, "json", false, "print one JSON value, and nothing else, on standard output")
+	p.StringVar(&e.home, flags.FlagHome, defaultHome(), "directory of keys, settings and data (TALLY_HOME sets the default)")
+	p.StringVar(&e.level, "log", "warn", "least level of log lines on standard error: debug, info, warn or error")
+	root.AddGroup(
+		&cobra.Group{ID: "network", Title: "The network:"},
+		&cobra.Group{ID: "chain", Title: "Accounts and the chain:"},
+		&cobra.Group{ID: "other", Title: "Other:"},
+	)
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	root.AddCommand(
+		e.devnet(), e.validator(), e.provide(), e.watch(),
+		e.keys(), e.tx(), e.query(),
+		e.bench(), e.version(),
+	)
+	return root
+}
+
+func defaultHome() string {
+	if dir := os.Getenv("TALLY_HOME"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return ".tally"
+	}
+	return filepath.Join(dir, ".tally")
+}
+
+// show writes a verb's result: as JSON, or as text.
+func (e *env) show(value any, text func(w io.Writer)) error {
+	if !e.json {
+		text(e.out)
+		return nil
+	}
+	e.printed = true
+	enc := json.NewEncoder(e.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(value)
+}
+
+// fail writes an error and its hint.
+func (e *env) fail(err error, usage bool) {
+	next := hint(err, usage)
+	if e.json && !e.printed {
+		_ = e.show(struct {
+			Error string `json:"error"`
+			Hint  string `json:"hint,omitempty"`
+		}{err.Error(), next}, nil)
+		return
+	}
+	fmt.Fprintln(e.err, "error:", err)
+	if next != "" {
+		fmt.Fprintln(e.err, "hint: ", next)
+	}
+}
+
+// progress is where lines for a watching person go.
+func (e *env) progress() io.Writer {
+	if e.json {
+		return e.err
+	}
+	return e.out
+}
+
+// terminal reports whether w is one.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+func (e *env) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(e.level)); err != nil {
+		return nil, fmt.Errorf("--log %q is none of debug, info, warn, error", e.level)
+	}
+	return slog.New(slog.NewTextHandler(e.err, &slog.HandlerOptions{Level: level})), nil
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/node/devnet"
+)
+
+func (e *env) devnet() *cobra.Command {
+	var c devnet.Config
+	var create bool
+	var funds amount
+	cmd := &cobra.Command{
+		Use: "devnet", GroupID: "network", Args: cobra.NoArgs,
+		Short: "Run a whole network in this process",
+		Long: `Runs validators, providers and watchers on 127.0.0.1, with free ports that
+DIR/endpoints.json names. The first start fixes what the network is like; later
+ones go on where it was, after a crash too. Every role has its home in DIR, from
+which it can also run alone: see tally validator, provide and watch.
+
+The consumer's home, DIR/consumer, holds money to spend.`,
+		Example: `  tally devnet --dir tally-devnet
+  tally query provider peers --home tally-devnet/consumer
+  tally tx bank send account tally1… 500000000utally --home tally-devnet/consumer -y`,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			c.Funds = uint64(funds)
+			if c.Log, err = e.logger(); err != nil {
+				return err
+			}
+			if create {
+				if err := devnet.Create(c); err != nil {
+					return err
+				}
+				return e.show(map[string]string{"dir": c.Dir}, func(w io.Writer) {
+					fmt.Fprintf(w, "the homes of the network are in %s; tally devnet --dir %s runs it\n", c.Dir, c.Dir)
+				})
+			}
+			return e.runDevnet(cmd, c)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Dir, "dir", "tally-devnet", "directory of the network")
+	f.BoolVar(&create, "create", false, "make the homes and the genesis, and start nothing")
+	f.IntVar(&c.Validators, "validators", 0, "number of validators (default 4)")
+	f.IntVar(&c.Providers, "providers", 0, "number of providers (default 4)")
+	f.IntVar(&c.Watchers, "watchers", 0, "number of watchers (default 1)")
+	f.IntVar(&c.Spread, "spread", 0, "validators that the providers work under (default 1)")
+	f.IntVar(&c.Threads, "threads", 0, "threads of each role that computes (default 1)")
+	f.BoolVar(&c.Metrics, "metrics", false, "serve Prometheus metrics of each role")
+	f.Var(&funds, "funds", "what the consumer has at first (default 1000000tally)")
+	f.DurationVar(&c.CommitTimeout, "commit-timeout", 0, "pause after a block (default 200ms)")
+	f.DurationVar(&c.EmptyInterval, "empty-interval", 0, "longest time without a block (default 1s)")
+	return cmd
+}
+
+func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
+	ctx := cmd.Context()
+	c.Observe = e.lines(e.progress()).event
+	n, err := devnet.Start(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := n.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	if err := n.Ready(ctx); err != nil {
+		return err
+	}
+	at, whole := n.Endpoints(), n.Config()
+	err = e.show(at, func(w io.Writer) {
+		fmt.Fprintf(w, "network %s is up: %d validators, %d providers, %d watchers\n", at.Chain, whole.Validators, whole.Providers, whole.Watchers)
+		fmt.Fprintf(w, "  RPC        %s\n", at.Nodes[0].RPC)
+		fmt.Fprintf(w, "  REST       %s\n", at.Nodes[0].REST)
+		fmt.Fprintf(w, "  gRPC       %s\n", at.Nodes[0].GRPC)
+		fmt.Fprintf(w, "  consumer   %s\n", n.Consumer.Home.Address)
+		fmt.Fprintf(w, "  endpoints  %s\n", filepath.Join(n.Dir(), "endpoints.json"))
+		fmt.Fprintln(w, "Ctrl-C stops it; the same command goes on.")
+	})
+	if err != nil {
+		return err
+	}
+	return n.Wait(ctx)
+}

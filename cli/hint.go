@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
+	"github.com/tally-network/tally/node/home"
+)
+
+// hints say what to do about an error; the first that fits is shown.
+var hints = []struct {
+	fits func(error) bool
+	next string
+}{
+	{as[*home.BusyError], "stop that process first, or name another directory"},
+	{is(home.ErrNone), "make one with tally provide or tally watch, or name another with --home"},
+	{says("no node"), "name a running network: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc of a node"},
+	{says("is in no block yet"), "ask with tally query tx HASH whether it came through, before you send it again"},
+	{says("no block from"), "start the node, or correct the node in tally.yaml"},
+	{is(syscall.ECONNREFUSED), "nobody listens there: start the network, or correct the address"},
+	{says("connection refused"), "nobody listens there: start the network, or correct the address (--node, or node in tally.yaml)"},
+	{is(syscall.ENOSPC), "free some disk space, then do the same again"},
+	{is(syscall.EADDRINUSE), "another program listens there: name another address in tally.yaml"},
+	{says("passphrase"), "give the passphrase that the keyring was made with"},
+	{is(sdkerrors.ErrInsufficientFunds), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
+	{says("has it ever received money"), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
+	{says("key not found"), "tally keys list shows the keys of this home; --home names another"},
+	{says("chain ID required"), "name the chain with --chain-id, or a home whose tally.yaml does with --home"},
+	{is(fs.ErrPermission), "become the owner of the directory, or name another"},
+}
+
+func hint(err error, usage bool) string {
+	for _, h := range hints {
+		if h.fits(err) {
+			return h.next
+		}
+	}
+	if usage {
+		return "see tally --help, or the verb's --help"
+	}
+	return ""
+}
+
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+// says is for errors of others that are texts alone.
+func says(words string) func(error) bool {
+	return func(err error) bool { return strings.Contains(err.Error(), words) }
+}

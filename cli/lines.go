@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/node/role"
+)
+
+// lines tells events as plain lines.
+type lines struct {
+	w       io.Writer
+	mu      sync.Mutex
+	trained map[string]time.Time // when a role last told of its progress
+}
+
+// pause is the least time between two lines about one provider's training.
+const pause = 2 * time.Second
+
+func (e *env) lines(w io.Writer) *lines { return &lines{w: w, trained: map[string]time.Time{}} }
+
+// event tells one; safe for concurrent use.
+func (l *lines) event(ev role.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if ev.Kind == role.Trained {
+		if now.Sub(l.trained[ev.Role]) < pause {
+			return
+		}
+		l.trained[ev.Role] = now
+	}
+	fmt.Fprintln(l.w, now.Format(time.TimeOnly), line(ev))
+}
+
+// line writes an event in words.
+func line(ev role.Event) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-12s %-9s", ev.Role, ev.Kind)
+	if ev.Order != (canon.Hash{}) {
+		fmt.Fprintf(&b, " order %s", ev.Order.Short())
+	}
+	if ev.Unit >= 0 && ev.Order != (canon.Hash{}) {
+		fmt.Fprintf(&b, " unit %d", ev.Unit)
+	}
+	if ev.Kind == role.Trained {
+		fmt.Fprintf(&b, " step %d loss %.4f at %.1f steps/s", ev.Step, ev.Loss, ev.Rate)
+	}
+	if ev.Text != "" {
+		fmt.Fprintf(&b, " %s", ev.Text)
+	}
+	return b.String()
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/node/home"
+)
+
+func (e *env) provide() *cobra.Command {
+	prices := &home.ProviderSettings{UnitPrice: 1_000, BytePrice: 100}
+	m := &member{e: e, settings: home.Settings{Role: home.Provider, Provider: prices}}
+	var nice int
+	cmd := &cobra.Command{
+		Use: "provide", GroupID: "network", Args: cobra.NoArgs,
+		Short: "Sell the computation of this machine",
+		Long: `Makes this machine a provider, and works until Ctrl-C. The first call makes a
+home with a new account, says which address needs how much money for the stake,
+and waits for it; then it registers and computes what validators assign. Flags
+are written to tally.yaml in the home, so later calls need none.
+
+--nice and --threads leave the machine usable meanwhile.`,
+		Example: `  tally provide --endpoints tally-devnet/endpoints.json
+  tally provide --rpc http://203.0.113.7:26657 --grpc 203.0.113.7:9090 --price 800 --threads 2 --nice 10
+  tally provide                                   # later`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if nice != 0 {
+				if err := setNice(nice); err != nil {
+					return fmt.Errorf("--nice %d: %w", nice, err)
+				}
+			}
+			return m.serve(cmd)
+		},
+	}
+	m.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.Uint64Var(&prices.UnitPrice, "price", prices.UnitPrice, "price of computation, in utally per GFLOP")
+	f.Uint64Var(&prices.BytePrice, "byte-price", prices.BytePrice, "price of data moved, in utally per GB")
+	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee)")
+	f.IntVar(&nice, "nice", 0, "let other programs go first: 1 to 19")
+	return cmd
+}

@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	gogoproto "github.com/cosmos/gogoproto/proto"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/client/flags"
+	"github.com/cosmos/cosmos-sdk/client/rpc"
+	"github.com/cosmos/cosmos-sdk/server"
+	authcli "github.com/cosmos/cosmos-sdk/x/auth/client/cli"
+)
+
+// question is a query of a module. Its arguments are the parameters in the path
+// of its REST route, its flags the other fields of the request.
+type question struct {
+	module, method, short, example string
+}
+
+const page = "cosmos.base.query.v1beta1.PageRequest"
+
+// services name the query service of a module.
+var services = map[string]string{
+	"auth":     "cosmos.auth.v1beta1.Query",
+	"bank":     "cosmos.bank.v1beta1.Query",
+	"provider": "tally.provider.v1.Query",
+	"market":   "tally.market.v1.Query",
+	"work":     "tally.work.v1.Query",
+	"dispute":  "tally.dispute.v1.Query",
+	"power":    "tally.power.v1.Query",
+	"supply":   "tally.supply.v1.Query",
+}
+
+var questions = []question{
+	{"auth", "AccountInfo", "Number and sequence of an account", "tally query auth account-info tally1…"},
+	{"bank", "AllBalances", "All money of an account", "tally query bank all-balances tally1…"},
+	{"bank", "Balance", "Money of an account in one denomination", "tally query bank balance tally1… --denom utally"},
+	{"provider", "Peer", "One registered peer", "tally query provider peer tally1…"},
+	{"provider", "PeerByKey", "The peer that a network key belongs to", "tally query provider peer-by-key --peer-key 3q2+7w…"},
+	{"provider", "Peers", "All peers, or those of a role or a validator", "tally query provider peers --role provider\ntally query provider peers --validator tally1…"},
+	{"provider", "Params", "The rules of the registry", "tally query provider params"},
+	{"provider", "Stake", "All stakes together", "tally query provider stake"},
+	{"market", "Offers", "All offers", "tally query market offers"},
+	{"market", "Orders", "Orders, oldest first", "tally query market orders --status open"},
+	{"market", "Order", "One order and what became of it", "tally query market order 3f09…"},
+	{"market", "Explain", "What each offer asks for an order, and why it does not meet it", "tally query market explain 3f09…"},
+	{"work", "Lease", "One lease, without its units", "tally query work lease 3f09…"},
+	{"work", "Leases", "Leases: all, or by phase or participant", "tally query work leases --participant tally1… --live"},
+	{"work", "Units", "The units of a lease", "tally query work units 3f09… --from 0 --limit 8"},
+	{"work", "Unit", "One unit of a lease", "tally query work unit 3f09… 3"},
+	{"work", "State", "A lease as its parties read it", "tally query work state 3f09…"},
+	{"work", "Settlement", "How a lease ended", "tally query work settlement 3f09…"},
+	{"work", "Params", "The rules of leases", "tally query work params"},
+	{"dispute", "Dispute", "One dispute and how far it has narrowed", "tally query dispute dispute 1"},
+	{"dispute", "Disputes", "Disputes, oldest first", "tally query dispute disputes --open"},
+	{"dispute", "Params", "The rules of disputes", "tally query dispute params"},
+	{"power", "Validators", "The set that runs consensus", "tally query power validators"},
+	{"power", "Earned", "The verified computation of an account", "tally query power earned tally1…"},
+	{"power", "AllEarned", "That of all accounts", "tally query power all-earned"},
+	{"supply", "Supply", "Minted, burnt and existing money", "tally query supply supply"},
+	{"supply", "Check", "Whether every ledger adds up", "tally query supply check"},
+}
+
+func (e *env) query() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "query", Aliases: []string{"q"}, GroupID: "chain",
+		Short: "Ask the chain",
+		Long:  `Asks a node of the chain: the one of the home, or of --node.`,
+		Example: `  tally query provider peers --home tally-devnet/consumer
+  tally query bank all-balances tally1… --node http://203.0.113.7:26657 --json`,
+	}
+	cmd.AddCommand(
+		server.QueryBlockCmd(), server.QueryBlocksCmd(), server.QueryBlockResultsCmd(), rpc.ValidatorCommand(),
+		authcli.QueryTxCmd(), authcli.QueryTxsByEventsCmd(), rpc.WaitTxCmd(),
+	)
+	groups := map[string]*cobra.Command{}
+	for _, q := range questions {
+		group := groups[q.module]
+		if group == nil {
+			group = &cobra.Command{Use: q.module, Short: "Ask the module " + q.module}
+			groups[q.module] = group
+			cmd.AddCommand(group)
+		}
+		group.AddCommand(q.command())
+	}
+	return adopt(cmd, map[string]string{
+		"block":               "tally query block --type=height 7",
+		"blocks":              "tally query blocks --query \"block.height > 7\"",
+		"block-results":       "tally query block-results 7",
+		"comet-validator-set": "tally query comet-validator-set",
+		"tx":                  "tally query tx 8A4F…",
+		"txs":                 "tally query txs --query \"message.sender='tally1…'\"",
+		"wait-tx":             "tally query wait-tx 8A4F… --timeout 30s",
+		"event-query-tx-for":  "tally query wait-tx 8A4F…",
+		"auth":                "tally query auth account-info tally1…",
+		"bank":                "tally query bank all-balances tally1…",
+		"provider":            "tally query provider peers",
+		"market":              "tally query market offers",
+		"work":                "tally query work leases",
+		"dispute":             "tally query dispute disputes --open",
+		"power":               "tally query power validators",
+		"supply":              "tally query supply check",
+	})
+}
+
+// command builds the command of a question from the descriptor of its method.
+func (q question) command() *cobra.Command {
+	name := protoreflect.FullName(services[q.module])
+	d, err := gogoproto.HybridResolver.FindDescriptorByName(name)
+	if err != nil {
+		panic(fmt.Sprintf("query service %s: %v", name, err)) // a wrong table; a test runs this
+	}
+	method := d.(protoreflect.ServiceDescriptor).Methods().ByName(protoreflect.Name(q.method))
+	if method == nil {
+		panic(fmt.Sprintf("query service %s has no method %s", name, q.method))
+	}
+	path := inPath(method)
+	use := kebab(q.method)
+	for _, p := range path {
+		use += " " + strings.ToUpper(p)
+	}
+	cmd := &cobra.Command{Use: use, Short: q.short, Example: indent(q.example), Args: arguments(use)}
+	flags.AddQueryFlagsToCmd(cmd)
+	fields := method.Input().Fields()
+	for i := range fields.Len() {
+		if f := fields.Get(i); !slices.Contains(path, string(f.Name())) {
+			addFlag(cmd.Flags(), f)
+		}
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		values := map[string]string{}
+		for i, p := range path {
+			values[p] = args[i]
+		}
+		cmd.Flags().Visit(func(f *pflag.Flag) { values[strings.ReplaceAll(f.Name, "-", "_")] = f.Value.String() })
+		request, err := fill(method.Input(), values)
+		if err != nil {
+			return err
+		}
+		c, err := client.GetClientQueryContext(cmd)
+		if err != nil {
+			return err
+		}
+		in, out := instance(method.Input()), instance(method.Output())
+		if err := c.Codec.UnmarshalJSON(request, in); err != nil {
+			return err
+		}
+		if err := c.Invoke(cmd.Context(), fmt.Sprintf("/%s/%s", name, q.method), in, out); err != nil {
+			return err
+		}
+		return c.PrintProto(out)
+	}
+	return cmd
+}
+
+// inPath returns the fields of a request that stand in the path of its route.
+func inPath(method protoreflect.MethodDescriptor) (names []string) {
+	rule, ok := proto.GetExtension(method.Options(), annotations.E_Http).(*annotations.HttpRule)
+	if !ok || rule == nil {
+		return nil
+	}
+	for _, part := range strings.Split(rule.GetGet(), "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			names = append(names, strings.TrimSuffix(name, "}"))
+		}
+	}
+	return names
+}
+
+// addFlag adds the flags of a request's field.
+func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
+	name := strings.ReplaceAll(string(f.Name()), "_", "-")
+	switch {
+	case f.Message() != nil && f.Message().FullName() == page:
+		set.Uint64(flags.FlagLimit, 100, "entries of a page")
+		set.String(flags.FlagPageKey, "", "next_key of the page before")
+	case f.Message() != nil || f.IsList():
+		// Requests by hand hold nothing of the kind.
+	case f.Enum() != nil:
+		set.String(name, "", "one of "+strings.Join(enumNames(f.Enum()), ", "))
+	case f.Kind() == protoreflect.BoolKind:
+		set.Bool(name, false, "")
+	case f.Kind() == protoreflect.BytesKind:
+		set.String(name, "", "base64")
+	case f.Kind() == protoreflect.StringKind:
+		set.String(name, "", "")
+	default:
+		set.Uint64(name, 0, "")
+	}
+}
+
+// enumNames are the values of an enum as people write them.
+func enumNames(e protoreflect.EnumDescriptor) (names []string) {
+	for i := 1; i < e.Values().Len(); i++ { // the first stands for none
+		names = append(names, shortName(e, e.Values().Get(i)))
+	}
+	return names
+}
+
+func shortName(e protoreflect.EnumDescriptor, v protoreflect.EnumValueDescriptor) string {
+	prefix := strings.ReplaceAll(strings.ToUpper(kebab(string(e.Name()))), "-", "_") + "_"
+	return strings.ToLower(strings.TrimPrefix(string(v.Name()), prefix))
+}
+
+// fill writes a request as JSON from the texts of its fields.
+func fill(m protoreflect.MessageDescriptor, values map[string]string) ([]byte, error) {
+	request := map[string]any{}
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		text, given := values[string(f.Name())]
+		switch {
+		case f.Message() != nil && f.Message().FullName() == page:
+			p := map[string]any{}
+			if values["limit"] != "" {
+				p["limit"] = values["limit"]
+			}
+			if values["page_key"] != "" {
+				p["key"] = values["page_key"]
+			}
+			request[string(f.Name())] = p
+		case !given:
+		case f.Enum() != nil:
+			at := slices.Index(enumNames(f.Enum()), strings.ToLower(text))
+			if at < 0 {
+				return nil, fmt.Errorf("%s %q is none of %s", f.Name(), text, strings.Join(enumNames(f.Enum()), ", "))
+			}
+			request[string(f.Name())] = string(f.Enum().Values().Get(at + 1).Name())
+		case f.Kind() == protoreflect.BoolKind:
+			request[string(f.Name())] = text == "true"
+		case f.Kind() == protoreflect.StringKind || f.Kind() == protoreflect.BytesKind:
+			request[string(f.Name())] = text
+		default:
+			n, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s %q is no number", f.Name(), text)
+			}
+			request[string(f.Name())] = json.Number(strconv.FormatUint(n, 10))
+		}
+	}
+	return json.Marshal(request)
+}
+
+// instance returns an empty message of the generated type.
+func instance(m protoreflect.MessageDescriptor) gogoproto.Message {
+	t := gogoproto.MessageType(string(m.FullName()))
+	return reflect.New(t.Elem()).Interface().(gogoproto.Message)
+}
+
+// kebab turns PeerByKey into peer-by-key.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && 'A' <= r && r <= 'Z' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
+}
+
+// arguments wants as many as a usage line names.
+func arguments(use string) cobra.PositionalArgs {
+	names := strings.Fields(use)[1:]
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%s is missing", names[len(args)])
+		}
+		if len(args) > len(names) {
+			return fmt.Errorf("%q is too much: want %d arguments", args[len(names)], len(names))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/duty"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+// member is a verb that runs one role from its home.
+type member struct {
+	e        *env
+	settings home.Settings // of a new home, and what flags change in an old one
+
+	endpoints string
+	stake     amount
+}
+
+func (m *member) flags(f *pflag.FlagSet) {
+	f.StringVar(&m.endpoints, "endpoints", "", "endpoints.json of a devnet to join")
+	f.StringVar(&m.settings.Node.RPC, "rpc", "", "CometBFT RPC of a node to join by, as http://host:port")
+	f.StringVar(&m.settings.Node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
+	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at (default a free port of 127.0.0.1)")
+	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine")
+	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
+	f.IntVar(&m.settings.Threads, "threads", 0, "threads that compute (default one per processor)")
+	f.Int64Var(&m.settings.StoreGB, "store-gb", 0, "disk space for blobs in GB (default 10)")
+	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
+}
+
+// open opens the home, after making it if it is missing, with the flags that
+// were given. It tells the recovery phrase of a new account on a terminal only.
+func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
+	dir, s := m.e.home, m.settings
+	s.Stake = uint64(m.stake)
+	if !home.Exists(dir) {
+		if err := m.join(cmd.Context(), &s); err != nil {
+			return nil, err
+		}
+		phrase, err := home.Create(dir, s)
+		if err != nil {
+			return nil, err
+		}
+		if phrase != "" && terminal(m.e.err) {
+			fmt.Fprintf(m.e.err, "A new account. Write down its recovery phrase; it is shown only now:\n\n  %s\n\n", phrase)
+		}
+	}
+	h, err := home.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if h.Settings.Role != s.Role {
+		return nil, errors.Join(fmt.Errorf("%s is the home of a %s, not of a %s", dir, h.Settings.Role, s.Role), h.Close())
+	}
+	if err := m.change(cmd.Flags(), h); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// join finds out which chain the node is of.
+func (m *member) join(ctx context.Context, s *home.Settings) error {
+	if m.endpoints != "" {
+		e, err := devnet.ReadEndpoints(m.endpoints)
+		if err != nil {
+			return fmt.Errorf("read --endpoints (does the devnet run?): %w", err)
+		}
+		s.Chain, s.Node = e.Chain, home.Node{RPC: e.Nodes[0].RPC, GRPC: e.Nodes[0].GRPC}
+		return nil
+	}
+	if s.Chain != "" {
+		return nil
+	}
+	if s.Node.RPC == "" || s.Node.GRPC == "" {
+		return fmt.Errorf("%s is no home yet, and there is no node to join by", m.e.home)
+	}
+	rpc, err := rpchttp.New(s.Node.RPC, "/websocket")
+	if err != nil {
+		return fmt.Errorf("--rpc %s: %w", s.Node.RPC, err)
+	}
+	status, err := rpc.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("ask %s for its chain: %w", s.Node.RPC, err)
+	}
+	s.Chain = status.NodeInfo.Network
+	return nil
+}
+
+// change writes flags that were given into the settings of the home.
+func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
+	s, now := &m.settings, &h.Settings
+	changed := false
+	for name, set := range map[string]func(){
+		"rpc":        func() { now.Node.RPC = s.Node.RPC },
+		"grpc":       func() { now.Node.GRPC = s.Node.GRPC },
+		"listen":     func() { now.Listen = s.Listen },
+		"announce":   func() { now.Announce = s.Announce },
+		"metrics":    func() { now.Metrics = s.Metrics },
+		"threads":    func() { now.Threads = s.Threads },
+		"store-gb":   func() { now.StoreGB = s.StoreGB },
+		"stake":      func() { now.Stake = uint64(m.stake) },
+		"price":      func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
+		"byte-price": func() { now.Provider.BytePrice = s.Provider.BytePrice },
+		"validator":  func() { now.Provider.Validator = s.Provider.Validator },
+		"fee-bps":    func() { now.Validator.FeeBps = s.Validator.FeeBps },
+		"max-leases": func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
+	} {
+		if f.Changed(name) {
+			set()
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return now.Save(h.Dir)
+}
+
+// standing is what a role tells once it works.
+type standing struct {
+	Name    string   `json:"name"`
+	Role    string   `json:"role"`
+	Chain   string   `json:"chain"`
+	Address string   `json:"address"`
+	Home    string   `json:"home"`
+	Peer    []string `json:"peer"`
+	Stake   uint64   `json:"stake_utally"`
+	RPC     string   `json:"rpc,omitempty"`
+	GRPC    string   `json:"grpc,omitempty"`
+	REST    string   `json:"rest,omitempty"`
+	Metrics string   `json:"metrics,omitempty"`
+}
+
+// run runs the home's role until ctx is done.
+func (m *member) run(ctx context.Context, h *home.Home) (err error) {
+	defer func() { err = errors.Join(err, h.Close()) }()
+	log, err := m.e.logger()
+	if err != nil {
+		return err
+	}
+	now := standing{
+		Name: h.Settings.Name, Role: string(h.Settings.Role), Chain: h.Settings.Chain, Address: h.Address, Home: h.Dir,
+	}
+	var more []prometheus.Gatherer
+	if h.Settings.Role == home.Validator {
+		n, err := h.StartNode(ctx, log)
+		if err != nil {
+			return err
+		}
+		at := n.Addrs()
+		now.RPC, now.GRPC, now.REST = "http://"+at.RPC, at.GRPC, "http://"+at.REST
+		more = append(more, n.Metrics())
+		fmt.Fprintf(m.e.progress(), "node of %s listens: RPC %s, REST %s; waiting for a block\n", now.Chain, now.RPC, now.REST)
+	}
+	k, err := h.Kit(ctx, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
+	if err != nil {
+		return err
+	}
+	if now.Metrics, err = h.ServeMetrics(more...); err != nil {
+		return err
+	}
+	now.Peer = k.Host.Addrs()
+	if err := m.register(ctx, h, k, log); err != nil {
+		return err
+	}
+	p, err := duty.Registered(ctx, k)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		now.Stake = p.Stake
+	}
+	err = m.e.show(now, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s; Ctrl-C stops it\n", now.Role, now.Name, now.Chain, now.Address, writeAmount(now.Stake))
+	})
+	if err != nil {
+		return err
+	}
+	return duty.Run(ctx, h, k)
+}
+
+// register waits for the money of the stake, telling whom to send it to, and
+// registers.
+func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *slog.Logger) error {
+	p, err := duty.Registered(ctx, k)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		stake, err := duty.Stake(ctx, h, k)
+		if err != nil {
+			return err
+		}
+		w := m.e.progress()
+		err = duty.AwaitFunds(ctx, k, stake, func(have uint64) {
+			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake\n", h.Address, writeAmount(have), writeAmount(stake))
+			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, stake-have)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return duty.Register(ctx, h, k)
+}
+
+// serve is what the verb of a role does.
+func (m *member) serve(cmd *cobra.Command) error {
+	h, err := m.open(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if err := m.run(ctx, h); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // Ctrl-C is how a role ends
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/client/flags"
+	"github.com/cosmos/cosmos-sdk/crypto/keyring"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/node/home"
+)
+
+// sdkVerbs are those whose commands are the Cosmos SDK's own.
+var sdkVerbs = map[string]bool{"keys": true, "tx": true, "query": true}
+
+// prepare gives the SDK's commands what they expect: a client of the chain that
+// the home's settings name, and the home's keyring.
+func (e *env) prepare(cmd *cobra.Command) error {
+	verb := cmd
+	for verb.HasParent() && verb.Parent().HasParent() {
+		verb = verb.Parent()
+	}
+	if !sdkVerbs[verb.Name()] {
+		return nil
+	}
+	enc, err := app.NewEncoding()
+	if err != nil {
+		return err
+	}
+	c := client.Context{}.
+		WithCodec(enc.Codec).
+		WithInterfaceRegistry(enc.Registry).
+		WithLegacyAmino(enc.Amino).
+		WithTxConfig(enc.Tx).
+		WithAccountRetriever(authtypes.AccountRetriever{}).
+		WithInput(e.in).
+		WithOutput(e.out).
+		WithHomeDir(e.home).
+		WithCmdContext(cmd.Context())
+	if home.Exists(e.home) {
+		s, err := home.LoadSettings(e.home)
+		if err != nil {
+			return err
+		}
+		rpc, err := client.NewClientFromNode(s.Node.RPC)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", s.Node.RPC, err)
+		}
+		c = c.WithChainID(s.Chain).WithNodeURI(s.Node.RPC).WithClient(rpc)
+		if from := cmd.Flags().Lookup(flags.FlagFrom); verb.Name() == "tx" && from != nil && !from.Changed {
+			if err := from.Value.Set(home.AccountName); err != nil {
+				return err
+			}
+		}
+	}
+	// A home's own keyring needs nobody to type its passphrase.
+	backend := cmd.Flags().Lookup(flags.FlagKeyringBackend)
+	if backend != nil && !backend.Changed && !cmd.Flags().Changed(flags.FlagKeyringDir) {
+		kr, err := home.Keyring(e.home, enc.Codec)
+		switch {
+		case err == nil:
+			c = c.WithKeyring(kr)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if e.json {
+		for name, value := range map[string]string{flags.FlagOutput: flags.OutputFormatJSON, flags.FlagSkipConfirmation: "true"} {
+			if f := cmd.Flags().Lookup(name); f != nil && !f.Changed {
+				if err := cmd.Flags().Set(name, value); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return client.SetCmdClientContextHandler(c, cmd)
+}
+
+// adopt makes the SDK's commands a verb of ours: the file keyring by default,
+// and an example for each, from the table.
+func adopt(cmd *cobra.Command, examples map[string]string) *cobra.Command {
+	for _, sub := range cmd.Commands() {
+		adopt(sub, examples)
+	}
+	for _, set := range []func(string) *pflag.Flag{cmd.Flags().Lookup, cmd.PersistentFlags().Lookup} {
+		if f := set(flags.FlagKeyringBackend); f != nil {
+			f.DefValue = keyring.BackendFile
+			_ = f.Value.Set(keyring.BackendFile)
+		}
+	}
+	if example := examples[cmd.Name()]; example != "" {
+		cmd.Example = indent(example)
+	}
+	return cmd
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"github.com/cosmos/gogoproto/proto"
+	"github.com/spf13/cobra"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/client/flags"
+	"github.com/cosmos/cosmos-sdk/client/tx"
+	"github.com/cosmos/cosmos-sdk/codec/address"
+	authcli "github.com/cosmos/cosmos-sdk/x/auth/client/cli"
+	bankcli "github.com/cosmos/cosmos-sdk/x/bank/client/cli"
+
+	chainaddress "github.com/tally-network/tally/chain/address"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// message is a transaction that a person may want to send; what roles send they
+// send by themselves.
+type message struct {
+	use, short, example string
+	build               func(from string, args []string) (proto.Message, error)
+}
+
+var messages = map[string][]message{
+	"provider": {
+		{"deposit AMOUNT", "Add to the stake of the sender's peer", "tally tx provider deposit 50tally --home ~/.tally -y",
+			func(from string, args []string) (proto.Message, error) {
+				n, err := parseAmount(args[0])
+				return &providerv1.MsgDeposit{Account: from, Amount: n}, err
+			}},
+		{"withdraw AMOUNT", "Take free stake back", "tally tx provider withdraw 50tally --home ~/.tally -y",
+			func(from string, args []string) (proto.Message, error) {
+				n, err := parseAmount(args[0])
+				return &providerv1.MsgWithdraw{Account: from, Amount: n}, err
+			}},
+	},
+	"market": {
+		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
+			func(from string, args []string) (proto.Message, error) {
+				return &marketv1.MsgCancelOrder{Consumer: from, Order: args[0]}, nil
+			}},
+		{"withdraw-offer", "Lead no more orders; leases go on", "tally tx market withdraw-offer --home tally-devnet/validator-0 -y",
+			func(from string, _ []string) (proto.Message, error) {
+				return &marketv1.MsgWithdrawOffer{Validator: from}, nil
+			}},
+	},
+}
+
+func (e *env) tx() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "tx", GroupID: "chain",
+		Short: "Send transactions",
+		Long: `Signs and sends transactions. Chain, node and key are those of the home, unless
+flags name others. What it prints is the node's receipt; tally query wait-tx
+says whether a block took the transaction.`,
+		Example: `  tally tx bank send account tally1… 5000000utally --home tally-devnet/consumer -y
+  tally tx bank send account tally1… 1utally --generate-only > tx.json && tally tx sign tx.json`,
+	}
+	cmd.AddCommand(
+		bankcli.NewTxCmd(address.NewBech32Codec(chainaddress.Prefix)),
+		authcli.GetSignCommand(), authcli.GetSignBatchCommand(), authcli.GetMultiSignCommand(), authcli.GetMultiSignBatchCmd(),
+		authcli.GetValidateSignaturesCommand(), authcli.GetBroadcastCommand(), authcli.GetEncodeCommand(), authcli.GetDecodeCommand(),
+		authcli.GetSimulateCmd(),
+	)
+	for module, all := range messages {
+		group := &cobra.Command{Use: module, Short: "Transactions of the module " + module}
+		for _, m := range all {
+			group.AddCommand(m.command())
+		}
+		cmd.AddCommand(group)
+	}
+	return adopt(cmd, map[string]string{
+		"bank":                "tally tx bank send account tally1… 5000000utally -y",
+		"send":                "tally tx bank send account tally1… 5000000utally --home tally-devnet/consumer -y",
+		"multi-send":          "tally tx bank multi-send account tally1… tally1… 5000000utally -y",
+		"sign":                "tally tx sign tx.json --from alice > signed.json",
+		"sign-batch":          "tally tx sign-batch txs.json --from alice",
+		"multi-sign":          "tally tx multi-sign tx.json both alice.json bob.json",
+		"multisign-batch":     "tally tx multisign-batch txs.json both alice.json bob.json",
+		"validate-signatures": "tally tx validate-signatures signed.json",
+		"broadcast":           "tally tx broadcast signed.json",
+		"encode":              "tally tx encode signed.json",
+		"decode":              "tally tx decode CoYBCoMB…",
+		"simulate":            "tally tx simulate tx.json --from alice",
+		"provider":            "tally tx provider deposit 50tally -y",
+		"market":              "tally tx market cancel-order 3f09… -y",
+	})
+}
+
+func (m message) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: m.use, Short: m.short, Example: indent(m.example), Args: arguments(m.use),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := client.GetClientTxContext(cmd)
+			if err != nil {
+				return err
+			}
+			msg, err := m.build(c.GetFromAddress().String(), args)
+			if err != nil {
+				return err
+			}
+			return tx.GenerateOrBroadcastTxCLI(c, cmd.Flags(), msg)
+		},
+	}
+	flags.AddTxFlagsToCmd(cmd)
+	return cmd
+}

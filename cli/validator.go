@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	cmttypes "github.com/cometbft/cometbft/types"
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/node/home"
+)
+
+func (e *env) validator() *cobra.Command {
+	v := &home.ValidatorSettings{FeeBps: 500, MaxLeases: 4, CommitTimeout: 200 * time.Millisecond, EmptyInterval: time.Second}
+	m := &member{e: e, settings: home.Settings{Role: home.Validator, Validator: v}}
+	var genesis string
+	cmd := &cobra.Command{
+		Use: "validator", GroupID: "network", Args: cobra.NoArgs,
+		Short: "Run a node of the chain that leads and audits",
+		Long: `Runs a consensus node and the work of a validator: it offers to lead orders with
+the providers registered under it, and audits those that others lead. A home
+comes from tally devnet --create, or is made with --genesis and --peers; such a
+node follows the chain, and has a vote in consensus only if the genesis says so.`,
+		Example: `  tally devnet --create --dir net && tally validator --home net/validator-0
+  tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !home.Exists(e.home) && genesis == "" {
+				return fmt.Errorf("%s: %w: a new one needs --genesis and --peers", e.home, home.ErrNone)
+			}
+			if genesis != "" {
+				if err := m.take(genesis); err != nil {
+					return fmt.Errorf("--genesis: %w", err)
+				}
+			}
+			return m.serve(cmd)
+		},
+	}
+	f := cmd.Flags()
+	m.flags(f)
+	for _, name := range []string{"endpoints", "rpc", "grpc"} {
+		_ = f.MarkHidden(name) // a validator joins by its own node
+	}
+	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
+	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, for a new home")
+	f.Uint32Var(&v.FeeBps, "fee-bps", v.FeeBps, "fee on the providers' pay, in 1/10000")
+	f.Uint32Var(&v.MaxLeases, "max-leases", v.MaxLeases, "orders to lead at the same time")
+	return cmd
+}
+
+// take makes a new validator's home with the genesis of its chain.
+func (m *member) take(genesis string) error {
+	if home.Exists(m.e.home) {
+		return nil
+	}
+	text, err := os.ReadFile(genesis)
+	if err != nil {
+		return err
+	}
+	doc, err := cmttypes.GenesisDocFromJSON(text)
+	if err != nil {
+		return err
+	}
+	m.settings.Chain = doc.ChainID
+	if err := os.MkdirAll(m.e.home, 0o700); err != nil {
+		return err
+	}
+	return home.SetGenesis(m.e.home, text)
+}
