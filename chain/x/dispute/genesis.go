@@ -23,7 +23,7 @@ func DefaultParams() disputev1.Params {
 
 // DefaultGenesis has no disputes.
 func DefaultGenesis() *disputev1.GenesisState {
-	return &disputev1.GenesisState{Params: DefaultParams()}
+	return &disputev1.GenesisState{Params: DefaultParams(), Next: 1}
 }
 
 // ValidateGenesis checks a state before import.

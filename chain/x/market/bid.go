@@ -23,8 +23,8 @@ type book struct {
 	seeds    Seeds
 }
 
-// supply is all that is on offer at one moment.
-type supply struct {
+// stock is all that is on offer at one moment.
+type stock struct {
 	rules      job.Params
 	clusters   []cluster
 	validators []providerv1.Peer // active ones
@@ -38,8 +38,8 @@ type cluster struct {
 	obstacle  error             // why it takes no orders now
 }
 
-// supply reads the offers that were posted below a height.
-func (b book) supply(ctx context.Context, below int64) (s supply, err error) {
+// stock reads the offers that were posted below a height.
+func (b book) stock(ctx context.Context, below int64) (s stock, err error) {
 	if s.rules, err = b.leases.Rules(ctx); err != nil {
 		return s, err
 	}
@@ -133,7 +133,7 @@ func wants(c *job.Conditions) auction.Bid {
 }
 
 // bids prices every offer for an order.
-func (s *supply) bids(o *job.Order) []bid {
+func (s *stock) bids(o *job.Order) []bid {
 	out := make([]bid, len(s.clusters))
 	w := wants(&o.Conditions)
 	for i := range s.clusters {
@@ -157,7 +157,7 @@ func (s *supply) bids(o *job.Order) []bid {
 // price puts the team together: of the providers that can put up the bond as
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
-func (s *supply) price(c *cluster, o *job.Order, limit uint64) bid {
+func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	p, terms := &o.Problem, &o.Conditions
 	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, fee: uint64(c.offer.FeeBps)}
 	team := cheapest(c.providers, p)
@@ -206,7 +206,7 @@ func cheapest(peers []providerv1.Peer, p *job.Problem) []providerv1.Peer {
 }
 
 // referees returns the validators that are independent of a lead.
-func (s *supply) referees(lead string) []providerv1.Peer {
+func (s *stock) referees(lead string) []providerv1.Peer {
 	return slices.DeleteFunc(slices.Clone(s.validators), func(v providerv1.Peer) bool { return v.Account == lead })
 }
 

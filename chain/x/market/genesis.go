@@ -17,7 +17,7 @@ import (
 )
 
 // DefaultGenesis is an empty book.
-func DefaultGenesis() *marketv1.GenesisState { return &marketv1.GenesisState{} }
+func DefaultGenesis() *marketv1.GenesisState { return &marketv1.GenesisState{Next: 1} }
 
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *marketv1.GenesisState) error {

@@ -72,7 +72,7 @@ func (b book) match(ctx context.Context) error {
 		at := height * maxTries % n
 		open = slices.Concat(open[at:], open[:at])[:maxTries]
 	}
-	var now *supply // read when first wanted, and again after each match
+	var now *stock // read when first wanted, and again after each match
 	for _, key := range open {
 		id, err := b.byNumber(ctx, key.K2())
 		if err != nil {
@@ -86,7 +86,7 @@ func (b book) match(ctx context.Context) error {
 			continue
 		}
 		if now == nil {
-			s, err := b.supply(ctx, height)
+			s, err := b.stock(ctx, height)
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (b book) match(ctx context.Context) error {
 
 // lease gives an order to the best offer that meets it; where a lease cannot
 // begin, to the next best.
-func (b book) lease(ctx context.Context, s *supply, id canon.Hash, o *job.Order, p marketv1.Posting) (bool, error) {
+func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, p marketv1.Posting) (bool, error) {
 	var offers []auction.Offer
 	bids := map[string]bid{}
 	for _, x := range s.bids(o) {
@@ -133,7 +133,7 @@ func (b book) lease(ctx context.Context, s *supply, id canon.Hash, o *job.Order,
 
 // begin begins the lease of an order that meets x, and returns what the price
 // leaves of the maximum.
-func (b book) begin(ctx context.Context, s *supply, x bid, id canon.Hash, o *job.Order, p marketv1.Posting) error {
+func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.Order, p marketv1.Posting) error {
 	seed, err := b.seeds.Seed(ctx)
 	if err != nil {
 		return err

@@ -4,11 +4,10 @@ import errorsmod "cosmossdk.io/errors"
 
 // The errors of the module. Codes are part of the protocol: never reuse one.
 var (
-	ErrNoLease    = errorsmod.Register(Name, 2, "there is no such lease")
-	ErrRefused    = errorsmod.Register(Name, 3, "the lease does not allow it")
-	ErrSigner     = errorsmod.Register(Name, 4, "another account must sign")
-	ErrMalformed  = errorsmod.Register(Name, 5, "unusable message")
-	ErrProof      = errorsmod.Register(Name, 6, "vrf proof does not hold")
-	ErrInactive   = errorsmod.Register(Name, 7, "peer gets no new work: it is jailed, or its stake is below the minimum")
-	ErrNotSettled = errorsmod.Register(Name, 8, "the lease is not settled")
+	ErrNoLease   = errorsmod.Register(Name, 2, "there is no such lease")
+	ErrRefused   = errorsmod.Register(Name, 3, "the lease does not allow it")
+	ErrSigner    = errorsmod.Register(Name, 4, "another account must sign")
+	ErrMalformed = errorsmod.Register(Name, 5, "unusable message")
+	ErrProof     = errorsmod.Register(Name, 6, "vrf proof does not hold")
+	ErrInactive  = errorsmod.Register(Name, 7, "peer gets no new work: it is jailed, or its stake is below the minimum")
 )

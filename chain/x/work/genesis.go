@@ -3,6 +3,7 @@ package work
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,6 +133,7 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 // Invariant: see the package.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	reserved := map[string]uint64{}
+	var n indexed
 	err := k.each(ctx, func(id canon.Hash, l *job.Lease) error {
 		if err := l.Check(); err != nil {
 			return fmt.Errorf("lease %s: %w", id, err)
@@ -146,11 +148,19 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return k.checkIndexes(ctx, id, l)
+		return k.checkEntries(ctx, id, l, &n)
 	})
 	if err != nil {
 		return err
 	}
+	if err := k.checkIndexes(ctx, n); err != nil {
+		return err
+	}
+	return k.checkStakes(ctx, reserved)
+}
+
+// checkStakes: of every peer as much is reserved as the leases reserve.
+func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64) error {
 	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_WATCHER} {
 		peers, err := k.stakes.WithRole(ctx, role)
 		if err != nil {
@@ -169,20 +179,50 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) checkIndexes(ctx context.Context, id canon.Hash, l *job.Lease) error {
+// indexed counts the entries that the indexes should have.
+type indexed struct{ wakes, leads, phases, parties int }
+
+// checkEntries: a lease is in the indexes as it should be.
+func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, n *indexed) error {
 	e := entriesOf(l)
+	err := has(ctx, k.phases, collections.Join(int32(l.Phase), id[:]), &n.phases)
 	if e.wake != job.Never {
-		if in, err := k.wakes.Has(ctx, collections.Join(e.wake, id[:])); err != nil || !in {
-			return fmt.Errorf("lease %s wakes at %d, and is not indexed so (%v)", id, e.wake, err)
-		}
+		err = errors.Join(err, has(ctx, k.wakes, collections.Join(e.wake, id[:]), &n.wakes))
 	}
 	if e.lead != "" {
-		if in, err := k.leads.Has(ctx, collections.Join(e.lead, id[:])); err != nil || !in {
-			return fmt.Errorf("lease %s is led by %s, and is not indexed so (%v)", id, e.lead, err)
-		}
+		err = errors.Join(err, has(ctx, k.leads, collections.Join(e.lead, id[:]), &n.leads))
 	}
-	if in, err := k.phases.Has(ctx, collections.Join(int32(l.Phase), id[:])); err != nil || !in {
-		return fmt.Errorf("lease %s is %v, and is not indexed so (%v)", id, l.Phase, err)
+	for _, account := range participants(l) {
+		err = errors.Join(err, has(ctx, k.parties, collections.Join3(account, l.Phase == job.Settled, id[:]), &n.parties))
 	}
-	return nil
+	return err
+}
+
+// has: a key is in an index. It counts the key.
+func has[K any](ctx context.Context, index collections.KeySet[K], key K, n *int) error {
+	*n++
+	in, err := index.Has(ctx, key)
+	if err == nil && !in {
+		err = fmt.Errorf("index has no entry %s", index.KeyCodec().Stringify(key))
+	}
+	return err
+}
+
+// checkIndexes: the indexes have nothing else.
+func (k *Keeper) checkIndexes(ctx context.Context, n indexed) error {
+	return errors.Join(
+		count(ctx, "wakes", k.wakes, n.wakes), count(ctx, "leads", k.leads, n.leads),
+		count(ctx, "phases", k.phases, n.phases), count(ctx, "parties", k.parties, n.parties),
+	)
+}
+
+func count[K any](ctx context.Context, name string, index collections.KeySet[K], want int) error {
+	err := index.Walk(ctx, nil, func(K) (bool, error) {
+		want--
+		return false, nil
+	})
+	if err == nil && want != 0 {
+		err = fmt.Errorf("index %s lacks %d entries", name, want)
+	}
+	return err
 }

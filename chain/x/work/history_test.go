@@ -101,9 +101,7 @@ func (h *history) work(p *worktest.Play, l *job.Lease) {
 	unit := l.Unit(min(l.Round, l.Order.Problem.Rounds-1), h.IntN(l.Order.Problem.Shards))
 	u := &l.Units[unit]
 	if h.IntN(6) == 0 { // whatever stands where
-		unit = h.IntN(len(l.Units))
-		u = &l.Units[unit]
-		h.contest(p, l, job.Target{Merge: h.IntN(3) == 0, Index: unit})
+		h.contest(p, l, job.Target{Merge: h.IntN(3) == 0, Index: h.IntN(len(l.Units))})
 		return
 	}
 	if l.Lead() == "" || h.IntN(20) == 0 {
