@@ -1,0 +1,64 @@
+package work_test
+
+import (
+	"testing"
+
+	"github.com/cosmos/gogoproto/proto"
+
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// A receipt keeps its identity on its way through a transaction.
+func FuzzReceipt(f *testing.F) {
+	r := job.Receipt{Order: canon.Hash{1}, Unit: 3, Provider: "p", Checkpoints: []canon.Hash{{2}, {3}}, FLOPs: 9, Data: job.File{CID: "bafy"}}
+	m := work.ReceiptToProto(&r)
+	b, err := proto.Marshal(&m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m workv1.Receipt
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		r, err := work.ReceiptFromProto(&m)
+		if err != nil {
+			return
+		}
+		again := work.ReceiptToProto(&r)
+		same, err := work.ReceiptFromProto(&again)
+		if err != nil || same.ID() != r.ID() {
+			t.Fatalf("a receipt changed: %v", err)
+		}
+	})
+}
+
+// Nor does an opening.
+func FuzzOpening(f *testing.F) {
+	o := canon.Opening{N: 2, Index: 1, Entry: canon.Entry{Key: "loss", Value: canon.Hash{1}}, Path: []canon.Hash{{2}}}
+	m := work.OpeningToProto(o)
+	b, err := proto.Marshal(&m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m workv1.Opening
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		o, err := work.OpeningFromProto(&m)
+		if err != nil {
+			return
+		}
+		_ = o.Verify(canon.Hash{}) // must not panic
+		again := work.OpeningToProto(o)
+		if same, err := work.OpeningFromProto(&again); err != nil || same.Entry != o.Entry || same.N != o.N || len(same.Path) != len(o.Path) {
+			t.Fatalf("an opening changed: %v", err)
+		}
+	})
+}
