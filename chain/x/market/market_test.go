@@ -55,7 +55,9 @@ func explain(t *testing.T, c *chaintest.Chain, o job.Order) *marketv1.QueryExpla
 	return r
 }
 
-func escrow(c *chaintest.Chain) uint64 { return c.Balance(authtypes.NewModuleAddress(market.Name)) }
+var escrowAccount = authtypes.NewModuleAddress(market.Name)
+
+func escrow(c *chaintest.Chain) uint64 { return c.Balance(escrowAccount) }
 
 func TestBestOfferWinsAndTheSurplusReturns(t *testing.T) {
 	c := newChain(t)

@@ -19,8 +19,10 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -168,6 +170,34 @@ func TestAssignmentNeedsFreeStake(t *testing.T) {
 	}
 	p.Deliver(p0, &providerv1.MsgDeposit{Account: p0.String(), Amount: peer.Stake - 100})
 	p.Assign(0, "p0")
+}
+
+// The largest messages of every kind fit in a transaction of 64 KiB.
+func TestLargestTransactions(t *testing.T) {
+	p := begin(t)
+	long := func(n int) string { return strings.Repeat("x", n) }
+	file := job.File{Role: long(32), CID: long(128), Size: 1 << 63}
+	o := p.Order
+	o.Problem.Recipe = make([]byte, job.MaxText)
+	for range job.MaxFiles {
+		o.Problem.Files = append(o.Problem.Files, file)
+	}
+	p.Assign(0, "p0")
+	r := p.Receipt(0)
+	r.Data, r.Checkpoints = file, make([]canon.Hash, job.MaxSegments+1)
+	assign := p.AssignMsg(1, "p0")
+	for len(assign.Units) < 256 {
+		assign.Units = append(assign.Units, assign.Units[0])
+	}
+	for _, m := range []sdk.Msg{
+		worktest.Post(o), assign, p.SubmitMsg(r),
+		&workv1.MsgDecline{Lead: p.Lease().Lead, Order: p.ID.String(), Reason: long(job.MaxText)},
+		&disputev1.MsgMove{Player: worktest.Challenger.String(), Dispute: 1 << 40, Move: make([]byte, dispute.MaxMove)},
+	} {
+		if n := p.Size(worktest.Challenger, m); n > worktest.MaxTx {
+			t.Errorf("%T takes %d bytes", m, n)
+		}
+	}
 }
 
 func TestWorkQueries(t *testing.T) {

@@ -110,7 +110,7 @@ func (p *Play) Step(id uint64, defender, challenger dispute.Witness, cost *Cost)
 		p.T.Fatalf("%s: %v", d.Stage, err)
 	}
 	used := p.Deliver(who, m).TxResults[0].GasUsed
-	cost.add(uint64(used), p.size(who, m))
+	cost.add(uint64(used), p.Size(who, m))
 }
 
 // MoveMsg returns the next move, and who makes it.
@@ -134,8 +134,8 @@ func (c *Cost) add(gas uint64, bytes int) {
 	c.Dearest, c.Largest = max(c.Dearest, gas), max(c.Largest, bytes)
 }
 
-// size returns the bytes of a transaction.
-func (p *Play) size(from chaintest.Account, m sdk.Msg) int {
+// Size returns the bytes of a transaction.
+func (p *Play) Size(from chaintest.Account, m sdk.Msg) int {
 	p.T.Helper()
 	tx, err := p.Sign(app.Signer{ChainID: chaintest.ChainID, Key: from.Key}, chaintest.Gas, 0, m)
 	if err != nil {

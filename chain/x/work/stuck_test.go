@@ -1,0 +1,104 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/event"
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+// neighbours stand in for the modules around x/work; escrow may refuse.
+type neighbours struct {
+	err     error
+	settled int
+}
+
+func (n *neighbours) Escrow(context.Context, canon.Hash) (uint64, error) { return 0, nil }
+
+func (n *neighbours) Pay(context.Context, canon.Hash, string, uint64) error { return nil }
+
+func (n *neighbours) Burn(context.Context, canon.Hash, uint64) error { return nil }
+
+func (n *neighbours) Settle(context.Context, canon.Hash, uint64) error {
+	if n.err == nil {
+		n.settled++
+	}
+	return n.err
+}
+
+func (n *neighbours) Get(context.Context, sdk.AccAddress) (p providerv1.Peer, err error) {
+	return p, nil
+}
+
+func (n *neighbours) WithRole(context.Context, providerv1.Role) ([]providerv1.Peer, error) {
+	return nil, nil
+}
+
+func (n *neighbours) Active(context.Context, providerv1.Peer) (bool, error) { return true, nil }
+
+func (n *neighbours) Reserve(context.Context, sdk.AccAddress, uint64) error { return nil }
+
+func (n *neighbours) Release(context.Context, sdk.AccAddress, uint64) error { return nil }
+
+func (n *neighbours) Slash(context.Context, sdk.AccAddress, uint64, uint64, []providerv1.Payout) error {
+	return nil
+}
+
+func (n *neighbours) Jail(context.Context, sdk.AccAddress, int64) error { return nil }
+
+func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { return nil }
+
+func party(name string, rate uint64) job.Party {
+	a := chaintest.Named(name)
+	return job.Party{Account: a.String(), Key: a.PeerKey(), VRF: a.VRFKey(), Rates: job.Rates{GFLOP: rate}}
+}
+
+// A lease that cannot be moved on does not stop the chain; it stays as it is and
+// is tried again.
+func TestLeaseThatCannotSettle(t *testing.T) {
+	ctx, svc, cdc := chaintest.Store(t)
+	n := &neighbours{err: errors.New("it rains")}
+	k := work.NewKeeper(cdc, svc, n, n, n)
+	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := k.Rules(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := job.Match{
+		Order: worktest.Order(), Lead: chaintest.Named("v0").String(), Params: rules,
+		Providers:  []job.Party{party("p0", 10), party("p1", 20)},
+		Validators: []job.Party{party("v1", 0), party("v2", 0), party("v3", 0)},
+	}
+	if _, err := k.Begin(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Begin(ctx, m); !errors.Is(err, work.ErrRefused) {
+		t.Fatalf("one order began two leases: %v", err)
+	}
+	for wet := range 2 {
+		if wet == 1 {
+			n.err = nil
+		}
+		later := ctx.WithBlockTime(ctx.BlockTime().Add(24 * time.Hour)).WithEventManager(sdk.NewEventManager())
+		if err := k.EndBlock(later); err != nil {
+			t.Fatal(err)
+		}
+		stuck, err := event.Of[*workv1.EventStuck](later.EventManager().ABCIEvents())
+		if err != nil || len(stuck) != 1-wet || n.settled != wet {
+			t.Fatalf("%v, %v, %d leases settled", stuck, err, n.settled)
+		}
+	}
+}
