@@ -66,20 +66,22 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 	}
 	for i := range l.Units {
 		u := &l.Units[i]
+		if u.Receipt == nil {
+			continue
+		}
+		// While the receipt stands, a task may still be posting its answer.
+		id := u.Receipt.ID().Short()
+		keep, audit := "keep "+id, "audit "+id
+		wanted[keep], wanted[audit] = true, true
 		if u.Status != job.Received && u.Status != job.Counted {
 			continue
 		}
-		id := u.Receipt.ID().Short()
 		if keeper && !slices.Contains(u.Attested, me) {
-			name := "keep " + id
-			wanted[name] = true
-			a.fetch.Start(ctx, name, func(ctx context.Context) error { return a.attest(ctx, l, i) })
+			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
 		}
 		for _, x := range u.Audits {
 			if x.Auditor == me && !x.Done && !x.Forfeit {
-				name := "audit " + id
-				wanted[name] = true
-				a.replay.Start(ctx, name, func(ctx context.Context) error { return a.audit(ctx, l, i) })
+				a.replay.Start(ctx, audit, func(ctx context.Context) error { return a.audit(ctx, l, i) })
 			}
 		}
 	}

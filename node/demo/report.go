@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -73,9 +76,17 @@ func (r *Report) fill(l *job.Lease) {
 	r.Units, r.Steps = p.Units(), p.Units()*p.Steps
 	r.Price, r.Refund, r.Burnt, r.Slashed, r.EscrowLeft = l.Quote.Price, m.Refund, m.Burnt, m.Slashed, m.Escrow
 	r.Paid, r.SlashPaid = shares(m.Paid), shares(m.SlashPaid)
+	if n, ok := r.SlashPaid[job.Insurance]; ok {
+		delete(r.SlashPaid, job.Insurance)
+		r.SlashPaid[insuranceFund] = n
+	}
 	r.FinalRoot = l.FinalRoot().String()
 	r.Audits = AuditReport{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed}
 }
+
+// insuranceFund is the address of the account that is left what a slash does not
+// pay out.
+var insuranceFund = authtypes.NewModuleAddress(provider.Insurance).String()
 
 func shares(in []job.Share) map[string]uint64 {
 	out := map[string]uint64{}

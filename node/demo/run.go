@@ -41,6 +41,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	d.kit = n.Consumer.Kit
+	d.scribe.names[insuranceFund] = "insurance fund"
 	d.report.FirstBlock = seconds(begun)
 	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Watchers), d.report.FirstBlock)
 	err = d.order(ctx, body)

@@ -18,7 +18,6 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
-	"github.com/tally-network/tally/node/contest"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
@@ -26,16 +25,14 @@ import (
 type lead struct {
 	kit    *role.Kit
 	leases *role.Tasks
-	player *contest.Player
 	pace   *pace
 }
 
-// Run leads until ctx is done. The blobs of its leases are let go by the
-// validator's other role, audit.
+// Run leads until ctx is done. The validator's other role, audit, lets go of the
+// blobs of its leases and answers disputes for it.
 func Run(ctx context.Context, k *role.Kit) error {
-	d := &lead{kit: k, leases: k.NewTasks(0), player: contest.New(k), pace: newPace()}
+	d := &lead{kit: k, leases: k.NewTasks(0), pace: newPace()}
 	defer d.leases.Wait()
-	defer d.player.Wait()
 	return k.EachBlock(ctx, d.block)
 }
 
@@ -55,7 +52,7 @@ func (d *lead) block(ctx context.Context, b client.Block) error {
 			d.leases.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error { return d.takeOver(ctx, l) })
 		}
 	}
-	return d.player.Block(ctx)
+	return nil
 }
 
 // takeOver becomes the lead, if it could do the work.

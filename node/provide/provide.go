@@ -89,11 +89,14 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		p.kit.Serve(l)
 		for i := range l.Units {
 			u := &l.Units[i]
-			if u.Status != job.Assigned || u.Provider != p.kit.Account.Address {
+			if u.Provider != p.kit.Account.Address {
 				continue
 			}
 			name := unitName(l.Order.ID(), i, u.Attempt)
-			wanted[name] = true
+			wanted[name] = true // while it is ours, a task may still be posting its receipt
+			if u.Status != job.Assigned {
+				continue
+			}
 			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })
 		}
 	}
