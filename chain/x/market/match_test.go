@@ -1,6 +1,7 @@
 package market_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -117,6 +118,21 @@ func TestWaitingOrderMeetsALaterOffer(t *testing.T) {
 	c.NextBlock(time.Second)
 	if p := booked(t, c, o.ID()).Posting; p.Validator != v1.String() {
 		t.Fatalf("%+v", p)
+	}
+}
+
+// A block in which nobody meets an order writes nothing.
+func TestWaitingOrderWritesNothing(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	o := worktest.Order()
+	o.Conditions.MinProviders = 9
+	c.Deliver(consumer, worktest.Post(o))
+	last := c.NextBlock(time.Second).AppHash
+	for range 5 {
+		if b := c.NextBlock(time.Second); !bytes.Equal(b.AppHash, last) {
+			t.Fatal("an empty block changed the app hash")
+		}
 	}
 }
 

@@ -20,8 +20,11 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
 	}
 	id := l.Order.ID()
-	if has, err := k.terms.Has(ctx, id[:]); has || err != nil {
-		return job.Quote{}, errorsmod.Wrapf(ErrRefused, "lease %s has begun already (%v)", id, err)
+	switch has, err := k.terms.Has(ctx, id[:]); {
+	case err != nil:
+		return job.Quote{}, err
+	case has:
+		return job.Quote{}, errorsmod.Wrapf(ErrRefused, "lease %s has begun already", id)
 	}
 	if err := k.enter(ctx, id, &l); err != nil {
 		return job.Quote{}, err
@@ -48,6 +51,9 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())
 	}
 	if err := k.save(ctx, id, before, &after); err != nil {
+		return nil, err
+	}
+	if err := k.index(ctx, id, &before.Lease, &after); err != nil {
 		return nil, err
 	}
 	if err := k.perform(ctx, id, effects); err != nil {

@@ -184,28 +184,26 @@ type indexed struct{ wakes, leads, phases, parties int }
 
 // checkEntries: a lease is in the indexes as it should be.
 func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, n *indexed) error {
-	e := entriesOf(l)
-	err := has(ctx, k.phases, collections.Join(int32(l.Phase), id[:]), &n.phases)
-	if e.wake != job.Never {
-		err = errors.Join(err, has(ctx, k.wakes, collections.Join(e.wake, id[:]), &n.wakes))
-	}
-	if e.lead != "" {
-		err = errors.Join(err, has(ctx, k.leads, collections.Join(e.lead, id[:]), &n.leads))
-	}
-	for _, account := range participants(l) {
-		err = errors.Join(err, has(ctx, k.parties, collections.Join3(account, l.Phase == job.Settled, id[:]), &n.parties))
-	}
-	return err
+	e, parties := entriesOf(id, l), partiesOf(id, l)
+	n.wakes += len(e.wakes)
+	n.leads += len(e.leads)
+	n.phases += len(e.phases)
+	n.parties += len(parties)
+	return errors.Join(has(ctx, k.wakes, e.wakes), has(ctx, k.leads, e.leads), has(ctx, k.phases, e.phases), has(ctx, k.parties, parties))
 }
 
-// has: a key is in an index. It counts the key.
-func has[K any](ctx context.Context, index collections.KeySet[K], key K, n *int) error {
-	*n++
-	in, err := index.Has(ctx, key)
-	if err == nil && !in {
-		err = fmt.Errorf("index has no entry %s", index.KeyCodec().Stringify(key))
+// has: keys are in an index.
+func has[K any](ctx context.Context, index collections.KeySet[K], keys []K) error {
+	for _, key := range keys {
+		in, err := index.Has(ctx, key)
+		if err == nil && !in {
+			err = fmt.Errorf("index has no entry %s", index.KeyCodec().Stringify(key))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // checkIndexes: the indexes have nothing else.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"cosmossdk.io/collections"
@@ -97,7 +98,7 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 			return err
 		}
 	}
-	return k.index(ctx, id, &before.Lease, after)
+	return nil
 }
 
 // write stores one part unless it is what was read, or blank as before.
@@ -117,66 +118,68 @@ func (k *Keeper) enter(ctx context.Context, id canon.Hash, l *job.Lease) error {
 	if err := k.terms.Set(ctx, id[:], canon.Marshal(l.Terms())); err != nil {
 		return err
 	}
-	nothing := &loaded{hi: len(l.Merges)}
-	nothing.Phase = job.Settled // so that every index is new
-	return k.save(ctx, id, nothing, l)
+	if err := k.save(ctx, id, &loaded{hi: len(l.Merges)}, l); err != nil {
+		return err
+	}
+	return k.index(ctx, id, nil, l)
 }
 
-// index keeps the indexes when a lease changes.
+// index keeps the indexes when a lease changes; before is nil for a new one.
 func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Lease) error {
-	was, is := entriesOf(before), entriesOf(after)
-	if was.wake != is.wake {
-		if err := move(ctx, k.wakes, was.wake != job.Never, is.wake != job.Never,
-			collections.Join(was.wake, id[:]), collections.Join(is.wake, id[:])); err != nil {
-			return err
-		}
+	was, is := entriesOf(id, before), entriesOf(id, after)
+	err := errors.Join(move(ctx, k.wakes, was.wakes, is.wakes), move(ctx, k.leads, was.leads, is.leads), move(ctx, k.phases, was.phases, is.phases))
+	if before == nil || before.Phase != after.Phase {
+		err = errors.Join(err, move(ctx, k.parties, partiesOf(id, before), partiesOf(id, after)))
 	}
-	if was.lead != is.lead {
-		if err := move(ctx, k.leads, was.lead != "", is.lead != "",
-			collections.Join(was.lead, id[:]), collections.Join(is.lead, id[:])); err != nil {
-			return err
-		}
-	}
-	fresh := len(before.Leads) == 0
-	if fresh || before.Phase != after.Phase {
-		if err := move(ctx, k.phases, !fresh, true,
-			collections.Join(int32(before.Phase), id[:]), collections.Join(int32(after.Phase), id[:])); err != nil {
-			return err
-		}
-	}
-	if settled := after.Phase == job.Settled; fresh || settled != (before.Phase == job.Settled) {
-		for _, account := range participants(after) {
-			if err := move(ctx, k.parties, !fresh, true,
-				collections.Join3(account, !settled, id[:]), collections.Join3(account, settled, id[:])); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return err
 }
 
-// entries are what the indexes hold of a lease.
+// entries are a lease's keys in the indexes that change often.
 type entries struct {
-	wake int64
-	lead string
+	wakes  []collections.Pair[int64, []byte]
+	leads  []collections.Pair[string, []byte]
+	phases []collections.Pair[int32, []byte]
 }
 
-func entriesOf(l *job.Lease) entries {
-	if l.Phase == job.Settled {
-		return entries{wake: job.Never}
+func entriesOf(id canon.Hash, l *job.Lease) (e entries) {
+	if l == nil {
+		return e
 	}
-	return entries{l.Wake(), l.Lead()}
+	e.phases = append(e.phases, collections.Join(int32(l.Phase), id[:]))
+	if at := l.Wake(); at != job.Never {
+		e.wakes = append(e.wakes, collections.Join(at, id[:]))
+	}
+	if lead := l.Lead(); lead != "" && l.Phase != job.Settled {
+		e.leads = append(e.leads, collections.Join(lead, id[:]))
+	}
+	return e
 }
 
-// move replaces one key of a set by another.
-func move[K any](ctx context.Context, set collections.KeySet[K], leave, enter bool, from, to K) error {
-	if leave {
-		if err := set.Remove(ctx, from); err != nil {
+// partiesOf returns a lease's keys in the index of participants.
+func partiesOf(id canon.Hash, l *job.Lease) (out []collections.Triple[string, bool, []byte]) {
+	if l == nil {
+		return nil
+	}
+	for _, account := range participants(l) {
+		out = append(out, collections.Join3(account, l.Phase == job.Settled, id[:]))
+	}
+	return out
+}
+
+// move replaces keys of an index by others; those that stay cost nothing.
+func move[K any](ctx context.Context, index collections.KeySet[K], from, to []K) error {
+	if reflect.DeepEqual(from, to) {
+		return nil
+	}
+	for _, key := range from {
+		if err := index.Remove(ctx, key); err != nil {
 			return err
 		}
 	}
-	if enter {
-		return set.Set(ctx, to)
+	for _, key := range to {
+		if err := index.Set(ctx, key); err != nil {
+			return err
+		}
 	}
 	return nil
 }
