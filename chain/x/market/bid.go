@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -71,13 +72,14 @@ func (b book) stock(ctx context.Context, below int64) (s stock, err error) {
 }
 
 func (b book) cluster(ctx context.Context, o marketv1.Offer) (c cluster, err error) {
-	account, err := sdk.AccAddressFromBech32(o.Validator)
+	account, err := address.Parse(o.Validator)
 	if err != nil {
 		return c, err
 	}
 	c.offer = o
 	if c.lead, err = b.registry.Get(ctx, account); err != nil {
-		return c, err
+		c.obstacle = err // only a genesis file can bring such an offer
+		return c, nil
 	}
 	led, err := b.leases.Led(ctx, o.Validator)
 	if err != nil {
