@@ -48,7 +48,7 @@ type Result struct {
 }
 
 const (
-	gasLimit = 30_000_000
+	gasLimit = 5_000_000 // several times what the dearest message costs
 	// A transaction that is in no block after so many was lost and is sent anew.
 	patience  = 30 * time.Second
 	pollEvery = 50 * time.Millisecond
