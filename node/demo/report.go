@@ -49,6 +49,14 @@ type Report struct {
 	Names  map[string]string `json:"-"`      // roles by account
 }
 
+// Name returns what people call an account: its role in the demo's network.
+func (r *Report) Name(account string) string {
+	if n := r.Names[account]; n != "" {
+		return n
+	}
+	return account
+}
+
 // AuditReport counts audits, those of voided work included.
 type AuditReport struct {
 	Drawn  int `json:"drawn"`

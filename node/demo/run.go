@@ -140,7 +140,15 @@ type memory struct {
 	Order canon.Hash `json:"order"`
 }
 
-func (d *demo) memoryFile() string { return filepath.Join(d.o.Dir, "demo.json") }
+const memoryName = "demo.json"
+
+func (d *demo) memoryFile() string { return filepath.Join(d.o.Dir, memoryName) }
+
+// Begun reports whether a run in dir has come as far as an order.
+func Begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, memoryName))
+	return err == nil
+}
 
 // post takes up the order of an earlier run, or posts a new one.
 func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, error) {
