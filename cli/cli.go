@@ -17,6 +17,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -53,6 +55,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return 0
 	}
+	e.json = e.json || slices.Contains(args, "--json") // flags before it may be wrong
 	code := exitFailed
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
@@ -79,7 +82,6 @@ Sell the computation of an idle machine:      tally provide`,
 			e.started = true
 			return e.prepare(cmd)
 		},
-		Args: cobra.NoArgs,
 	}
 	root.SetIn(e.in)
 	root.SetOut(e.out)
@@ -96,11 +98,36 @@ Sell the computation of an idle machine:      tally provide`,
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.AddCommand(
-		e.devnet(), e.validator(), e.provide(), e.watch(),
+		e.demo(), e.devnet(), e.validator(), e.provide(), e.watch(),
 		e.keys(), e.tx(), e.query(),
 		e.bench(), e.version(),
 	)
+	group(root)
 	return root
+}
+
+// group lets commands that only hold others show their help, and refuse
+// arguments that are none of them.
+func group(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		group(sub)
+	}
+	if !cmd.HasSubCommands() {
+		return
+	}
+	cmd.DisableFlagParsing = false
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return errors.New(text)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 func defaultHome() string {
@@ -129,15 +156,15 @@ func (e *env) show(value any, text func(w io.Writer)) error {
 
 // fail writes an error and its hint.
 func (e *env) fail(err error, usage bool) {
-	next := hint(err, usage)
+	text, next := plain(err), hint(err, usage)
 	if e.json && !e.printed {
 		_ = e.show(struct {
 			Error string `json:"error"`
 			Hint  string `json:"hint,omitempty"`
-		}{err.Error(), next}, nil)
+		}{text, next}, nil)
 		return
 	}
-	fmt.Fprintln(e.err, "error:", err)
+	fmt.Fprintln(e.err, "error:", text)
 	if next != "" {
 		fmt.Fprintln(e.err, "hint: ", next)
 	}

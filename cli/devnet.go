@@ -13,7 +13,7 @@ import (
 func (e *env) devnet() *cobra.Command {
 	var c devnet.Config
 	var create bool
-	var funds amount
+	var funds money
 	cmd := &cobra.Command{
 		Use: "devnet", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Run a whole network in this process",
@@ -69,9 +69,6 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 			err = stopErr
 		}
 	}()
-	if err := n.Ready(ctx); err != nil {
-		return err
-	}
 	at, whole := n.Endpoints(), n.Config()
 	err = e.show(at, func(w io.Writer) {
 		fmt.Fprintf(w, "network %s is up: %d validators, %d providers, %d watchers\n", at.Chain, whole.Validators, whole.Providers, whole.Watchers)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -25,10 +26,10 @@ var hints = []struct {
 	{says("connection refused"), "nobody listens there: start the network, or correct the address (--node, or node in tally.yaml)"},
 	{is(syscall.ENOSPC), "free some disk space, then do the same again"},
 	{is(syscall.EADDRINUSE), "another program listens there: name another address in tally.yaml"},
-	{says("passphrase"), "give the passphrase that the keyring was made with"},
+	{says("passphrase attempts"), "give the passphrase that the keyring was made with"},
 	{is(sdkerrors.ErrInsufficientFunds), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{says("has it ever received money"), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
-	{says("key not found"), "tally keys list shows the keys of this home; --home names another"},
+	{says(".info: key not found"), "tally keys list shows the keys of this home; --home names another"},
 	{says("chain ID required"), "name the chain with --chain-id, or a home whose tally.yaml does with --home"},
 	{is(fs.ErrPermission), "become the owner of the directory, or name another"},
 }
@@ -44,6 +45,13 @@ func hint(err error, usage bool) string {
 	}
 	return ""
 }
+
+// plain takes out of a message what only programs want to know.
+func plain(err error) string {
+	return machinery.ReplaceAllString(err.Error(), "")
+}
+
+var machinery = regexp.MustCompile(`rpc error: code = \w+ desc = |: (invalid request|key not found)$`)
 
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/duty"
 	"github.com/tally-network/tally/node/home"
@@ -24,7 +25,7 @@ type member struct {
 	settings home.Settings // of a new home, and what flags change in an old one
 
 	endpoints string
-	stake     amount
+	stake     money
 }
 
 func (m *member) flags(f *pflag.FlagSet) {
@@ -182,7 +183,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		now.Stake = p.Stake
 	}
 	err = m.e.show(now, func(w io.Writer) {
-		fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s; Ctrl-C stops it\n", now.Role, now.Name, now.Chain, now.Address, writeAmount(now.Stake))
+		fmt.Fprintf(w, "%s %s works on %s as %s with a stake of %s; Ctrl-C stops it\n", now.Role, now.Name, now.Chain, now.Address, consume.Amount(now.Stake))
 	})
 	if err != nil {
 		return err
@@ -204,7 +205,7 @@ func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *s
 		}
 		w := m.e.progress()
 		err = duty.AwaitFunds(ctx, k, stake, func(have uint64) {
-			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake\n", h.Address, writeAmount(have), writeAmount(stake))
+			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake\n", h.Address, consume.Amount(have), consume.Amount(stake))
 			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, stake-have)
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/client"
 	"github.com/cosmos/cosmos-sdk/client/flags"
 	"github.com/cosmos/cosmos-sdk/crypto/keyring"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/app"
@@ -28,13 +29,14 @@ func (e *env) prepare(cmd *cobra.Command) error {
 	for verb.HasParent() && verb.Parent().HasParent() {
 		verb = verb.Parent()
 	}
-	if !sdkVerbs[verb.Name()] {
+	if !sdkVerbs[verb.Name()] || cmd.HasSubCommands() {
 		return nil
 	}
 	enc, err := app.NewEncoding()
 	if err != nil {
 		return err
 	}
+	sdk.GetConfig().Seal() // keys parse waits for it
 	c := client.Context{}.
 		WithCodec(enc.Codec).
 		WithInterfaceRegistry(enc.Registry).
@@ -99,8 +101,13 @@ func adopt(cmd *cobra.Command, examples map[string]string) *cobra.Command {
 	if example := examples[cmd.Name()]; example != "" {
 		cmd.Example = indent(example)
 	}
+	cmd.Long = ours.Replace(cmd.Long)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = ours.Replace(f.Usage) })
 	return cmd
 }
+
+// ours puts our names where the SDK's texts have those of another program.
+var ours = strings.NewReplacer("<appd>", "tally", "uatom", "utally", "cosmos1", "tally1", "simd ", "tally ")
 
 func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")

@@ -14,6 +14,7 @@ import (
 	chainaddress "github.com/tally-network/tally/chain/address"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/consume"
 )
 
 // message is a transaction that a person may want to send; what roles send they
@@ -27,13 +28,13 @@ var messages = map[string][]message{
 	"provider": {
 		{"deposit AMOUNT", "Add to the stake of the sender's peer", "tally tx provider deposit 50tally --home ~/.tally -y",
 			func(from string, args []string) (proto.Message, error) {
-				n, err := parseAmount(args[0])
-				return &providerv1.MsgDeposit{Account: from, Amount: n}, err
+				n, err := consume.ParseAmount(args[0])
+				return &providerv1.MsgDeposit{Account: from, Amount: uint64(n)}, err
 			}},
 		{"withdraw AMOUNT", "Take free stake back", "tally tx provider withdraw 50tally --home ~/.tally -y",
 			func(from string, args []string) (proto.Message, error) {
-				n, err := parseAmount(args[0])
-				return &providerv1.MsgWithdraw{Account: from, Amount: n}, err
+				n, err := consume.ParseAmount(args[0])
+				return &providerv1.MsgWithdraw{Account: from, Amount: uint64(n)}, err
 			}},
 	},
 	"market": {

@@ -84,7 +84,7 @@ func TestSettingsRefuse(t *testing.T) {
 	for _, c := range []struct{ old, new, words string }{
 		{"role: validator", "role: king", `"king" is none of`},
 		{"role: validator", "role: provider", "provider: a provider has these"},
-		{"role: validator", "rule: validator", "rule not found"},
+		{"role: validator", "rule: validator", `unknown key "rule"`},
 		{"chain: c", "chain: c\nchain: d", "already defined"},
 		{"chain: c", `chain: ""`, "chain"},
 		{"name: v", "name: ../x", "name"},
@@ -98,7 +98,7 @@ func TestSettingsRefuse(t *testing.T) {
 		{"metrics: 127.0.0.1:0", "metrics: here", "metrics"},
 		{"commit_timeout: 1s", "commit_timeout: -1s", "negative"},
 		{"commit_timeout: 1s", "commit_timeout: soon", "soon"},
-		{"listen:", "listen: [tcp]\nlisten2:", "listen2"},
+		{"listen:", "listen: [tcp]\nlisten2:", `unknown key "listen2"`},
 		{"listen:\n", "listen:\n  - /ip4/0.0.0.0/tcp/4001\n", "announce"},
 		{"listen:\n", "listen:\n  - here\n", "listen"},
 		{"name: v", "name: v\n---", "go on after their end"},

@@ -7,12 +7,16 @@ import (
 	"io"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 const maxSettings = 64 << 10
+
+// unknown is how the parser puts it.
+var unknown = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
 // LoadSettings reads the settings of a home.
 func LoadSettings(dir string) (Settings, error) {
@@ -39,7 +43,7 @@ func ParseSettings(text []byte) (s Settings, err error) {
 	if err := d.Decode(&s); errors.Is(err, io.EOF) {
 		return s, errors.New("settings are empty")
 	} else if err != nil {
-		return s, err
+		return s, errors.New(unknown.ReplaceAllString(err.Error(), `unknown key "$1"`))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return s, errors.New("settings go on after their end: one YAML document is enough")

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	gogoproto "github.com/cosmos/gogoproto/proto"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+func run(args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	code = Run(context.Background(), args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// verbs are all commands that can be run, by path.
+func verbs(t *testing.T) map[string]*cobra.Command {
+	t.Helper()
+	all := map[string]*cobra.Command{}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Name() == "help" || c.Name() == "completion" {
+			return
+		}
+		all[c.CommandPath()] = c
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk((&env{}).root())
+	if len(all) < 60 {
+		t.Fatalf("only %d commands", len(all))
+	}
+	return all
+}
+
+func TestEveryVerbHelps(t *testing.T) {
+	for path := range verbs(t) {
+		args := append(strings.Fields(path)[1:], "--help")
+		code, out, errOut := run(args...)
+		if code != 0 || errOut != "" {
+			t.Errorf("%s: exit %d, %s", path, code, errOut)
+		}
+		if path == "tally" {
+			continue
+		}
+		if !strings.Contains(out, "Examples:\n  ") || !strings.Contains(out, "tally "+args[0]) {
+			t.Errorf("%s: help without an example:\n%s", path, out)
+		}
+		if strings.Contains(out, "appd") || strings.Contains(out, "cosmos1") || strings.Contains(out, "simd") {
+			t.Errorf("%s: help of another program:\n%s", path, out)
+		}
+	}
+}
+
+func TestUnknownFlagsAreUsage(t *testing.T) {
+	for path := range verbs(t) {
+		args := append(strings.Fields(path)[1:], "--no-such-flag")
+		if code, out, errOut := run(args...); code != exitUsage || out != "" || !strings.Contains(errOut, "hint: ") {
+			t.Errorf("%s: exit %d, %s%s", path, code, out, errOut)
+		}
+		code, out, errOut := run(append(args, "--json")...)
+		var e struct{ Error, Hint string }
+		if err := json.Unmarshal([]byte(out), &e); err != nil || code != exitUsage || e.Error == "" || e.Hint == "" || errOut != "" {
+			t.Errorf("%s: exit %d, %s%s", path, code, out, errOut)
+		}
+	}
+}
+
+// The table of questions must keep up with the services.
+func TestEveryQueryHasACommand(t *testing.T) {
+	known := map[string]bool{}
+	for _, q := range questions {
+		known[services[q.module]+"."+q.method] = true
+	}
+	unasked := map[string]bool{
+		"tally.market.v1.Query.Quote": true, // tally order validate does
+	}
+	for module, service := range services {
+		if !strings.HasPrefix(service, "tally.") {
+			continue
+		}
+		d, err := gogoproto.HybridResolver.FindDescriptorByName(protoreflect.FullName(service))
+		if err != nil {
+			t.Fatalf("%s: %v", module, err)
+		}
+		methods := d.(protoreflect.ServiceDescriptor).Methods()
+		for i := range methods.Len() {
+			if name := fmt.Sprintf("%s.%s", service, methods.Get(i).Name()); !known[name] && !unasked[name] {
+				t.Errorf("no question for %s", name)
+			}
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	d, err := gogoproto.HybridResolver.FindDescriptorByName("tally.provider.v1.QueryPeersRequest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := d.(protoreflect.MessageDescriptor)
+	got, err := fill(m, map[string]string{"role": "Watcher", "limit": "7", "page_key": "AA=="})
+	if err != nil || string(got) != `{"pagination":{"key":"AA==","limit":"7"},"role":"ROLE_WATCHER"}` {
+		t.Fatalf("%s, %v", got, err)
+	}
+	if _, err := fill(m, map[string]string{"role": "king"}); err == nil {
+		t.Fatal("a king was taken")
+	}
+	d, err = gogoproto.HybridResolver.FindDescriptorByName("tally.work.v1.QueryUnitRequest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, ok := range map[string]bool{"3": true, "-3": false, "x": false} {
+		got, err := fill(d.(protoreflect.MessageDescriptor), map[string]string{"order": "ab", "unit": text})
+		if (err == nil) != ok || ok && string(got) != `{"order":"ab","unit":3}` {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}
+
+func TestHints(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("open: %w", &home.BusyError{Dir: "d", PID: 7}), "stop that process"},
+		{fmt.Errorf("x: %w", home.ErrNone), "tally provide"},
+		{fmt.Errorf("pay: %w", sdkerrors.ErrInsufficientFunds), "send the account money"},
+		{errors.New("something else"), ""},
+	} {
+		if got := hint(c.err, false); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("%v: %q", c.err, got)
+		}
+	}
+	if got := plain(errors.New("rpc error: code = NotFound desc = no order: key not found")); got != "no order" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errOut bytes.Buffer
+	code := Run(ctx, []string{"devnet", "--dir", t.TempDir(), "--json"}, strings.NewReader(""), &out, &errOut)
+	if code != exitInterrupted || !strings.Contains(out.String(), `"interrupted"`) {
+		t.Fatalf("exit %d, %s%s", code, out.String(), errOut.String())
+	}
+}
+
+func TestLines(t *testing.T) {
+	var b bytes.Buffer
+	l := (&env{}).lines(&b)
+	order := canon.Sum("an order")
+	for range 2 { // the second is too soon to be told
+		l.event(role.Event{Role: "provider-1", Kind: role.Trained, Order: order, Unit: 3, Step: 12, Loss: 2.5, Rate: 4.25})
+	}
+	l.event(role.Event{Role: "provider-2", Kind: role.Trained, Order: order, Unit: 4})
+	l.event(role.Event{Role: "v", Kind: role.Trouble, Unit: -1, Text: "no power"})
+	got := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(got) != 3 || !strings.HasSuffix(got[0], "unit 3 step 12 loss 2.5000 at 4.2 steps/s") || !strings.HasSuffix(got[2], "trouble   no power") {
+		t.Fatalf("%s", b.String())
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets scripts run this program as tally.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tally": main})
+}
+
+func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("scripts start networks")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("TALLY_HOME", filepath.Join(e.WorkDir, "home"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"json": jsonValue, "save": save, "await": await, "write": write, "settle": settle, "trim": trim,
+		},
+	})
+}
+
+// jsonValue checks that standard output is exactly one JSON value. With a path,
+// such as .peers.0.stake, a regular expression must match what is there.
+//
+//	json [PATH REGEXP]
+func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
+	value, err := one(ts.ReadFile("stdout"))
+	ts.Check(err)
+	if len(args) == 0 {
+		return
+	}
+	if len(args) != 2 {
+		ts.Fatalf("usage: json [PATH REGEXP]")
+	}
+	got, err := at(value, args[0])
+	ts.Check(err)
+	match, err := regexp.MatchString(args[1], got)
+	ts.Check(err)
+	if match == neg {
+		ts.Fatalf("%s is %s", args[0], got)
+	}
+}
+
+// save puts what is at a path of standard output into a variable.
+//
+//	save VARIABLE PATH
+func save(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: save VARIABLE PATH")
+	}
+	value, err := one(ts.ReadFile("stdout"))
+	ts.Check(err)
+	got, err := at(value, args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], got)
+}
+
+// write writes a text into a file.
+//
+//	write FILE TEXT
+func write(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: write FILE TEXT")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[1]), 0o600))
+}
+
+// await waits until a file is there, and with an expression until that matches.
+//
+//	await FILE [REGEXP]
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: await FILE [REGEXP]")
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && (len(args) == 1 || regexp.MustCompile(args[1]).Match(text)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("after a minute: %v\n%s", err, text)
+		}
+	}
+}
+
+// settle asks the chain until it answers, and leaves the answer as standard
+// output.
+//
+//	settle ARGUMENTS-OF-TALLY-QUERY
+func settle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: settle ARGUMENTS-OF-TALLY-QUERY")
+	}
+	for deadline := time.Now().Add(time.Minute); ts.Exec("tally", append([]string{"query"}, args...)...) != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("after a minute: no answer")
+		}
+	}
+}
+
+// trim puts the text of the file address into a variable.
+//
+//	trim VARIABLE
+func trim(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: trim VARIABLE")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("address")))
+}
+
+func one(text string) (value any, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return nil, fmt.Errorf("standard output is no JSON: %w: %s", err, text)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("standard output goes on after the JSON value: %s", text)
+	}
+	return value, nil
+}
+
+func at(value any, path string) (string, error) {
+	for _, key := range strings.Split(strings.Trim(path, "."), ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(v) {
+				return "", fmt.Errorf("no %s of %s in %v", key, path, v)
+			}
+			value = v[i]
+		default:
+			return "", fmt.Errorf("no %s of %s in %v", key, path, v)
+		}
+	}
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
