@@ -1,10 +1,94 @@
-.PHONY: proto proto-check
+# What can be done with this repository. `make` lists it.
+.DEFAULT_GOAL := help
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check fuzz soak bench proto room
+export CGO_ENABLED = 0
 
-# Regenerate gen/ from proto/. Needs protoc 3.21 (apt-get install protobuf-compiler).
-proto:
-	./proto/generate.sh gen
+# Arguments of tally demo; time for each fuzz target; conformance cases for each
+# function; kills in each soak loop.
+ARGS     ?=
+FUZZTIME ?= 30s
+CASES    ?= 200
+SOAK     ?= 20
 
-# Fail if gen/ is not what proto/ generates. Passes where protoc is missing.
-proto-check:
-	@command -v protoc >/dev/null || { echo "protoc is missing: gen/ was not checked"; exit 0; }; \
-	tmp=$$(mktemp -d) && trap 'rm -rf $$tmp' EXIT && ./proto/generate.sh $$tmp && diff -r gen $$tmp
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# What compiling may take in Go's caches.
+SPACE_MB       = 4000
+test: SPACE_MB = 8000
+
+# Our own packages, without the generated ones.
+OWN = $$(go list ./... | grep -v /gen/)
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build ## Run one order on a whole network in one process (ARGS="--cheat none", …)
+	@bin/tally demo $(ARGS)
+
+build: room ## Compile bin/tally
+	@go build -o bin/tally ./cmd/tally
+
+test: build ## Everything that CI runs
+	@for step in lint proto-check unit demo-check; do \
+		echo "== $$step" && begun=$$(date +%s) && \
+		$(MAKE) --no-print-directory $$step && \
+		echo "== $$step took $$(($$(date +%s) - begun)) s" || exit 1; \
+	done
+
+lint: gofmt vet staticcheck ## Check form and common mistakes
+
+gofmt: ## Check the form of the source
+	@bad=$$(gofmt -l .) && [ -z "$$bad" ] || { echo "run gofmt -w on: $$bad"; exit 1; }
+
+vet: ## Run go vet
+	@go vet ./...
+
+staticcheck: ## Run staticcheck
+	@go run $(STATICCHECK) $(OWN)
+
+unit: ## Run the Go tests
+	@go test -timeout 20m ./...
+
+# The second program is built without the network; the first run has one thread.
+demo-check: ## Run the demo with and without a cheater, and check what they report
+	@rm -rf bin/check && mkdir -p bin/check
+	@GOMAXPROCS=1 $(MAKE) --no-print-directory demo ARGS="--json --cheat none --dir bin/check/honest" >bin/check/honest.json
+	@GOPROXY=off $(MAKE) --no-print-directory demo ARGS="--json --dir bin/check/cheated" >bin/check/cheated.json
+	@go run ./internal/democheck bin/tally bin/check/honest.json bin/check/cheated.json
+
+fuzz: ## Fuzz every target for FUZZTIME, and draw CASES conformance cases a function
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*:func | |' | while read -r dir target; do \
+		echo "== $$dir $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+	done
+	TALLY_CONFORM_CASES=$(CASES) go test -count=1 -timeout 2h ./engine/cpu
+
+soak: ## Kill and restart networks SOAK times
+	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash' $(OWN)
+
+bench: build ## Measure: every name of tally bench, then the hot packages
+	@for name in $$(bin/tally __complete bench '' 2>/dev/null | sed '/^:/d; s/\t.*//'); do \
+		echo "== tally bench $$name"; bin/tally bench "$$name" || exit 1; \
+	done
+	go test -run '^$$' -bench . -benchmem ./core/... ./engine/... ./format/... ./bench
+
+proto: ## Generate gen/ from proto/; needs protoc 3.21 (protobuf-compiler)
+	@./proto/generate.sh gen
+
+proto-check: ## Check that gen/ is what proto/ generates
+	@command -v protoc >/dev/null || { echo "protoc is missing: gen/ is not checked"; [ -z "$$TALLY_REQUIRE_PROTOC" ]; exit; }; \
+	tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && ./proto/generate.sh "$$tmp" && diff -r gen "$$tmp"
+
+# Before the first compilation: is there a compiler, and room for its caches?
+room:
+	@command -v go >/dev/null || { echo "Tally needs Go 1.26.5 or newer: https://go.dev/dl" >&2; exit 1; }
+	@[ -e bin/tally ] || { \
+		echo "The first build takes some minutes, and a few GB in Go's caches." >&2; \
+		for dir in "$$(go env GOCACHE)" "$$(go env GOMODCACHE)"; do \
+			mkdir -p "$$dir" || exit 1; \
+			free=$$(df -Pk "$$dir" | awk 'NR == 2 { print int($$4 / 1024) }'); \
+			[ "$$free" -ge $(SPACE_MB) ] || { \
+				echo "$$dir has $$free MB free, and $(SPACE_MB) are needed." >&2; \
+				echo "Make room there (go clean -cache empties the caches of builds), or set GOCACHE and GOMODCACHE to directories with room. SPACE_MB=0 skips this check." >&2; \
+				exit 1; }; \
+		done; }
