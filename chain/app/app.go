@@ -71,7 +71,7 @@ type Encoding struct {
 
 // wiring keeps two apps from being wired at once: the SDK's ante handlers write
 // a variable of the process.
-var wiring sync.Mutex
+var wiring sync.Mutex // sync: several nodes may live in one process
 
 // New opens the application of a chain over db, at its last block.
 func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.BaseApp)) (*App, error) {

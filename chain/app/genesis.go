@@ -77,6 +77,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	for _, name := range initOrder {
 		state[name] = standard[name]
 	}
+	// order: each part is written to its own place
 	for name, part := range map[string]proto.Message{
 		authtypes.ModuleName: auth,
 		banktypes.ModuleName: bank,

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,9 +149,7 @@ func (c Call) Ops(op string, n int, inputs ...string) []string {
 // the values that bind gives for their names; bind may also name initializers.
 func (b *Builder) Import(prefix string, g *Graph, bind map[string]string) map[string]string {
 	names := map[string]string{"": ""}
-	for from, to := range bind {
-		names[from] = to
-	}
+	maps.Copy(names, bind)
 	for _, c := range g.Consts {
 		if _, bound := names[c.Name]; !bound {
 			names[c.Name] = b.Init(prefix+c.Name, c.Tensor)

@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -89,9 +88,9 @@ func (e Halt) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := e.Opening.Verify(l.FinalRoot()); err != nil {
 		return nil, err
 	}
-	loss := float64(tensor.AsF32(layout.Word(e.Loss, 0)))
-	if !math.IsNaN(loss) && !math.IsInf(loss, 0) {
-		return nil, fmt.Errorf("the loss is %g, training goes on", loss)
+	const exponent = 0x7f80_0000 // all ones: infinite or not a number
+	if layout.Word(e.Loss, 0)&exponent != exponent {
+		return nil, fmt.Errorf("the loss is a finite number, training goes on")
 	}
 	l.stop(now, "the loss is not a finite number: lower the learning rate or check the data")
 	return []Effect{{Emit, l.Order.Consumer, uint64(l.Round), "halted"}}, nil

@@ -194,8 +194,9 @@ func halves(e *tensor.Tensor) (int, error) {
 	if e.Type == tensor.Float32 {
 		v = float64(tensor.AsF32(e.At(0)))
 	}
-	if !(v >= -maxPower && v <= maxPower) || v*2 != float64(int(v*2)) {
+	twice := v + v
+	if !(v >= -maxPower && v <= maxPower) || twice != float64(int(twice)) {
 		return 0, refuse
 	}
-	return int(v * 2), nil
+	return int(twice), nil
 }

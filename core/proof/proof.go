@@ -85,14 +85,3 @@ func Digest(auditor string, receipt canon.Hash, roots []canon.Hash) canon.Hash {
 		e.Hashes(roots)
 	}))
 }
-
-// Detection returns the probability that auditing k of n segments at random
-// hits at least one of the forged: 1 − C(n−forged, k)/C(n, k). It is a
-// statistic for people and decides nothing.
-func Detection(n, forged, k int) float64 {
-	miss := 1.0
-	for i := range min(k, n) {
-		miss *= float64(max(n-forged-i, 0)) / float64(n-i)
-	}
-	return 1 - miss
-}

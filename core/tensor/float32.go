@@ -25,7 +25,7 @@ func CanonNaN(x float32) float32 {
 // unless that sum is a tie of float32 that the exact sum is not, or lies in
 // the subnormal range; there the sum is first rounded to odd.
 func FMA(a, b, c float32) float32 {
-	p := float64(a) * float64(b)
+	p := float64(a) * float64(b) // float: exact
 	s := p + float64(c)
 	if u := math.Float64bits(s); u&tieMask != tieBits && u&^signBit >= leastNormal {
 		return float32(s)

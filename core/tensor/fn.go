@@ -248,7 +248,7 @@ func (f Fn) Float(x, y float32) float32 {
 	case Sub:
 		return x - y
 	case Mul:
-		return x * y
+		return float32(x * y)
 	case Div:
 		return x / y
 	case Max:

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
@@ -70,8 +71,6 @@ func (m *model) use(inputs map[string]string, shapes []tensor.Shape) (map[string
 	if err != nil {
 		return nil, nil, fmt.Errorf("model with inputs of shape %v: %w", shapes, err)
 	}
-	for name, param := range m.params {
-		inputs[name] = param
-	}
+	maps.Copy(inputs, m.params)
 	return m.b.Import("model/", t.Graph, inputs), t.Outputs, nil
 }

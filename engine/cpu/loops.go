@@ -33,7 +33,7 @@ func floatLoop(fn tensor.Fn) mapFunc {
 		return binary(func(dst, x, y []float32) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(x[i] * y[i])
+				dst[i] = canonical(float32(x[i] * y[i]))
 			}
 		})
 	case tensor.Div:

@@ -37,6 +37,8 @@ func quick(acc *[tileSize]float64, a, b []float64) {
 // in 2²⁹ terms. It returns at which chain, and how many terms are left, that one
 // included. Eight chains hide the latency of one; they are written out because
 // the compiler keeps only named variables in registers.
+//
+// float: products are exact
 func untilTie(acc *[tileSize]float64, a, b []float64) (at, left int) {
 	c0, c1, c2, c3 := acc[0], acc[1], acc[2], acc[3]
 	c4, c5, c6, c7 := acc[4], acc[5], acc[6], acc[7]
@@ -105,6 +107,8 @@ func tie(s float64) bool { return uint32(math.Float64bits(s))<<3 == 1<<31 }
 func tiny(s float64) bool { return math.Float64bits(s)<<1-1 < (1023-126)<<53-1 }
 
 // careful is quick for any operands. It reports whether a chain became −0.
+//
+// float: products are exact
 func careful(acc *[tileSize]float64, a, b []float64) (negativeZero bool) {
 	for len(a) >= tileRows && len(b) >= tileCols {
 		for i := range acc {

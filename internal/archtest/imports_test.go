@@ -1,0 +1,139 @@
+package archtest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A layer says what the packages below a folder may import. The deepest layer
+// that holds a package counts. A package may always import its own layer.
+type layer struct {
+	folder string
+	own    []string // folders of this repository
+	// foreign are the modules outside the standard library; "*" stands for any.
+	foreign []string
+	std     []string // if set, the only packages of the standard library
+	tests   []string // folders that only its tests may import
+}
+
+// pure is the part of the standard library that computes and does nothing else.
+var pure = []string{
+	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/binary", "encoding/hex", "errors", "fmt", "iter", "maps",
+	"math", "math/bits", "path", "slices", "sort", "strconv", "strings", "unicode/utf8",
+}
+
+var (
+	sdk    = []string{"cosmossdk.io", "github.com/cosmos", "github.com/cometbft/cometbft", "github.com/grpc-ecosystem/grpc-gateway", "google.golang.org/grpc"}
+	libp2p = []string{"github.com/libp2p/go-libp2p", "github.com/multiformats"}
+)
+
+// layers is the one-way rule: cli → node → chain, store, p2p, engine, format →
+// core. Nothing imports what stands above it.
+var layers = []layer{
+	{folder: "core/canon", std: pure},
+	{folder: "core/tensor", own: []string{"core/canon"}, std: append([]string{"unsafe"}, pure...)}, // elements of a tensor are a view of its bytes
+	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
+	{folder: "core/op", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/train"}}, // gradients are tested as training uses them
+	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/op"}, std: pure},
+	{folder: "core/auction", std: pure},
+	{folder: "core/proof", own: []string{"core/canon"}, std: pure},
+	{folder: "core/dispute", own: []string{"core/canon", "core/tensor", "core/graph", "core/train"}, std: pure},
+	{folder: "core/job", own: []string{"core"}, std: pure},
+	{folder: "core", own: []string{"core"}, std: pure},
+
+	{folder: "engine", own: []string{"core"}},
+	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
+	{folder: "store", own: []string{"core"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
+	{folder: "p2p", own: []string{"core"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
+	{folder: "gen", foreign: slices.Concat(sdk, []string{"github.com/golang/protobuf", "google.golang.org/genproto"})},
+	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi"})},
+
+	{folder: "node", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain"}, foreign: []string{"*"}},
+	{folder: "bench", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
+	{folder: "cli", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node", "bench"}, foreign: []string{"*"}},
+	{folder: "cmd", own: []string{"cli"}},
+	{folder: "internal/testkit", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
+	{folder: "internal/archtest"},
+	{folder: "internal/democheck"},
+}
+
+// Tests of every layer may also import these.
+var forTests = layer{
+	own:     []string{"internal/testkit", "engine"}, // an engine runs what core defines
+	foreign: []string{"pgregory.net/rapid", "github.com/rogpeppe/go-internal", "golang.org/x/tools", "go.uber.org/goleak"},
+}
+
+func TestImports(t *testing.T) {
+	for _, f := range goFiles(t) {
+		i := slices.IndexFunc(layers, func(l layer) bool { return under(f.dir, l.folder) })
+		if i < 0 {
+			t.Errorf("%s belongs to no layer: give its folder a place in layers", f.path)
+			continue
+		}
+		l := layers[i]
+		for _, p := range f.imports() {
+			if why := l.refuses(p, f.test); why != "" {
+				t.Errorf("%s imports %s: %s", f.path, p, why)
+			}
+		}
+	}
+}
+
+func (l layer) refuses(p string, test bool) string {
+	if own, ok := strings.CutPrefix(p, module+"/"); ok {
+		if under(own, l.folder) || under(own, l.own...) || test && under(own, append(l.tests, forTests.own...)...) {
+			return ""
+		}
+		if under(own, "internal/testkit") {
+			return "the testkit is for tests"
+		}
+		return "imports go one way, and " + l.folder + " may use " + strings.Join(append(l.own, "itself"), ", ") +
+			"; what stands above it can then change without it"
+	}
+	if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {
+		if slices.Contains(l.foreign, "*") || under(p, l.foreign...) || test && under(p, forTests.foreign...) {
+			return ""
+		}
+		return "this layer does without that module; if it has become worth the dependency, say so in layers"
+	}
+	if p == "testing" && !test && l.folder != "internal/testkit" {
+		return "flags of go test would become flags of the program"
+	}
+	if l.std != nil && !test && !slices.Contains(l.std, p) {
+		return "core computes and does nothing else: no input, output, clock, lock, log or chance"
+	}
+	return ""
+}
+
+// The table itself must bite.
+func TestLayersRefuse(t *testing.T) {
+	of := func(folder string) layer {
+		return layers[slices.IndexFunc(layers, func(l layer) bool { return l.folder == folder })]
+	}
+	for _, x := range []struct {
+		folder, imports string
+		test, refused   bool
+	}{
+		{"core/canon", path.Join(module, "core/tensor"), false, true},
+		{"core/tensor", path.Join(module, "core/canon"), false, false},
+		{"core/op", path.Join(module, "core/train"), false, true},
+		{"core/job", path.Join(module, "gen/tally/work/v1"), true, true},
+		{"core/job", "time", false, true},
+		{"core/job", "time", true, false},
+		{"chain", path.Join(module, "engine/cpu"), false, true},
+		{"chain", path.Join(module, "node/role"), true, true},
+		{"chain", path.Join(module, "chain/x/work"), false, false},
+		{"node", path.Join(module, "cli"), false, true},
+		{"node", path.Join(module, "internal/testkit/nettest"), false, true},
+		{"node", path.Join(module, "internal/testkit/nettest"), true, false},
+		{"node", "testing", false, true},
+		{"store", "github.com/libp2p/go-libp2p/core/host", false, true},
+		{"cmd", "github.com/spf13/cobra", false, true},
+	} {
+		if why := of(x.folder).refuses(x.imports, x.test); (why != "") != x.refused {
+			t.Errorf("%s imports %s (test %v): %q", x.folder, x.imports, x.test, why)
+		}
+	}
+}
