@@ -19,7 +19,21 @@ func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
 		return nil, fmt.Errorf("open database %s (is another process using it?): %w", ctx.ID, err)
 	}
 	d.all = append(d.all, db)
-	return db, nil
+	return calm{db}, nil
+}
+
+// calm is a database in which nothing is found once it is closed. CometBFT's
+// gossip does not end with its node: it may still sleep, and then read, and
+// would panic on an error.
+type calm struct{ cmtdb.DB }
+
+// Get implements cmtdb.DB.
+func (d calm) Get(key []byte) ([]byte, error) {
+	v, err := d.DB.Get(key)
+	if errors.Is(err, leveldb.ErrClosed) {
+		return nil, nil
+	}
+	return v, err
 }
 
 // Close closes what is still open.

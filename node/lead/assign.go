@@ -3,8 +3,11 @@ package lead
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
@@ -12,10 +15,10 @@ import (
 
 // assign offers the open units of the round, all at once, and posts what was
 // accepted.
-func (d *lead) assign(ctx context.Context, l *job.Lease) error {
-	plan := d.pace.plan(l)
+func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
+	plan := d.pace.plan(l, now)
 	if len(plan) == 0 {
-		return nil // every provider has as many as it may
+		return nil // who should do them has as many as it may
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -64,44 +67,73 @@ func (d *lead) offer(ctx context.Context, l *job.Lease, unit int, provider strin
 }
 
 // pace remembers how long providers take for a unit, in block time, and who did
-// not take one lately.
+// not take one lately. A unit that a provider was given in vain, because it did
+// not deliver or nobody could get its data, took it all that time.
 type pace struct {
 	mu      sync.Mutex
-	seen    map[unitKey]int64  // when a unit was first seen assigned
-	took    map[string]float64 // ms a unit, by provider
-	refused map[string]int     // offers in a row that a provider did not take
+	units   map[canon.Hash][]given // by order and unit
+	took    map[string]float64     // ms a unit, by provider
+	refused map[string]int         // offers in a row that a provider did not take
 }
 
-type unitKey struct {
-	order         string
-	unit, attempt int
+// given is an attempt of a unit as it was last seen; no provider if there was
+// none.
+type given struct {
+	attempt  int
+	provider string
+	begun    int64
+	status   job.Status
 }
 
 func newPace() *pace {
-	return &pace{seen: map[unitKey]int64{}, took: map[string]float64{}, refused: map[string]int{}}
+	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]int{}}
+}
+
+// keep forgets all orders but those of the given leases.
+func (p *pace) keep(leases []*job.Lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	live := map[canon.Hash]bool{}
+	for _, l := range leases {
+		live[l.Order.ID()] = true
+	}
+	maps.DeleteFunc(p.units, func(order canon.Hash, _ []given) bool { return !live[order] })
 }
 
 // see learns from the lease as it stands at block time now.
 func (p *pace) see(l *job.Lease, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	order := l.Order.ID().String()
+	order := l.Order.ID()
+	if p.units[order] == nil {
+		p.units[order] = make([]given, len(l.Units))
+	}
 	for i := range l.Units {
-		u := &l.Units[i]
-		key := unitKey{order, i, u.Attempt}
-		begun, known := p.seen[key]
-		switch {
-		case u.Status == job.Assigned && !known:
-			p.seen[key] = now
-		case u.Status >= job.Received && known:
-			took := float64(max(now-begun, 1))
-			if old, ok := p.took[u.Provider]; ok {
-				took = 0.5*old + 0.5*took
+		u, g := &l.Units[i], &p.units[order][i]
+		if g.provider != "" && g.attempt != u.Attempt {
+			if g.status < job.Counted { // else it was voided, which says nothing
+				p.learn(g.provider, now-g.begun)
 			}
-			p.took[u.Provider] = took
-			delete(p.seen, key)
+			*g = given{}
+		}
+		switch {
+		case g.provider == "" && u.Status != job.Open:
+			*g = given{u.Attempt, u.Provider, now, u.Status}
+		case g.status == job.Assigned && u.Status > job.Assigned:
+			p.learn(u.Provider, now-g.begun)
+			g.status = u.Status
+		case g.provider != "":
+			g.status = u.Status
 		}
 	}
+}
+
+func (p *pace) learn(provider string, ms int64) {
+	took := float64(max(ms, 1))
+	if old, ok := p.took[provider]; ok {
+		took = 0.5*old + 0.5*took
+	}
+	p.took[provider] = took
 }
 
 func (p *pace) refuse(provider string) {
@@ -111,9 +143,10 @@ func (p *pace) refuse(provider string) {
 }
 
 // plan gives each open unit of the round to the provider that would finish it
-// first, given what it has to do already. One that did not take its last offers
-// sits out as many turns.
-func (p *pace) plan(l *job.Lease) map[int]string {
+// first, given what it has to do already; if that has as many as it may, the
+// unit waits for it, but not so long that the lead would seem idle. A provider
+// that did not take its last offers sits out as many turns.
+func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	load := map[string]int{}
@@ -122,30 +155,32 @@ func (p *pace) plan(l *job.Lease) map[int]string {
 			load[u.Provider]++
 		}
 	}
-	out := map[int]string{}
-	var idle []string
-	for _, a := range l.Eligible() {
-		if p.refused[a] > 0 {
+	var able []string
+	for _, x := range l.Providers {
+		switch a := x.Account; {
+		case slices.Contains(l.Barred, a):
+		case p.refused[a] > 0:
 			p.refused[a]--
-			continue
+		default:
+			able = append(able, a)
 		}
-		idle = append(idle, a)
 	}
+	out := map[int]string{}
+	patient := l.DueSince == 0 || now-l.DueSince < l.Params.LeadTimeout/2
 	for s, u := range l.RoundUnits() {
 		if u.Status != job.Open {
 			continue
 		}
 		best, bestTime := "", 0.0
-		for _, a := range idle {
-			if load[a] >= l.Params.MaxOpen {
+		for _, a := range able {
+			if load[a] >= l.Params.MaxOpen && !patient {
 				continue
 			}
-			t := float64(load[a]+1) * p.usual(a)
-			if best == "" || t < bestTime {
+			if t := float64(load[a]+1) * p.usual(a); best == "" || t < bestTime {
 				best, bestTime = a, t
 			}
 		}
-		if best == "" {
+		if best == "" || load[best] >= l.Params.MaxOpen {
 			break
 		}
 		out[l.Unit(l.Round, s)] = best

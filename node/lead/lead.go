@@ -41,6 +41,7 @@ func (d *lead) block(ctx context.Context, b client.Block) error {
 	if err != nil {
 		return err
 	}
+	d.pace.keep(leases)
 	for _, l := range leases {
 		d.kit.Serve(l)
 		me := d.kit.Account.Address
@@ -87,7 +88,7 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	case accepted == len(units):
 		return d.merge(ctx, l, w)
 	case open > 0:
-		return d.assign(ctx, l)
+		return d.assign(ctx, l, now)
 	}
 	return nil
 }

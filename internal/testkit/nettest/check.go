@@ -1,0 +1,142 @@
+package nettest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/devnet"
+)
+
+// balances are what every role has.
+type balances map[string]balance
+
+type balance struct {
+	free     uint64 // utally
+	stake    uint64
+	reserved uint64 // of the stake
+}
+
+func (n *Network) balances(ctx context.Context) (balances, error) {
+	out := balances{}
+	conn := n.Consumer.Kit.Chain.Conn
+	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
+		account := m.Home.Address
+		r, err := banktypes.NewQueryClient(conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
+		if err != nil {
+			return nil, err
+		}
+		b := balance{free: r.Balance.Amount.Uint64()}
+		if m != n.Consumer {
+			p, err := providerv1.NewQueryClient(conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: account})
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.Kit.Name, err)
+			}
+			b.stake, b.reserved = p.Peer.Stake, p.Peer.Reserved
+		}
+		out[account] = b
+	}
+	return out, nil
+}
+
+// guard asks after every block whether all money is accounted for.
+func (n *Network) guard() {
+	for height := int64(0); ; {
+		b, err := n.Consumer.Kit.Chain.Next(n.ctx, height)
+		if err != nil {
+			return
+		}
+		height = b.Height
+		if err := n.supply(n.Consumer.Kit.Chain); err != nil && n.ctx.Err() == nil {
+			n.mu.Lock()
+			if n.broken == nil {
+				n.broken = fmt.Errorf("height %d: %w", height, err)
+			}
+			n.mu.Unlock()
+		}
+	}
+}
+
+func (n *Network) supply(c *client.Client) error {
+	r, err := supplyv1.NewQueryClient(c.Conn).Check(n.ctx, &supplyv1.QueryCheckRequest{})
+	if err != nil {
+		return fmt.Errorf("supply: %w", err)
+	}
+	if !r.Ok {
+		return fmt.Errorf("supply is not intact: %v", r)
+	}
+	return nil
+}
+
+// Check returns an error unless everything holds that must when an order, the
+// only one so far, is settled.
+func (n *Network) Check(l *job.Lease) error {
+	n.mu.Lock()
+	broken := n.broken
+	n.mu.Unlock()
+	if broken != nil {
+		return broken
+	}
+	for _, m := range n.Validators {
+		if err := n.supply(m.Kit.Chain); err != nil {
+			return fmt.Errorf("%s: %w", m.Kit.Name, err)
+		}
+	}
+	if l.Phase != job.Settled || l.Ledger.Escrow != 0 {
+		return fmt.Errorf("the lease is %v with %d utally in escrow", l.Phase, l.Ledger.Escrow)
+	}
+	if err := l.Check(); err != nil {
+		return err
+	}
+	if err := n.checkBalances(l); err != nil {
+		return err
+	}
+	if l.Reason != "" {
+		return nil // it ended early
+	}
+	want, err := Honest(n.ctx, n.Draft)
+	if err != nil {
+		return err
+	}
+	if got := l.FinalRoot(); got != want {
+		return fmt.Errorf("the final root is %v, an honest run ends with %v", got.Short(), want.Short())
+	}
+	return nil
+}
+
+// checkBalances compares what everybody got and lost with the lease's ledger.
+func (n *Network) checkBalances(l *job.Lease) error {
+	now, err := n.balances(n.ctx)
+	if err != nil {
+		return err
+	}
+	got := map[string]uint64{}
+	for _, s := range slices.Concat(l.Ledger.Paid, l.Ledger.SlashPaid) {
+		got[s.Account] += s.Amount
+	}
+	var slashed uint64
+	for account, before := range n.before {
+		after, want := now[account], before.free+got[account]
+		if account == l.Order.Consumer {
+			want -= l.Quote.Price - l.Ledger.Refund
+		}
+		if after.free != want {
+			return fmt.Errorf("%s has %d utally; it had %d and should have %d", n.Name(account), after.free, before.free, want)
+		}
+		if after.reserved != 0 {
+			return fmt.Errorf("%d utally of %s are still reserved", after.reserved, n.Name(account))
+		}
+		slashed += before.stake - after.stake
+	}
+	if slashed != l.Ledger.Slashed {
+		return fmt.Errorf("stakes have shrunk by %d utally, %d were slashed", slashed, l.Ledger.Slashed)
+	}
+	return nil
+}

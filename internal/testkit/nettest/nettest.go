@@ -1,0 +1,312 @@
+package nettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/duty"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Patience bounds everything that a scenario waits for. Nothing takes so long
+// unless it never comes.
+const Patience = 2 * time.Minute
+
+// Options describe a network. What is zero is as small as an order allows: two
+// validators, two providers under the first, one watcher.
+type Options struct {
+	Dir    string                 // empty: a directory of the test
+	Config func(c *devnet.Config) // may change the network
+	Spec   func(s *consume.Spec)  // may change the order
+	Bend   map[string]Bend        // by role
+	// Kit may change a role's kit before the role begins.
+	Kit func(k *role.Kit)
+	// Idle roles register and do nothing until Begin.
+	Idle []string
+}
+
+// Network is a running network.
+type Network struct {
+	*devnet.Network
+	Draft *consume.Draft // of the order that Post posts
+
+	t       testing.TB // nil outside of tests
+	options Options
+	ctx     context.Context
+	before  balances
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when one of these changes
+	events  []role.Event
+	actors  map[string]*actor
+	broken  error // what was found wrong with the supply
+}
+
+// actor is a role that can be stopped and begun again.
+type actor struct {
+	wanted  bool
+	stop    context.CancelFunc // of the duty that runs; nil if none does
+	stopped bool               // has no duty now
+}
+
+// Start starts a network that is stopped when the test ends. When it returns,
+// every role is registered.
+func Start(t testing.TB, o Options) *Network {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	n, err := start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.t = t
+	t.Cleanup(func() {
+		if err := n.Network.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			n.dump()
+		}
+	})
+	return n
+}
+
+func start(ctx context.Context, o Options) (*Network, error) {
+	n := &Network{options: o, ctx: ctx, changed: make(chan struct{}), actors: map[string]*actor{}}
+	var err error
+	if n.Draft, err = NewDraft(ctx, o.Spec); err != nil {
+		return nil, err
+	}
+	c := devnet.Config{
+		Dir: o.Dir, Validators: 2, Providers: 2, Watchers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 100 * time.Millisecond,
+		UnitPrices: []uint64{900_000_000, 1_000_000_000, 1_100_000_000}, // dear, so that a small order has a price
+		Observe:    n.observe, Duty: n.duty, Prepare: n.prepare,
+	}
+	if o.Config != nil {
+		o.Config(&c)
+	}
+	begin, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if n.Network, err = devnet.Start(begin, c); err != nil {
+		return nil, err
+	}
+	if err = n.Ready(begin); err == nil {
+		// A node that is committing a block may answer from before it.
+		_, err = n.Consumer.Kit.Chain.Next(begin, n.Consumer.Kit.Chain.Head().Height)
+	}
+	if err == nil {
+		n.before, err = n.balances(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.Network.Stop())
+	}
+	go n.guard()
+	return n, nil
+}
+
+// NewDraft returns the draft of the small order, changed by bend.
+func NewDraft(ctx context.Context, bend func(*consume.Spec)) (*consume.Draft, error) {
+	s := spec()
+	if bend != nil {
+		bend(&s)
+	}
+	return draft(ctx, s)
+}
+
+func (n *Network) observe(e role.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = append(n.events, e)
+	n.tell()
+}
+
+// tell wakes all who wait. The caller holds mu.
+func (n *Network) tell() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (n *Network) prepare(k *role.Kit) {
+	if n.options.Kit != nil {
+		n.options.Kit(k)
+	}
+	k.Exec = bent{k.Exec, k.Name, n.options.Bend[k.Name], &n.Draft.Problem}
+}
+
+// duty does what a role does while the test lets it.
+func (n *Network) duty(ctx context.Context, h *home.Home, k *role.Kit) error {
+	if err := duty.Register(ctx, h, k); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	a := &actor{wanted: !slices.Contains(n.options.Idle, k.Name), stopped: true}
+	n.actors[k.Name] = a
+	n.tell()
+	n.mu.Unlock()
+	for {
+		if err := n.await(ctx, func() bool { return a.wanted }); err != nil {
+			return err
+		}
+		inner, cancel := context.WithCancel(ctx)
+		n.mu.Lock()
+		a.stop, a.stopped = cancel, false
+		if !a.wanted {
+			cancel()
+		}
+		n.mu.Unlock()
+		err := duty.Run(inner, h, k)
+		cancel()
+		n.mu.Lock()
+		a.stop, a.stopped = nil, true
+		n.tell()
+		n.mu.Unlock()
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// await waits until done, which is called with mu held, is satisfied.
+func (n *Network) await(ctx context.Context, done func() bool) error {
+	for {
+		n.mu.Lock()
+		ok, changed := done(), n.changed
+		n.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (n *Network) must(what string, done func() bool) {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.ctx, Patience)
+	defer cancel()
+	if err := n.await(ctx, done); err != nil {
+		n.t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// End stops what a role does, and returns when it has stopped. Its peer and its
+// node stay.
+func (n *Network) End(name string) {
+	n.t.Helper()
+	n.set(name, false)
+	n.must(name+" to end", func() bool { return n.actors[name].stopped })
+}
+
+// Begin lets a role go on that is idle or was ended.
+func (n *Network) Begin(name string) { n.set(name, true) }
+
+func (n *Network) set(name string, wanted bool) {
+	n.must(name, func() bool { return n.actors[name] != nil })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a := n.actors[name]
+	a.wanted = wanted
+	if !wanted && a.stop != nil {
+		a.stop()
+	}
+	n.tell()
+}
+
+// Await waits for the first event that is wanted, from the beginning on.
+func (n *Network) Await(what string, want func(role.Event) bool) role.Event {
+	n.t.Helper()
+	var found role.Event
+	n.must(what, func() bool {
+		i := slices.IndexFunc(n.events, want)
+		if i >= 0 {
+			found = n.events[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// Count returns how many events so far are wanted.
+func (n *Network) Count(want func(role.Event) bool) (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.events {
+		if want(e) {
+			count++
+		}
+	}
+	return count
+}
+
+// Member returns a role by its name.
+func (n *Network) Member(name string) *devnet.Member {
+	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
+		if m.Kit.Name == name {
+			return m
+		}
+	}
+	panic("nobody is called " + name)
+}
+
+// Name returns the name of an account's role, or the account.
+func (n *Network) Name(account string) string {
+	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
+		if m.Home.Address == account {
+			return m.Kit.Name
+		}
+	}
+	return account
+}
+
+// EachBlock calls see on every new block until it returns false.
+func (n *Network) EachBlock(see func(b client.Block) (goOn bool, err error)) error {
+	ctx, cancel := context.WithTimeout(n.ctx, Patience)
+	defer cancel()
+	for height := int64(0); ; {
+		b, err := n.Consumer.Kit.Chain.Next(ctx, height)
+		if err != nil {
+			return err
+		}
+		height = b.Height
+		if goOn, err := see(b); err != nil || !goOn {
+			return err
+		}
+	}
+}
+
+// dump prints what happened, for whoever reads why a test failed.
+func (n *Network) dump() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.events {
+		what := ""
+		if e.Unit >= 0 {
+			what = fmt.Sprintf(" unit %d", e.Unit)
+		}
+		if e.Kind == role.Trained {
+			what += fmt.Sprintf(" step %d loss %g", e.Step, e.Loss)
+		}
+		text, _, _ := strings.Cut(e.Text, "\n")
+		n.t.Logf("%s %s%s: %.300s", e.Role, e.Kind, what, text)
+	}
+}
+
+// MergedBy reports whether a lease has merged the first rounds.
+func MergedBy(rounds int) func(*job.Lease) bool {
+	return func(l *job.Lease) bool { return l.Round >= rounds }
+}

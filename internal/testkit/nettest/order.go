@@ -1,0 +1,141 @@
+package nettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/demo"
+)
+
+// spec is an order of two rounds of two units. Its windows are over at once:
+// what a scenario needs more time for it holds up itself.
+func spec() consume.Spec {
+	s := consume.Default()
+	p, c := &s.Problem, &s.Conditions
+	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 2, 2, 4, 2, 4, 7
+	p.Optimizer.Warmup = 2
+	c.MaxPrice, c.Providers, c.Auditors, c.AuditSegments, c.Keepers = 100_000_000, 2, 1, 1, 1
+	c.Expires = consume.Duration(time.Minute)
+	c.UnitTimeout = consume.Duration(Patience)
+	c.UnitWindow, c.Window = consume.Duration(100*time.Millisecond), consume.Duration(500*time.Millisecond)
+	return s
+}
+
+// body is what is trained on.
+var body = strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 16)
+
+func draft(ctx context.Context, s consume.Spec) (*consume.Draft, error) {
+	gpt := demo.GPT{Vocab: 24, Context: 8, Width: 8, Layers: 1, Heads: 2, Seed: 3}
+	g, err := gpt.Graph(s.Problem.Batch)
+	if err != nil {
+		return nil, err
+	}
+	return consume.FromParts(ctx, s, g, body, cpu.New(1))
+}
+
+// Honest returns the root that a draft must end with, computed here.
+func Honest(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
+	s := d.Work.Training.Start
+	for r := range d.Problem.Rounds {
+		var ends []*graph.State
+		for shard := range d.Problem.Shards {
+			end, err := d.Work.UnitOf(&d.Problem, r*d.Problem.Shards+shard).Play(ctx, s, 0, d.Problem.Steps, nil)
+			if err != nil {
+				return canon.Hash{}, err
+			}
+			ends = append(ends, end)
+		}
+		var err error
+		if s, err = d.Work.MergeStates(ctx, ends); err != nil {
+			return canon.Hash{}, err
+		}
+	}
+	return s.Root()
+}
+
+// Order returns the order as the consumer would sign it, without posting it.
+func (n *Network) Order() job.Order {
+	n.t.Helper()
+	o, err := n.Draft.Order(n.Consumer.Kit)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return o
+}
+
+// Post posts the network's order, changed by bend, and serves its files from
+// then on.
+func (n *Network) Post(bend func(*job.Order)) canon.Hash {
+	n.t.Helper()
+	o := n.Order()
+	if bend != nil {
+		bend(&o)
+	}
+	id, err := consume.Post(n.ctx, n.Consumer.Kit, &o)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	go n.serve(id)
+	return id
+}
+
+// serve is what the consumer does for its order.
+func (n *Network) serve(id canon.Hash) {
+	_, _ = consume.Follow(n.ctx, n.Consumer.Kit, id, func(consume.Progress) bool { return false })
+}
+
+// Lease waits until an order's lease is as wanted.
+func (n *Network) Lease(id canon.Hash, what string, want func(*job.Lease) bool) *job.Lease {
+	n.t.Helper()
+	var last consume.Progress
+	err := n.EachBlock(func(client.Block) (bool, error) {
+		p, err := consume.Look(n.ctx, n.Consumer.Kit, id)
+		if err != nil {
+			return false, err
+		}
+		last = p
+		switch {
+		case p.Lease != nil && want(p.Lease):
+			return false, nil
+		case p.Ended():
+			return false, errors.New("the order ended before")
+		}
+		return true, nil
+	})
+	if err != nil {
+		n.t.Fatalf("waiting for %s: %v\n%s", what, err, describe(last.Lease))
+	}
+	return last.Lease
+}
+
+// Settle waits until an order is settled, and checks everything.
+func (n *Network) Settle(id canon.Hash) *job.Lease {
+	n.t.Helper()
+	l := n.Lease(id, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
+	if err := n.Check(l); err != nil {
+		n.t.Fatalf("%v\n%s", err, describe(l))
+	}
+	return l
+}
+
+func describe(l *job.Lease) string {
+	if l == nil {
+		return "there is no lease"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "lease %v, %s: round %d, lead %d %+v, due since %d, barred %v, disputes %+v, ledger %+v\n",
+		l.Phase, l.Reason, l.Round, l.LeadIndex, l.Leads, l.DueSince, l.Barred, l.Disputes, l.Ledger)
+	for i, u := range l.Units {
+		fmt.Fprintf(&b, "unit %d: %v, attempt %d by %s, attested %v, audits %+v, due %d\n", i, u.Status, u.Attempt, u.Provider, u.Attested, u.Audits, u.Due)
+	}
+	return b.String()
+}

@@ -1,0 +1,39 @@
+package duty_test
+
+import (
+	"testing"
+
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/role"
+)
+
+// A validator that runs its node and does nothing else holds nothing up: the
+// other keepers are a quorum, and its audits are forfeited.
+func TestSilentValidator(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators = 4 },
+		Spec: func(s *consume.Spec) {
+			short(s)
+			s.Conditions.Keepers, s.Conditions.Auditors = 3, 3
+		},
+		Idle: []string{"validator-3"},
+	})
+	l := n.Settle(n.Post(nil))
+	if l.Audits.Drawn != 12 || l.Audits.Passed != 8 || l.Audits.Failed != 0 {
+		t.Errorf("audits %+v", l.Audits)
+	}
+	if paid(n, l.Ledger.Paid, "validator-3") != 0 || paid(n, l.Ledger.Paid, "validator-1") == 0 || paid(n, l.Ledger.Paid, "validator-2") == 0 {
+		t.Errorf("paid %+v", l.Ledger.Paid)
+	}
+	for i, u := range l.Units {
+		if u.Attempt != 0 {
+			t.Errorf("unit %d was computed %d times", i, u.Attempt+1)
+		}
+	}
+	if n.Count(func(e role.Event) bool { return e.Role == "validator-3" }) != 0 {
+		t.Error("validator-3 did something")
+	}
+}

@@ -1,0 +1,179 @@
+package duty_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+)
+
+// holdRound lets providers wait before a round until the gate opens.
+func holdRound(round int, gate *nettest.Gate) map[string]nettest.Bend {
+	b := nettest.Bend{Before: func(ctx context.Context, r nettest.Run) error {
+		if r.Round == round {
+			return gate.Wait(ctx)
+		}
+		return nil
+	}}
+	return map[string]nettest.Bend{"provider-0": b, "provider-1": b}
+}
+
+func ledBy(n *nettest.Network, l *job.Lease) string { return n.Name(l.Lead()) }
+
+// A wrong merge is found before the next round is done; the lead loses its
+// office and its bond, and the next in line merges what was accepted.
+func TestWrongMergeCostsTheLead(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	bend := holdRound(1, gate)
+	bend["validator-0"] = nettest.Bend{Wrong: func(r nettest.Run) bool { return r.Merge && r.Round == 0 }}
+	n := nettest.Start(t, nettest.Options{Config: func(c *devnet.Config) { c.Validators = 3 }, Bend: bend})
+	id := n.Post(nil)
+	n.Lease(id, "another lead", func(l *job.Lease) bool { return l.LeadIndex > 0 })
+	gate.Open()
+	l := n.Settle(id)
+	ds := disputes(t, n)
+	if len(ds) != 1 || !ds[0].Parties.Target.Merge || ds[0].Loser != disputev1.SIDE_DEFENDER || n.Name(ds[0].Parties.Defender) != "validator-0" {
+		t.Fatalf("disputes %+v", ds)
+	}
+	if !l.Leads[0].Gone || paid(n, l.Ledger.Paid, "validator-0") != 0 || paid(n, l.Ledger.SlashPaid, n.Name(ds[0].Parties.Challenger)) == 0 {
+		t.Errorf("leads %+v, paid %+v, slash paid %+v", l.Leads, l.Ledger.Paid, l.Ledger.SlashPaid)
+	}
+	for i, u := range l.Units[:2] {
+		if u.Attempt != 0 {
+			t.Errorf("unit %d was computed again, though nobody disputed it", i)
+		}
+	}
+}
+
+func TestIdleLeadIsTakenOver(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators = 3; c.Work = devnet.Default().Work; c.Work.LeadTimeoutMs = 2000 },
+		Bend:   holdRound(1, gate),
+	})
+	id := n.Post(nil)
+	n.Lease(id, "units of the second round", func(l *job.Lease) bool {
+		return l.Round == 1 && l.Units[2].Status == job.Assigned && l.Units[3].Status == job.Assigned
+	})
+	n.End("validator-0")
+	gate.Open()
+	l := n.Settle(id)
+	if l.LeadIndex == 0 || ledBy(n, l) == "validator-0" || paid(n, l.Ledger.Paid, ledBy(n, l)) == 0 {
+		t.Errorf("%s leads, paid %+v", ledBy(n, l), l.Ledger.Paid)
+	}
+	if paid(n, l.Ledger.SlashPaid, job.Insurance) == 0 {
+		t.Error("the idle lead lost nothing")
+	}
+}
+
+// An order whose files are those of another is declined, and costs nothing.
+func TestOrderThatItsFilesDoNotMake(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{})
+	id := n.Post(func(o *job.Order) {
+		data := n.Draft.Work.Data.Clone()
+		data.Set(5, data.At(5)^1)
+		ref, err := n.Consumer.Kit.Store.PutBytes("other", canon.Encode(data.Encode))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range o.Problem.Files {
+			if f.Role == replay.RoleData {
+				o.Problem.Files[i] = role.File(f.Role, ref)
+			}
+		}
+	})
+	l := n.Settle(id)
+	if !strings.Contains(l.Reason, "declined") || !strings.Contains(l.Reason, "training records") || l.Ledger.Refund != l.Quote.Price {
+		t.Fatalf("it ended with %q, refunded %d of %d", l.Reason, l.Ledger.Refund, l.Quote.Price)
+	}
+}
+
+// A consumer that does not hand over its files gets its money back.
+func TestOrderWithoutItsFiles(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Work = devnet.Default().Work; c.Work.LeadTimeoutMs = 2000 },
+	})
+	o := n.Order()
+	id, err := consume.Post(t.Context(), n.Consumer.Kit, &o) // and serves nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := n.Settle(id)
+	if !strings.Contains(l.Reason, "declined") || !strings.Contains(l.Reason, "fetch") || l.Ledger.Refund != l.Quote.Price {
+		t.Fatalf("it ended with %q, refunded %d of %d", l.Reason, l.Ledger.Refund, l.Quote.Price)
+	}
+}
+
+// Training whose loss becomes no number ends after the round in which it does;
+// what was computed is paid, the rest refunded.
+func TestLossThatIsNoNumber(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{Spec: func(s *consume.Spec) {
+		s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval = 3, 16, 8
+		s.Problem.Optimizer = consume.SpecOptimizer{Name: "sgd", LearningRate: 1e6}
+	}})
+	id := n.Post(nil)
+	l := n.Settle(id)
+	if !strings.Contains(l.Reason, "loss is not a finite number") || l.Round != 1 || l.Ledger.Refund < l.Quote.Price/2 || len(l.Ledger.Paid) == 0 {
+		t.Fatalf("it ended after round %d with %q, ledger %+v", l.Round, l.Reason, l.Ledger)
+	}
+	s, err := n.Consumer.Kit.State(t.Context(), l, l.FinalRoot())
+	if err != nil || consume.Finite(replay.LossOf(s)) || s.Find(job.LossSlot).Type != tensor.Float32 {
+		t.Fatalf("the state says %v, %v", replay.LossOf(s), err)
+	}
+}
+
+func TestOrderThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{})
+	funds := n.Config().Funds
+
+	t.Run("too dear for the consumer", func(t *testing.T) {
+		o := n.Order()
+		o.Conditions.MaxPrice = funds + 1
+		if _, err := consume.Post(t.Context(), n.Consumer.Kit, &o); err == nil || !strings.Contains(err.Error(), "balance") {
+			t.Fatal(err)
+		}
+	})
+	t.Run("conditions that no offer meets", func(t *testing.T) {
+		o := n.Order()
+		o.Conditions.MinProviders, o.Conditions.Expires = 9, 500
+		id, err := consume.Post(t.Context(), n.Consumer.Kit, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := consume.Quote(t.Context(), n.Consumer.Kit, &o)
+		if err != nil || !strings.Contains(consume.Obstacles(q.Bids), "provider") {
+			t.Fatalf("%v, %v", q, err)
+		}
+		p, err := consume.Follow(t.Context(), n.Consumer.Kit, id, func(consume.Progress) bool { return false })
+		if !errors.Is(err, consume.ErrUnmet) || p.Lease != nil {
+			t.Fatalf("%+v, %v", p, err)
+		}
+	})
+	// Nothing is missing: the whole purse can be spent.
+	o := n.Order()
+	o.Conditions.MaxPrice = funds
+	if _, err := consume.Post(t.Context(), n.Consumer.Kit, &o); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.EachBlock(func(client.Block) (bool, error) { return false, nil }); err != nil {
+		t.Fatal(err)
+	}
+
+}

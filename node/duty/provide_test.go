@@ -1,0 +1,183 @@
+package duty_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ipfs/go-cid"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/store"
+)
+
+// paid returns what a role got out of some shares.
+func paid(n *nettest.Network, shares []job.Share, name string) uint64 {
+	for _, s := range shares {
+		if n.Name(s.Account) == name {
+			return s.Amount
+		}
+	}
+	return 0
+}
+
+func barred(n *nettest.Network, l *job.Lease) (names []string) {
+	for _, account := range l.Barred {
+		names = append(names, n.Name(account))
+	}
+	return names
+}
+
+func disputes(t *testing.T, n *nettest.Network) []disputev1.Dispute {
+	t.Helper()
+	r, err := disputev1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Disputes(t.Context(), &disputev1.QueryDisputesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Disputes
+}
+
+// short gives units so little time that a test can wait for them to be late.
+func short(s *consume.Spec) { s.Conditions.UnitTimeout = consume.Duration(4 * time.Second) }
+
+// One accumulator that is wrong by one unit in the last place is found by the
+// auditor, who re-executes every segment; the cheater defends it to the end.
+func TestCheaterIsConvicted(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		// Products over a batch of 8 have two fold blocks.
+		Spec: func(s *consume.Spec) { s.Conditions.AuditSegments, s.Problem.Batch = 2, 8 },
+		Kit: func(k *role.Kit) {
+			if k.Name == "provider-1" {
+				k.Exec, _ = demo.CheatULP.Executor(k.Exec, 4)
+			}
+		},
+	})
+	l := n.Settle(n.Post(nil))
+	ds := disputes(t, n)
+	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_DEFENDER || n.Name(ds[0].Parties.Defender) != "provider-1" || ds[0].Op != "MatMul" || ds[0].FoldFrom < 1 {
+		t.Fatalf("disputes %+v", ds)
+	}
+	if got := barred(n, l); !slices.Equal(got, []string{"provider-1"}) || paid(n, l.Ledger.Paid, "provider-1") != 0 {
+		t.Errorf("barred %v, paid %+v", got, l.Ledger.Paid)
+	}
+	challenger := n.Name(ds[0].Parties.Challenger)
+	if paid(n, l.Ledger.SlashPaid, challenger) == 0 || paid(n, l.Ledger.SlashPaid, job.Insurance) == 0 {
+		t.Errorf("%s convicted it; the slash went to %+v", challenger, l.Ledger.SlashPaid)
+	}
+}
+
+func TestVanishedProviderIsReplaced(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Spec: short,
+		Bend: map[string]nettest.Bend{"provider-1": {Before: func(ctx context.Context, r nettest.Run) error {
+			if r.Step == 2 {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}}},
+	})
+	id := n.Post(nil)
+	n.Await("a unit half done", func(e role.Event) bool { return e.Role == "provider-1" && e.Kind == role.Trained && e.Step == 2 })
+	n.End("provider-1")
+	if err := n.Member("provider-1").Kit.Host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l := n.Settle(id)
+	if paid(n, l.Ledger.Paid, "provider-1") != 0 || l.Ledger.Slashed == 0 || len(disputes(t, n)) != 0 {
+		t.Errorf("paid %+v, slashed %d", l.Ledger.Paid, l.Ledger.Slashed)
+	}
+	if most := uint64(l.Params.MaxLate+1) * l.Quote.Unit; l.Ledger.Slashed > most {
+		t.Errorf("a late unit cost %d utally, more than the pay for it", l.Ledger.Slashed)
+	}
+}
+
+func TestProviderResumesFromItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	n := nettest.Start(t, nettest.Options{
+		Bend: map[string]nettest.Bend{"provider-1": {Before: func(ctx context.Context, r nettest.Run) error {
+			if r.Round == 0 && r.Step == 3 {
+				return gate.Wait(ctx)
+			}
+			return nil
+		}}},
+	})
+	id := n.Post(nil)
+	at := func(step int) func(e role.Event) bool {
+		return func(e role.Event) bool {
+			return e.Role == "provider-1" && e.Kind == role.Trained && e.Unit < 2 && e.Step == step
+		}
+	}
+	n.Await("three of four steps", at(3))
+	n.End("provider-1")
+	gate.Open()
+	n.Begin("provider-1")
+	l := n.Settle(id)
+	for step, times := range []int{1: 1, 2: 1, 3: 2, 4: 1} {
+		if got := n.Count(at(step)); got != times {
+			t.Errorf("step %d was computed %d times, want %d", step, got, times)
+		}
+	}
+	for i, u := range l.Units {
+		if u.Attempt != 0 {
+			t.Errorf("unit %d was given to somebody else", i)
+		}
+	}
+}
+
+// corrupt serves every block with one bit changed.
+type corrupt struct{ *store.Store }
+
+func (c corrupt) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
+	b, err := c.Store.Block(ctx, id)
+	if err == nil {
+		b = slices.Clone(b)
+		b[len(b)/2] ^= 1
+	}
+	return b, err
+}
+
+// A provider whose data nobody can get earns nothing, and the work goes on with
+// others.
+func TestDataThatCannotBeHad(t *testing.T) {
+	for name, serve := range map[string]func(*role.Kit){
+		"withheld": func(k *role.Kit) { k.Host.ServeBlocks(k.Store, func(peer.ID, cid.Cid) bool { return false }) },
+		"corrupt":  func(k *role.Kit) { k.Host.ServeBlocks(corrupt{k.Store}, func(peer.ID, cid.Cid) bool { return true }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var kit *role.Kit
+			n := nettest.Start(t, nettest.Options{
+				Spec: short,
+				Kit: func(k *role.Kit) {
+					if k.Name == "provider-1" {
+						kit = k
+					}
+				},
+				// When it computes it has begun to serve its leases.
+				Bend: map[string]nettest.Bend{"provider-1": {Before: func(context.Context, nettest.Run) error {
+					serve(kit)
+					return nil
+				}}},
+			})
+			l := n.Settle(n.Post(nil))
+			if paid(n, l.Ledger.Paid, "provider-1") != 0 || l.Ledger.Slashed != 0 {
+				t.Errorf("paid %+v, slashed %d", l.Ledger.Paid, l.Ledger.Slashed)
+			}
+			for i, u := range l.Units {
+				if u.Attempt > 1 {
+					t.Errorf("unit %d took %d attempts", i, u.Attempt+1)
+				}
+			}
+		})
+	}
+}

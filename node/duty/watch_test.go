@@ -1,0 +1,94 @@
+package duty_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Fraud that nobody audits is found by the watcher when the next round is
+// nearly done: what descends from it is void, honest work in it is paid from the
+// cheater's bond, and all is computed again.
+func TestLateFraudIsRolledBack(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	n := nettest.Start(t, nettest.Options{
+		Spec: func(s *consume.Spec) { s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0 },
+		Idle: []string{"watcher-0"},
+		Bend: map[string]nettest.Bend{
+			"provider-1": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Step == 2 }},
+			"validator-0": {Before: func(ctx context.Context, r nettest.Run) error {
+				if r.Merge && r.Round == 1 {
+					return gate.Wait(ctx)
+				}
+				return nil
+			}},
+		},
+	})
+	id := n.Post(nil)
+	before := n.Lease(id, "the work of the last round", func(l *job.Lease) bool {
+		return l.Round == 1 && l.Units[2].Status == job.Accepted && l.Units[3].Status == job.Accepted
+	})
+	forged := slices.IndexFunc(before.Units[:2], func(u job.Unit) bool { return n.Name(u.Provider) == "provider-1" })
+	if forged < 0 {
+		t.Fatal("the cheater has no unit in the first round")
+	}
+	n.Begin("watcher-0")
+	n.Lease(id, "the verdict", func(l *job.Lease) bool { return len(l.Barred) > 0 })
+	gate.Open()
+	l := n.Settle(id)
+	if got := barred(n, l); !slices.Equal(got, []string{"provider-1"}) {
+		t.Fatalf("barred %v", got)
+	}
+	for i, want := range []int{0, 0, 1, 1} {
+		if i == forged {
+			want = 1
+		}
+		if got := l.Units[i].Attempt; got != want {
+			t.Errorf("unit %d was computed %d times, want %d", i, got+1, want+1)
+		}
+	}
+	// The honest provider worked for nothing in the last round, but is not out of pocket.
+	for _, who := range []string{"provider-0", "validator-1", "watcher-0"} {
+		if paid(n, l.Ledger.SlashPaid, who) == 0 {
+			t.Errorf("%s got nothing of the slash: %+v", who, l.Ledger.SlashPaid)
+		}
+	}
+	ds := disputes(t, n)
+	if len(ds) != 1 || int(ds[0].Parties.Target.Index) != forged || ds[0].StepLo != 2 || ds[0].Loser != disputev1.SIDE_DEFENDER {
+		t.Errorf("disputes %+v", ds)
+	}
+}
+
+// A watcher that begins again does not repeat what it has checked.
+func TestWatcherRemembers(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	n := nettest.Start(t, nettest.Options{Bend: holdRound(1, gate)})
+	id := n.Post(nil)
+	holds := func(e role.Event) bool { return e.Role == "watcher-0" && e.Kind == role.Replayed }
+	third := func() func(role.Event) bool {
+		count := 0
+		return func(e role.Event) bool {
+			if holds(e) {
+				count++
+			}
+			return count == 3
+		}
+	}
+	n.Lease(id, "the first merge", nettest.MergedBy(1))
+	n.Await("two units and a merge", third())
+	n.End("watcher-0")
+	n.Begin("watcher-0")
+	gate.Open()
+	n.Settle(id)
+	if got := n.Count(holds); got > 6 {
+		t.Errorf("%d checks of four units and two merges", got)
+	}
+}
