@@ -35,7 +35,7 @@ const tally = 1_000_000
 func network() []chaintest.Option {
 	return []chaintest.Option{
 		chaintest.Fund(5_000*tally, "alice", "bob"),
-		chaintest.Validator("lead", 1_000*tally, 500),
+		chaintest.Validator("lead", 1_000*tally),
 		chaintest.Provider("p1", "lead", 100*tally, 3),
 		chaintest.Provider("p2", "lead", 200*tally, 4),
 		chaintest.Watcher("w", 100*tally),

@@ -47,14 +47,7 @@ func Size(typ tensor.DType, shape tensor.Shape) (int64, error) {
 	if err := shape.Check(); err != nil {
 		return 0, err
 	}
-	n := int64(1)
-	for _, d := range shape {
-		if d > 0 && n > tensor.MaxElements/int64(d) {
-			return 0, fmt.Errorf("shape %v has more than 2^40 elements", shape)
-		}
-		n *= max(int64(d), 1)
-	}
-	n = int64(shape.Elements()) * int64(typ.Size())
+	n := int64(shape.Elements()) * int64(typ.Size())
 	if n > tensor.MaxBytes {
 		return 0, fmt.Errorf("tensor %v%v takes %d bytes, limit %d", typ, shape, n, tensor.MaxBytes)
 	}

@@ -222,7 +222,7 @@ func (n *Network) describe() ([]byte, error) {
 		g.Validators = append(g.Validators, powerv1.Validator{Account: h.Address, ConsensusKey: id.ConsensusKey, Power: 1})
 		g.Peers = append(g.Peers, providerv1.Peer{
 			Account: h.Address, Role: providerv1.ROLE_VALIDATOR, PeerKey: h.PeerKey(), VrfKey: h.VRFKey(),
-			Listing: providerv1.Listing{Addrs: h.Settings.Listen, FeeBps: c.FeeBps}, Stake: c.Stake,
+			Listing: providerv1.Listing{Addrs: h.Settings.Listen}, Stake: c.Stake,
 		})
 	}
 	// They register by themselves, as anybody would.

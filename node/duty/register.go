@@ -155,9 +155,6 @@ func listing(ctx context.Context, h *home.Home, k *role.Kit, p *providerv1.Peer)
 	if len(l.Addrs) == 0 {
 		l.Addrs = k.Host.Addrs()
 	}
-	if s.Validator != nil {
-		l.FeeBps = s.Validator.FeeBps
-	}
 	if s.Provider == nil {
 		return l, nil
 	}

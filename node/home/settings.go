@@ -15,6 +15,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/node/consensus"
 )
@@ -187,8 +188,8 @@ func (s *Settings) Check() error {
 	case (v != nil) != (s.Role == Validator):
 		bad("validator", "a validator has these settings, and nobody else")
 	case v != nil:
-		if v.FeeBps > provider.MaxFeeBps {
-			bad("validator.fee_bps", "%d is above %d", v.FeeBps, provider.MaxFeeBps)
+		if v.FeeBps > market.MaxFeeBps {
+			bad("validator.fee_bps", "%d is above %d", v.FeeBps, market.MaxFeeBps)
 		}
 		if v.MaxLeases == 0 {
 			bad("validator.max_leases", "give at least 1")

@@ -13,7 +13,8 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-const maxFeeBps = 10_000 // as much as the providers' pay
+// MaxFeeBps is the greatest fee: as much as the providers' pay.
+const MaxFeeBps = 10_000
 
 type msgServer struct{ book }
 
@@ -39,8 +40,8 @@ func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*ma
 // CheckOffer checks an offer without the registry.
 func CheckOffer(o marketv1.Offer) error {
 	switch {
-	case o.FeeBps > maxFeeBps:
-		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, maxFeeBps)
+	case o.FeeBps > MaxFeeBps:
+		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, MaxFeeBps)
 	case o.MaxLeases == 0:
 		return errorsmod.Wrap(ErrOffer, "max_leases is zero: offer at least one, or withdraw the offer")
 	}

@@ -15,10 +15,9 @@ import (
 
 // Limits on a listing.
 const (
-	MaxAddrs  = 8
-	MaxAddr   = 256               // bytes
-	MaxPrice  = 1_000_000_000_000 // utally per GFLOP or GB
-	MaxFeeBps = 10_000            // a fee of the whole price
+	MaxAddrs = 8
+	MaxAddr  = 256               // bytes
+	MaxPrice = 1_000_000_000_000 // utally per GFLOP or GB
 )
 
 // Statement is what a peer key signs (ed25519) to be bound to an account and a
@@ -70,18 +69,12 @@ func CheckListing(role providerv1.Role, l providerv1.Listing) error {
 	if l.UnitPrice > MaxPrice || l.BytePrice > MaxPrice {
 		return errorsmod.Wrapf(ErrListing, "price: at most %d utally", MaxPrice)
 	}
-	if l.FeeBps > MaxFeeBps {
-		return errorsmod.Wrapf(ErrListing, "fee_bps %d: at most %d", l.FeeBps, MaxFeeBps)
-	}
 	if role == providerv1.ROLE_PROVIDER {
 		if _, err := address.Parse(l.Validator); err != nil {
 			return errorsmod.Wrapf(ErrListing, "validator: name the one to work under: %s", err)
 		}
 	} else if l.Validator != "" || l.UnitPrice != 0 || l.BytePrice != 0 {
 		return errorsmod.Wrap(ErrListing, "validator, unit_price, byte_price: only a provider has them; leave them empty")
-	}
-	if role != providerv1.ROLE_VALIDATOR && l.FeeBps != 0 {
-		return errorsmod.Wrap(ErrListing, "fee_bps: only a validator has one; leave it empty")
 	}
 	return nil
 }

@@ -28,8 +28,8 @@ var (
 func newChain(t *testing.T) *chaintest.Chain {
 	return chaintest.New(t,
 		chaintest.Fund(2_000*tally, alice.Name, bob.Name),
-		chaintest.Validator(lead.Name, 1_000*tally, 500),
-		chaintest.Validator(other.Name, 1_000*tally, 0),
+		chaintest.Validator(lead.Name, 1_000*tally),
+		chaintest.Validator(other.Name, 1_000*tally),
 	)
 }
 
@@ -64,7 +64,7 @@ func TestRegister(t *testing.T) {
 	if e := chaintest.Events[*providerv1.EventRegistered](t, b); len(e) != 1 || e[0].Peer.String() != want.String() {
 		t.Fatalf("events %v", e)
 	}
-	c.Deliver(bob, bob.Register(providerv1.ROLE_VALIDATOR, 1_000*tally, providerv1.Listing{FeeBps: 10_000}))
+	c.Deliver(bob, bob.Register(providerv1.ROLE_VALIDATOR, 1_000*tally, providerv1.Listing{}))
 	if p := get(t, c, bob); !bytes.Equal(p.VrfKey, bob.VRFKey()) {
 		t.Fatalf("stored %v", p)
 	}
@@ -99,7 +99,6 @@ func TestRegisterRefuses(t *testing.T) {
 		"validator without vrf":    {func(m *message) { m.Role = providerv1.ROLE_VALIDATOR }, provider.ErrKey, "vrf_key"},
 		"under nobody":             {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
 		"under a stranger":         {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
-		"fee of a provider":        {func(m *message) { m.Listing.FeeBps = 1 }, provider.ErrListing, "fee_bps"},
 		"price":                    {func(m *message) { m.Listing.UnitPrice = provider.MaxPrice + 1 }, provider.ErrListing, "price"},
 		"price of a watcher": {func(m *message) {
 			m.Role, m.Listing.Validator = providerv1.ROLE_WATCHER, ""

@@ -17,8 +17,8 @@ import (
 
 func TestQueries(t *testing.T) {
 	options := []chaintest.Option{
-		chaintest.Validator(lead.Name, 1_000*tally, 500),
-		chaintest.Validator(other.Name, 1_000*tally, 0),
+		chaintest.Validator(lead.Name, 1_000*tally),
+		chaintest.Validator(other.Name, 1_000*tally),
 		chaintest.Watcher("w", 100*tally),
 	}
 	for i := range 5 {
@@ -57,7 +57,7 @@ func TestQueries(t *testing.T) {
 	}
 
 	p, err := q.Peer(ctx, &providerv1.QueryPeerRequest{Account: lead.String()})
-	if err != nil || p.Peer.Listing.FeeBps != 500 {
+	if err != nil || p.Peer.Role != providerv1.ROLE_VALIDATOR {
 		t.Fatalf("%v, %v", p, err)
 	}
 	k, err := q.PeerByKey(ctx, &providerv1.QueryPeerByKeyRequest{PeerKey: lead.PeerKey()})

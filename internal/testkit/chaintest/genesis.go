@@ -88,9 +88,9 @@ func Fund(balance uint64, names ...string) Option {
 	}
 }
 
-// Validator registers an account as validator with a stake and a fee.
-func Validator(name string, stake uint64, feeBps uint32) Option {
-	return peer(name, providerv1.ROLE_VALIDATOR, stake, providerv1.Listing{FeeBps: feeBps})
+// Validator registers an account as validator with a stake.
+func Validator(name string, stake uint64) Option {
+	return peer(name, providerv1.ROLE_VALIDATOR, stake, providerv1.Listing{})
 }
 
 // Provider registers an account as provider under a validator, at a price in

@@ -48,7 +48,7 @@ var (
 func Network(more ...chaintest.Option) []chaintest.Option {
 	options := []chaintest.Option{chaintest.Fund(Purse, Consumer.Name, Challenger.Name)}
 	for _, v := range Validators {
-		options = append(options, chaintest.Validator(v, 10_000*Tally, 500))
+		options = append(options, chaintest.Validator(v, 10_000*Tally))
 	}
 	for i, p := range Providers {
 		options = append(options, chaintest.Provider(p, "v0", 1_000*Tally, uint64(1000+100*i)))
