@@ -75,8 +75,10 @@ func (e *env) root() *cobra.Command {
 		Short: "Buy and sell AI computation that can be checked",
 		Long: `Tally is a network where people buy and sell AI computation that can be checked.
 
-Begin with a whole network on this machine:   tally devnet
-Sell the computation of an idle machine:      tally provide`,
+See all of it at work on this machine:    tally demo
+Have a model trained:                     tally train order.yaml --wait
+Check that it was trained right:          tally verify proof.bundle
+Sell the computation of an idle machine:  tally provide`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			e.started = true
@@ -91,6 +93,7 @@ Sell the computation of an idle machine:      tally provide`,
 	p.StringVar(&e.home, flags.FlagHome, defaultHome(), "directory of keys, settings and data (TALLY_HOME sets the default)")
 	p.StringVar(&e.level, "log", "warn", "least level of log lines on standard error: debug, info, warn or error")
 	root.AddGroup(
+		&cobra.Group{ID: "orders", Title: "Buying computation:"},
 		&cobra.Group{ID: "network", Title: "The network:"},
 		&cobra.Group{ID: "chain", Title: "Accounts and the chain:"},
 		&cobra.Group{ID: "other", Title: "Other:"},
@@ -98,6 +101,7 @@ Sell the computation of an idle machine:      tally provide`,
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.AddCommand(
+		e.train(), e.order(), e.verify(),
 		e.demo(), e.devnet(), e.validator(), e.provide(), e.watch(),
 		e.keys(), e.tx(), e.query(),
 		e.bench(), e.version(),
@@ -184,10 +188,11 @@ func terminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-func (e *env) logger() (*slog.Logger, error) {
+// logger returns what writes log lines of the chosen level to w.
+func (e *env) logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(e.level)); err != nil {
 		return nil, fmt.Errorf("--log %q is none of debug, info, warn, error", e.level)
 	}
-	return slog.New(slog.NewTextHandler(e.err, &slog.HandlerOptions{Level: level})), nil
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), nil
 }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
 )
 
@@ -33,12 +30,7 @@ its proof are kept.`,
 		Example: `  tally demo
   tally demo --dir demo --data book.txt
   tally demo --cheat none --json`,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Log, err = e.logger(); err != nil {
-				return err
-			}
-			return e.runDemo(cmd.Context(), o)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.runDemo(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "directory of the network and its results (default: a temporary one)")
@@ -47,9 +39,6 @@ its proof are kept.`,
 	f.IntVar(&o.Threads, "threads", 0, "threads of each role that computes (default 1)")
 	return cmd
 }
-
-// resultsDir is the part of the demo's directory that outlives a temporary one.
-const resultsDir = "orders"
 
 func (e *env) runDemo(ctx context.Context, o demo.Options) error {
 	temporary := o.Dir == ""
@@ -78,6 +67,10 @@ func (e *env) watchDemo(ctx context.Context, o *demo.Options) (*demo.Report, err
 	if !e.json && terminal(e.out) {
 		return e.picture(ctx, o)
 	}
+	var err error
+	if o.Log, err = e.logger(e.err); err != nil {
+		return nil, err
+	}
 	w := e.progress()
 	o.Line = func(s string) { fmt.Fprintln(w, s) }
 	return demo.Run(ctx, *o)
@@ -104,7 +97,7 @@ func keepResults(dir string) error {
 		return err
 	}
 	for _, x := range entries {
-		if x.Name() != resultsDir {
+		if x.Name() != demo.ResultsDir {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, x.Name())))
 		}
 	}
@@ -113,39 +106,14 @@ func keepResults(dir string) error {
 
 // settlement tells how an order ended.
 func settlement(w io.Writer, r *demo.Report) {
-	money := func(v uint64) string { return consume.Amount(v).String() }
 	fmt.Fprintf(w, "\nOrder %s %s after %.0f s\n", r.Order[:8], r.Status, r.Seconds)
-	if r.Reason != "" {
-		fmt.Fprintln(w, "  it stopped early:", r.Reason)
-	}
-	fmt.Fprintf(w, "  training  %d units, %d steps; loss %.3f → %.3f, held out %.3f → %.3f nats per character\n", r.Units, r.Steps, r.LossFirst, r.LossLast, r.HeldOutLossFirst, r.HeldOutLossLast)
-	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed\n", r.Audits.Drawn, r.Audits.Passed, r.Audits.Failed)
-	if d := r.Dispute; d != nil {
-		fmt.Fprintf(w, "  dispute   %s, unit %d: step %d, node %d (%s), tile %d/%d, fold block %d; %d moves; %s lost\n",
-			r.Name(d.Provider), d.Unit, d.Step, d.Node, d.Op, d.Tile[0], d.Tile[1], d.Fold, d.Moves, r.Name(d.Loser))
-	}
-	fmt.Fprintf(w, "  price     %s\n", money(r.Price))
-	table(w, r, r.Paid)
-	fmt.Fprintf(w, "    %-16s %s\n", "refund", money(r.Refund))
-	fmt.Fprintf(w, "    %-16s %s\n", "burnt", money(r.Burnt))
-	if r.Slashed > 0 {
-		fmt.Fprintf(w, "  slashed   %s\n", money(r.Slashed))
-		table(w, r, r.SlashPaid)
-	}
+	outcome(w, &r.Outcome, r.Name)
+	fmt.Fprintf(w, "  loss      %.3f → %.3f, held out %.3f → %.3f nats per character\n", r.LossFirst, r.LossLast, r.HeldOutLossFirst, r.HeldOutLossLast)
 	ok := "every ledger adds up"
 	if !r.SupplyOK {
 		ok = "a ledger does not add up"
 	}
 	fmt.Fprintf(w, "  supply    %s\n", ok)
-	fmt.Fprintf(w, "  state     %s\n", r.FinalRoot)
 	fmt.Fprintf(w, "\nThe model writes:\n  %s\n", strings.ReplaceAll(strings.TrimSpace(r.Sample), "\n", "\n  "))
-	fmt.Fprintf(w, "\nIt is in\n  %s\n  %s\n", r.Safetensors, r.ONNX)
-	fmt.Fprintf(w, "Anybody can check it, without a network:\n  tally verify %s --trust %s\n", r.Bundle, r.Trust)
-}
-
-func table(w io.Writer, r *demo.Report, shares map[string]uint64) {
-	accounts := slices.SortedFunc(maps.Keys(shares), func(a, b string) int { return strings.Compare(r.Name(a), r.Name(b)) })
-	for _, a := range accounts {
-		fmt.Fprintf(w, "    %-16s %s\n", r.Name(a), consume.Amount(shares[a]))
-	}
+	files(w, &r.Delivery)
 }

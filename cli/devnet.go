@@ -22,13 +22,15 @@ DIR/endpoints.json names. The first start fixes what the network is like; later
 ones go on where it was, after a crash too. Every role has its home in DIR, from
 which it can also run alone: see tally validator, provide and watch.
 
-The consumer's home, DIR/consumer, holds money to spend.`,
+The home of a consumer, DIR/consumer, holds money to spend: on orders, or for
+the stakes of more roles.`,
 		Example: `  tally devnet --dir tally-devnet
+  tally train order.yaml --wait --home tally-devnet/consumer
   tally query provider peers --home tally-devnet/consumer
   tally tx bank send account tally1… 500000000utally --home tally-devnet/consumer -y`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			c.Funds = uint64(funds)
-			if c.Log, err = e.logger(); err != nil {
+			if c.Log, err = e.logger(e.err); err != nil {
 				return err
 			}
 			if create {
@@ -59,7 +61,7 @@ The consumer's home, DIR/consumer, holds money to spend.`,
 
 func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 	ctx := cmd.Context()
-	c.Observe = e.lines(e.progress()).event
+	c.Observe, c.LeaveConsumer = e.lines(e.progress()).event, true
 	n, err := devnet.Start(ctx, c)
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/format/bundle"
+	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -18,6 +20,12 @@ var hints = []struct {
 	next string
 }{
 	{as[*home.BusyError], "stop that process first, or name another directory"},
+	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
+	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
+	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},
+	{says("no trust root"), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it"},
+	{says("by validator set"), "--trust names another chain than the bundle is of, or the bundle is forged"},
+	{says("there is no node to ask"), "name a home with --home, or a node: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc"},
 	{is(home.ErrNone), "make one with tally provide or tally watch, or name another with --home"},
 	{says("no node"), "name a running network: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc of a node"},
 	{says("is in no block yet"), "ask with tally query tx HASH whether it came through, before you send it again"},

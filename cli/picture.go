@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -14,15 +16,29 @@ import (
 	"github.com/tally-network/tally/node/demo"
 )
 
+// logName is the file in the demo's directory that takes log lines while the
+// picture has the terminal.
+const logName = "demo.log"
+
 // picture runs the demo behind a board that is drawn anew as things change.
 func (e *env) picture(ctx context.Context, o *demo.Options) (*demo.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(o.Dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if o.Log, err = e.logger(file); err != nil {
+		return nil, err
+	}
 	s := &sight{cancel: cancel}
 	p := tea.NewProgram(s, tea.WithInput(e.in), tea.WithOutput(e.out), tea.WithoutSignalHandler())
 	o.Board = s.set
 	var r *demo.Report
-	var err error
 	go func() {
 		r, err = demo.Run(ctx, *o)
 		p.Send(finished{})

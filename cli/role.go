@@ -28,15 +28,21 @@ type member struct {
 	stake     money
 }
 
-func (m *member) flags(f *pflag.FlagSet) {
+// peer adds the flags of everybody who is a peer on the network.
+func (m *member) peer(f *pflag.FlagSet) {
 	f.StringVar(&m.endpoints, "endpoints", "", "endpoints.json of a devnet to join")
 	f.StringVar(&m.settings.Node.RPC, "rpc", "", "CometBFT RPC of a node to join by, as http://host:port")
 	f.StringVar(&m.settings.Node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
 	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at (default a free port of 127.0.0.1)")
 	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine")
-	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
 	f.IntVar(&m.settings.Threads, "threads", 0, "threads that compute (default one per processor)")
 	f.Int64Var(&m.settings.StoreGB, "store-gb", 0, "disk space for blobs in GB (default 10)")
+}
+
+// flags adds those of a registered role.
+func (m *member) flags(f *pflag.FlagSet) {
+	m.peer(f)
+	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
 }
 
@@ -146,7 +152,7 @@ type standing struct {
 // run runs the home's role until ctx is done.
 func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	defer func() { err = errors.Join(err, h.Close()) }()
-	log, err := m.e.logger()
+	log, err := m.e.logger(m.e.err)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,21 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 	return c, nil
 }
 
+// Probe returns an error unless a node answers soon. Dial waits for one that is
+// still starting; people do not.
+func Probe(ctx context.Context, e Endpoints) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	rpc, err := rpchttp.New(e.RPC, "/websocket")
+	if err == nil {
+		_, err = rpc.Status(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("ask node %s: %w", e.RPC, err)
+	}
+	return nil
+}
+
 // Close hangs up.
 func (c *Client) Close() error {
 	if c.RPC.IsRunning() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"log/slog"
 	"net"
 	"os"
@@ -77,13 +78,19 @@ func (c *Config) complete() error {
 }
 
 // FreeAddr returns an address of 127.0.0.1 where nobody listens now. It serves
-// to tell nodes of one another's P2P addresses before they start.
+// to tell nodes of one another's addresses before they start. The port is below
+// those that systems give to outgoing connections, so that none of them takes it
+// meanwhile.
 func FreeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	const first, last, tries = 10_000, 32_767, 100
+	var err error
+	for range tries {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first+1))); err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", fmt.Errorf("find a free port: %w", err)
 }
 
 // comet returns CometBFT's configuration of the node. Its RPC server is ours,

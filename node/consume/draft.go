@@ -17,8 +17,8 @@ import (
 	"github.com/tally-network/tally/node/replay"
 )
 
-// maxText bounds a training text in bytes.
-const maxText = 1 << 30
+// MaxText bounds a training text in bytes.
+const MaxText = 1 << 30
 
 // Draft is an order before it is posted: the problem made concrete, and the
 // files that make it up.
@@ -75,7 +75,7 @@ func readText(name string) (string, error) {
 		return "", fmt.Errorf("text: %w", err)
 	}
 	defer f.Close()
-	s, err := text.Read(f, maxText)
+	s, err := text.Read(f, MaxText)
 	if err != nil {
 		return "", fmt.Errorf("text %s: %w", name, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -27,6 +26,42 @@ func (p *Progress) Ended() bool {
 		return p.Lease.Phase == job.Settled
 	}
 	return p.Status == marketv1.STATUS_EXPIRED || p.Status == marketv1.STATUS_CANCELLED
+}
+
+// String says in one line how far the order has come.
+func (p *Progress) String() string {
+	l := p.Lease
+	if l == nil {
+		return map[marketv1.Status]string{
+			marketv1.STATUS_OPEN:      "in the book: waits for an offer that meets it",
+			marketv1.STATUS_LEASED:    "matched",
+			marketv1.STATUS_CANCELLED: "cancelled and refunded",
+			marketv1.STATUS_EXPIRED:   "expired and refunded: no offer met it in time",
+		}[p.Status]
+	}
+	text := fmt.Sprintf("%v: %d of %d rounds merged", l.Phase, l.Round, len(l.Merges))
+	if units := l.RoundUnits(); l.Phase == job.Active && len(units) > 0 {
+		var counts [job.Accepted + 1]int
+		for _, u := range units {
+			counts[u.Status]++
+		}
+		text += "; units"
+		for s, n := range counts {
+			if n > 0 {
+				text += fmt.Sprintf(" %d %v", n, job.Status(s))
+			}
+		}
+	}
+	if a := l.Audits; a.Drawn > 0 {
+		text += fmt.Sprintf("; audits %d passed, %d failed", a.Passed, a.Failed)
+	}
+	if n := len(l.Disputes); n > 0 {
+		text += fmt.Sprintf("; %d in dispute", n)
+	}
+	if l.Reason != "" {
+		text += "; stopped early: " + l.Reason
+	}
+	return text
 }
 
 // Look asks the chain how an order stands.
@@ -70,7 +105,7 @@ func Follow(ctx context.Context, k *role.Kit, order canon.Hash, done func(Progre
 				stop()
 			}
 		case p.Ended():
-			failed = fmt.Errorf("%w: it was %s and refunded", ErrUnmet, strings.ToLower(strings.TrimPrefix(p.Status.String(), "STATUS_")))
+			failed = fmt.Errorf("%w: it was %s and refunded", ErrUnmet, StatusName(p.Status))
 			stop()
 		}
 		return nil

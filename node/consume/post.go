@@ -8,6 +8,11 @@ import (
 	"fmt"
 	"strings"
 
+	"cosmossdk.io/math"
+
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -41,6 +46,9 @@ func (d *Draft) Order(k *role.Kit) (job.Order, error) {
 // draftPin keeps the files of an order until it has a name.
 const draftPin = "draft"
 
+// Discard lets go of the files of orders that were never posted.
+func Discard(k *role.Kit) error { return k.Store.Unpin(draftPin) }
+
 // Quote asks every offer what it would take for the order, and why it does not
 // meet it.
 func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuoteResponse, error) {
@@ -49,6 +57,29 @@ func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuote
 		return nil, fmt.Errorf("ask for a quote: %w", err)
 	}
 	return r, nil
+}
+
+// Afford returns an error that says what is missing if the consumer's account
+// cannot lock the maximum price of an order.
+func Afford(ctx context.Context, k *role.Kit, o *job.Order) error {
+	r, err := banktypes.NewQueryClient(k.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: o.Consumer, Denom: coin.Denom})
+	if err != nil {
+		return fmt.Errorf("ask for the balance of %s: %w", o.Consumer, err)
+	}
+	if have := r.Balance.Amount; have.LT(math.NewIntFromUint64(o.Conditions.MaxPrice)) {
+		return &PoorError{o.Consumer, Amount(have.Uint64()), Amount(o.Conditions.MaxPrice)}
+	}
+	return nil
+}
+
+// PoorError says that an account cannot lock the price of an order.
+type PoorError struct {
+	Account    string
+	Have, Need Amount
+}
+
+func (e *PoorError) Error() string {
+	return fmt.Sprintf("account %s has %v, and the order locks up to %v", e.Account, e.Have, e.Need)
 }
 
 // Post locks the maximum price and puts the order into the book. The files stay
@@ -68,7 +99,7 @@ func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
 	if err != nil {
 		return id, fmt.Errorf("post the order: %w", err)
 	}
-	return id, k.Store.Unpin(draftPin)
+	return id, Discard(k)
 }
 
 // Obstacles says in words why no offer meets an order.

@@ -13,19 +13,16 @@ import (
 
 // Board is how the demo stands.
 type Board struct {
-	Stage     string        // what it is doing
-	Elapsed   time.Duration // since the start
-	Round     int
-	Rounds    int
-	Units     []job.Status  // of the round
-	Workers   []Worker      // providers
-	Loss      []float32     // after each merged round, nats a character
-	Audits    [2]int        // passed, failed
-	Replayed  int           // pieces of work that the challenger has re-executed
-	Dispute   *DisputeBoard // the newest, if any
-	Lines     []string      // the last things that happened
-	Result    *Report       // at the end
-	WindowEnd time.Duration // until the challenge window closes, while it is open
+	Stage    string // what it is doing
+	Round    int
+	Rounds   int
+	Units    []job.Status  // of the round
+	Workers  []Worker      // providers
+	Loss     []float32     // after each merged round, nats a character
+	Audits   [2]int        // passed, failed
+	Replayed int           // pieces of work that the challenger has re-executed
+	Dispute  *DisputeBoard // the newest, if any
+	Lines    []string      // the last things that happened
 }
 
 // Worker is how a provider gets on.
@@ -79,7 +76,7 @@ type scribe struct {
 	names map[string]string // roles by account
 }
 
-func newScribe(o *Options, steps int) *scribe {
+func newScribe(o *Options) *scribe {
 	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, board: Board{Stage: "starting the network"}}
 }
 
@@ -87,7 +84,6 @@ func newScribe(o *Options, steps int) *scribe {
 func (s *scribe) change(edit func(*Board)) {
 	s.mu.Lock()
 	edit(&s.board)
-	s.board.Elapsed = time.Since(s.begun)
 	b := s.board
 	b.Units, b.Workers, b.Loss, b.Lines = slices.Clone(b.Units), slices.Clone(b.Workers), slices.Clone(b.Loss), slices.Clone(b.Lines)
 	s.mu.Unlock()

@@ -64,8 +64,8 @@ func spec() consume.Spec {
 	return s
 }
 
-// vocabulary returns the number of characters that a model of a text needs.
-func vocabulary(body string) (int, error) {
+// Vocabulary returns the number of characters that a model of a text needs.
+func Vocabulary(body string) (int, error) {
 	trainText, _, err := text.Split(body)
 	if err != nil {
 		return 0, err
@@ -77,8 +77,13 @@ func vocabulary(body string) (int, error) {
 	return t.Size(), nil
 }
 
-// prompt is what the trained model continues.
+// prompt is what the trained model continues: the first line of the text.
 func prompt(body string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
-	return line[:min(len(line), 24)] + "\n"
+	if r := []rune(line); len(r) > maxPrompt {
+		line = string(r[:maxPrompt])
+	}
+	return line + "\n\n"
 }
+
+const maxPrompt = 60 // characters

@@ -14,10 +14,9 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/evidence"
-	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -28,7 +27,7 @@ const cheater = "provider-1"
 // directory has not finished is taken up again.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	begun := time.Now()
-	d := &demo{o: o, spec: spec(), scribe: newScribe(&o, 0), report: &Report{}}
+	d := &demo{o: o, spec: spec(), scribe: newScribe(&o), report: &Report{}}
 	body, err := o.text()
 	if err != nil {
 		return nil, err
@@ -41,7 +40,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	d.kit = n.Consumer.Kit
-	d.scribe.names[insuranceFund] = "insurance fund"
+	d.scribe.names[consume.InsuranceFund] = "insurance fund"
 	d.report.FirstBlock = seconds(begun)
 	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Watchers), d.report.FirstBlock)
 	err = d.order(ctx, body)
@@ -51,7 +50,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		err = stopErr
 	}
 	if err == nil {
-		d.scribe.change(func(b *Board) { b.Stage, b.Result = "settled", d.report })
+		d.scribe.change(func(b *Board) { b.Stage = "settled" })
 	}
 	return d.report, err
 }
@@ -67,7 +66,7 @@ type demo struct {
 
 // draftModel chooses the model for a text.
 func (d *demo) draftModel(body string) (GPT, error) {
-	n, err := vocabulary(body)
+	n, err := Vocabulary(body)
 	if err != nil {
 		return GPT{}, err
 	}
@@ -142,6 +141,9 @@ type memory struct {
 
 const memoryName = "demo.json"
 
+// ResultsDir is the directory below Options.Dir that holds what the consumer got.
+const ResultsDir = "orders"
+
 func (d *demo) memoryFile() string { return filepath.Join(d.o.Dir, memoryName) }
 
 // Begun reports whether a run in dir has come as far as an order.
@@ -179,7 +181,7 @@ func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, erro
 	if err := role.WriteFile(d.memoryFile(), b); err != nil {
 		return o.ID(), err
 	}
-	quote, err := d.awaitOffer(ctx, &o)
+	best, err := d.awaitOffer(ctx, &o)
 	if err != nil {
 		return o.ID(), err
 	}
@@ -187,31 +189,31 @@ func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, erro
 	if err != nil {
 		return id, err
 	}
-	d.scribe.say("order %s posted: %d units of %d steps, at most %v; best offer %v by %s", id.Short(), o.Problem.Units(), o.Problem.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(quote), "validator")
+	d.scribe.say("order %s posted: %d units of %d steps, at most %v; best offer %v by %s", id.Short(), o.Problem.Units(), o.Problem.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(best.Price), d.scribe.name(best.Validator))
 	return id, nil
 }
 
 // awaitOffer waits until the network's roles have registered and an offer meets
 // the order.
-func (d *demo) awaitOffer(ctx context.Context, o *job.Order) (price uint64, err error) {
+func (d *demo) awaitOffer(ctx context.Context, o *job.Order) (best marketv1.Bid, err error) {
 	d.scribe.stage("waiting for offers")
 	deadline := time.Now().Add(time.Minute)
 	for height := int64(0); ; {
 		q, err := consume.Quote(ctx, d.kit, o)
 		if err != nil {
-			return 0, err
+			return best, err
 		}
 		for _, b := range q.Bids {
 			if b.Validator == q.Best {
-				return b.Price, nil
+				return b, nil
 			}
 		}
 		if time.Now().After(deadline) {
-			return 0, fmt.Errorf("no offer meets the order: %s", consume.Obstacles(q.Bids))
+			return best, fmt.Errorf("no offer meets the order: %s", consume.Obstacles(q.Bids))
 		}
 		b, err := d.kit.Chain.Next(ctx, height)
 		if err != nil {
-			return 0, err
+			return best, err
 		}
 		height = b.Height
 	}
@@ -222,7 +224,7 @@ func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
 	d.scribe.stage("training")
 	seen := &seen{}
 	p, err := consume.Follow(ctx, d.kit, id, func(p consume.Progress) bool {
-		ds, err := disputes(ctx, d.kit, id)
+		ds, err := consume.Disputes(ctx, d.kit, id)
 		if err == nil {
 			d.show(seen, p.Lease, ds)
 		}
@@ -238,44 +240,22 @@ func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
 }
 
 // finish fetches and writes everything that the consumer gets.
-func (d *demo) finish(ctx context.Context, draft *consume.Draft, l *job.Lease) error {
-	d.scribe.stage("fetching the model")
+func (d *demo) finish(ctx context.Context, draft *consume.Draft, l *job.Lease) (err error) {
 	r := d.report
-	r.fill(l)
-	ds, err := disputes(ctx, d.kit, l.Order.ID())
-	if err != nil {
+	if r.Outcome, err = consume.NewOutcome(ctx, d.kit, l); err != nil {
 		return err
 	}
-	r.dispute(ds)
 	if err := r.supply(ctx, d.kit); err != nil {
 		return err
 	}
-	result, err := consume.Fetch(ctx, d.kit, l)
+	d.scribe.stage("fetching the model and its proof")
+	out, err := consume.Deliver(ctx, d.kit, l, filepath.Join(d.o.Dir, ResultsDir, l.Order.ID().Short()), nil)
 	if err != nil {
 		return err
 	}
-	r.LossLast = replay.LossOf(result.State)
-	if r.HeldOutLossLast, err = draft.Work.Loss(ctx, result.State, draft.HeldOut, d.kit.Exec); err != nil {
-		return err
-	}
-	dir := filepath.Join(d.o.Dir, "orders", l.Order.ID().Short())
-	r.Bundle, r.Safetensors, r.ONNX = filepath.Join(dir, "proof.bundle"), filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "model.onnx")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := errors.Join(role.WriteFile(r.Safetensors, result.Safetensors), role.WriteFile(r.ONNX, result.ONNX)); err != nil {
-		return err
-	}
-	if r.Sample, err = d.sample(ctx, result, draft.Tokenizer); err != nil {
-		return err
-	}
-	d.scribe.stage("collecting the proof")
-	trust, err := evidence.Collect(ctx, d.kit, l, r.Bundle, nil)
-	if err != nil {
-		return err
-	}
-	r.Trust = trust.String()
-	return evidence.WriteTrust(dir, l.Order.Chain, trust)
+	r.Delivery = *out
+	r.Sample, err = d.sample(ctx, out.Result, draft.Tokenizer)
+	return err
 }
 
 // sampleLength is the number of characters that the trained model writes.
@@ -352,6 +332,9 @@ func (d *demo) showDispute(s *seen, l *job.Lease, x *disputev1.Dispute) {
 	if x.Op != "" {
 		board.Node = int(x.Node)
 	}
+	if board.Over {
+		board.Loser = d.scribe.name(consume.Loser(x))
+	}
 	d.scribe.change(func(b *Board) { b.Dispute = board })
 	if _, known := s.disputes[x.Id]; !known {
 		d.scribe.say("%s disputes unit %d of %s", d.scribe.name(x.Parties.Challenger), board.Unit, board.Defender)
@@ -362,16 +345,13 @@ func (d *demo) showDispute(s *seen, l *job.Lease, x *disputev1.Dispute) {
 	s.disputes[x.Id] = x.Moves
 	if board.Over && !s.over[x.Id] {
 		s.over[x.Id] = true
-		loser := x.Parties.Challenger
 		if x.Loser == disputev1.SIDE_DEFENDER {
-			loser = x.Parties.Defender
 			d.scribe.change(func(b *Board) {
 				for i := range b.Workers {
 					b.Workers[i].Out = b.Workers[i].Out || b.Workers[i].Name == board.Defender
 				}
 			})
 		}
-		board.Loser = d.scribe.name(loser)
 		d.scribe.say("verdict after %d moves: %s lost: %s", x.Moves, board.Loser, x.Reason)
 		if l.Ledger.Slashed > s.slashed {
 			d.scribe.say("slashed %v", consume.Amount(l.Ledger.Slashed))

@@ -52,6 +52,10 @@ type Config struct {
 	Threads       int           `json:"threads,omitzero"` // of each role that computes
 	Metrics       bool          `json:"metrics,omitzero"` // each role serves its own on a free port
 
+	// LeaveConsumer leaves the consumer's home to another process: its member has
+	// no kit.
+	LeaveConsumer bool `json:"-"`
+
 	Log *slog.Logger `json:"-"`
 	// Observe sees what happens in all roles, many at a time. It may be nil.
 	Observe func(role.Event) `json:"-"`

@@ -64,7 +64,14 @@ func open(c Config) (n *Network, err error) {
 	if err := n.wire(); err != nil {
 		return n, err
 	}
-	return n, n.genesis()
+	if err := n.genesis(); err != nil {
+		return n, err
+	}
+	if n.config.LeaveConsumer {
+		n.members = slices.DeleteFunc(n.members, func(m *Member) bool { return m == n.Consumer })
+		return n, n.Consumer.Home.Close()
+	}
+	return n, nil
 }
 
 func (n *Network) openHomes() error {

@@ -51,7 +51,7 @@ type Network struct {
 // Member is one role of the network.
 type Member struct {
 	Home    *home.Home
-	Kit     *role.Kit
+	Kit     *role.Kit       // nil if the home is left to another process
 	Node    *consensus.Node // validators only
 	Metrics string          // host:port, if it serves them
 }

@@ -88,7 +88,8 @@ func ReadEndpoints(path string) (e Endpoints, err error) {
 
 // Ready waits until every peer is registered and every validator has an offer.
 func (n *Network) Ready(ctx context.Context) error {
-	chain := n.Consumer.Kit.Chain
+	chain := n.Validators[0].Kit.Chain
+	roles := len(n.Validators) + len(n.Providers) + len(n.Watchers)
 	for height := int64(0); ; {
 		peers, err := providerv1.NewQueryClient(chain.Conn).Peers(ctx, &providerv1.QueryPeersRequest{})
 		if err != nil {
@@ -98,7 +99,7 @@ func (n *Network) Ready(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("ask for the offers: %w", err)
 		}
-		if len(peers.Peers) >= len(n.members)-1 && len(offers.Offers) >= len(n.Validators) {
+		if len(peers.Peers) >= roles && len(offers.Offers) >= len(n.Validators) {
 			return nil
 		}
 		select {

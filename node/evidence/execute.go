@@ -2,7 +2,9 @@ package evidence
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	mathrand "math/rand/v2"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -37,6 +39,28 @@ func (p *Proof) Pieces() []Piece {
 		out = append(out, Piece{Merge: true, Round: r})
 	}
 	return out
+}
+
+// Draw picks n of the segments and one merge at random, so that who made the
+// bundle cannot know which.
+func (p *Proof) Draw(n int) []Piece {
+	var segments, merges []Piece
+	for _, x := range p.Pieces() {
+		if x.Merge {
+			merges = append(merges, x)
+		} else {
+			segments = append(segments, x)
+		}
+	}
+	return append(draw(segments, n), draw(merges, 1)...)
+}
+
+func draw(from []Piece, n int) []Piece {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	r := mathrand.New(mathrand.NewChaCha8(key))
+	r.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
+	return from[:min(n, len(from))]
 }
 
 // Execute computes a piece again and compares where it ends.

@@ -3,6 +3,7 @@ package evidence
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -22,20 +23,28 @@ func WriteTrust(dir, chain string, t Trust) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, trustFile), append(b, '\n'), 0o600)
+	return os.WriteFile(filepath.Join(dir, trustFile), append(b, '\n'), 0o644)
 }
 
-// ReadTrust reads the trust root noted beside a bundle, and says where.
-func ReadTrust(bundle string) (t Trust, file string, err error) {
-	file = filepath.Join(filepath.Dir(bundle), trustFile)
-	b, err := os.ReadFile(file)
+// TrustBeside names the file in which the trust root may be noted beside a
+// bundle.
+func TrustBeside(bundle string) string { return filepath.Join(filepath.Dir(bundle), trustFile) }
+
+// ReadTrust reads a trust root that WriteTrust noted.
+func ReadTrust(file string) (t Trust, err error) {
+	f, err := os.Open(file)
 	if err != nil {
-		return t, file, err
+		return t, err
 	}
+	defer f.Close()
 	var n trustNote
-	if err := json.Unmarshal(b, &n); err != nil {
-		return t, file, fmt.Errorf("%s: %w", file, err)
+	if err := json.NewDecoder(io.LimitReader(f, maxTrust)).Decode(&n); err != nil {
+		return t, fmt.Errorf("%s: %w", file, err)
 	}
-	t, err = ParseTrust(n.Validators)
-	return t, file, err
+	if t, err = ParseTrust(n.Validators); err != nil {
+		return t, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
 }
+
+const maxTrust = 1 << 12 // bytes

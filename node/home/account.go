@@ -51,6 +51,15 @@ func Keyring(dir string, cdc codec.Codec) (keyring.Keyring, error) {
 	return openKeyring(dir, strings.TrimSpace(string(text)), cdc)
 }
 
+// Address returns the address of a home's account. The home may be in use.
+func Address(dir string) (string, error) {
+	key, err := loadAccount(dir)
+	if err != nil {
+		return "", err
+	}
+	return sdk.AccAddress(key.PubKey().Address()).String(), nil
+}
+
 func openKeyring(dir, passphrase string, cdc codec.Codec) (keyring.Keyring, error) {
 	db, err := dkeyring.Open(dkeyring.Config{
 		AllowedBackends:  []dkeyring.BackendType{dkeyring.FileBackend},

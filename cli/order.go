@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/home"
+)
+
+func (e *env) order() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "order", GroupID: "orders",
+		Short:   "Begin, check, list, show and follow orders",
+		Example: "  tally order validate order.yaml\n  tally order ls --home tally-devnet/consumer",
+	}
+	cmd.AddCommand(e.orderNew(), e.orderValidate(), e.orderLs(), e.orderShow(), e.orderWatch())
+	return cmd
+}
+
+// listed is one order as tally order ls shows it.
+type listed struct {
+	Order    string `json:"order"`
+	Status   string `json:"status"`
+	Consumer string `json:"consumer"`
+	Units    int    `json:"units"`
+	MaxPrice uint64 `json:"max_price_utally"`
+	Price    uint64 `json:"price_utally"` // of the match
+	Posted   string `json:"posted"`
+}
+
+func newListed(b *marketv1.BookedOrder) (listed, *job.Order, error) {
+	o, err := market.OrderFromProto(&b.Order)
+	if err != nil {
+		return listed{}, nil, fmt.Errorf("order %s: %w", b.Id, err)
+	}
+	return listed{
+		Order: b.Id, Status: consume.StatusName(b.Posting.Status), Consumer: o.Consumer, Units: o.Problem.Units(),
+		MaxPrice: o.Conditions.MaxPrice, Price: b.Posting.Price, Posted: moment(b.Posting.PostedAt),
+	}, &o, nil
+}
+
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+func (e *env) orderLs() *cobra.Command {
+	r := &reader{e: e}
+	var all bool
+	var most int
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List orders",
+		Long:    `Lists the orders of the home's account, or those of everybody, oldest first.`,
+		Example: "  tally order ls --home tally-devnet/consumer\n  tally order ls --all --endpoints tally-devnet/endpoints.json",
+		Args:    arguments("ls"),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := r.dial(cmd.Context()); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			whose := r.account
+			if all {
+				whose = ""
+			} else if whose == "" {
+				return fmt.Errorf("%s: %w, so there are no orders of yours; --all lists those of everybody", e.home, home.ErrNone)
+			}
+			booked, err := consume.Orders(cmd.Context(), r.kit, whose, most)
+			if err != nil {
+				return err
+			}
+			rows := []listed{}
+			for i := range booked {
+				row, _, err := newListed(&booked[i])
+				if err != nil {
+					return err
+				}
+				rows = append(rows, row)
+			}
+			return e.show(rows, func(w io.Writer) {
+				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(t, "ORDER\tSTATUS\tUNITS\tPRICE\tAT MOST\tPOSTED")
+				for _, o := range rows {
+					fmt.Fprintf(t, "%s\t%s\t%d\t%v\t%v\t%s\n", o.Order[:16], o.Status, o.Units, consume.Amount(o.Price), consume.Amount(o.MaxPrice), o.Posted)
+				}
+				_ = t.Flush()
+			})
+		},
+	}
+	r.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&all, "all", false, "orders of everybody")
+	cmd.Flags().IntVar(&most, "limit", 1000, "orders at most")
+	return cmd
+}
+
+// shown is an order as tally order show tells it.
+type shown struct {
+	listed
+	Progress string           `json:"progress"`
+	Expires  string           `json:"expires"`
+	Rounds   int              `json:"rounds"`
+	Shards   int              `json:"shards"`
+	Steps    int              `json:"steps"` // of a unit
+	Batch    int              `json:"batch"`
+	Seed     uint64           `json:"seed"`
+	FLOPs    uint64           `json:"flops"` // of all units
+	Lead     string           `json:"lead,omitempty"`
+	Offers   []bid            `json:"offers,omitempty"` // while it waits for one
+	Outcome  *consume.Outcome `json:"outcome,omitempty"`
+}
+
+func (e *env) orderShow() *cobra.Command {
+	r := &reader{e: e}
+	cmd := &cobra.Command{
+		Use: "show ORDER", Short: "Show an order and what has come of it",
+		Long:    `Shows an order. ORDER is its id, or the beginning of it.`,
+		Example: "  tally order show 3f09a1 --home tally-devnet/consumer\n  tally order show 3f09a1 --json",
+		Args:    arguments("show ORDER"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := r.dial(cmd.Context()); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			s, err := r.showOrder(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return e.show(s, func(w io.Writer) { s.tell(w) })
+		},
+	}
+	r.flags(cmd.Flags())
+	return cmd
+}
+
+func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
+	id, err := consume.Find(ctx, r.kit, "", text)
+	if err != nil {
+		return nil, err
+	}
+	q := marketv1.NewQueryClient(r.kit.Chain.Conn)
+	book, err := q.Order(ctx, &marketv1.QueryOrderRequest{Order: id.String()})
+	if err != nil {
+		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
+	}
+	row, o, err := newListed(&book.Order)
+	if err != nil {
+		return nil, err
+	}
+	p := &o.Problem
+	s := &shown{
+		listed: row, Expires: moment(book.Order.Posting.ExpiresAt), Rounds: p.Rounds, Shards: p.Shards, Steps: p.Steps,
+		Batch: p.Batch, Seed: p.Seed, FLOPs: p.UnitFLOPs() * uint64(p.Units()),
+	}
+	now, err := consume.Look(ctx, r.kit, id)
+	if err != nil {
+		return nil, err
+	}
+	s.Progress = now.String()
+	if now.Lease != nil {
+		s.Lead = now.Lease.Lead()
+		out, err := consume.NewOutcome(ctx, r.kit, now.Lease)
+		s.Outcome = &out
+		return s, err
+	}
+	if now.Status == marketv1.STATUS_OPEN {
+		x, err := q.Explain(ctx, &marketv1.QueryExplainRequest{Order: id.String()})
+		if err != nil {
+			return nil, fmt.Errorf("offers for order %s: %w", id.Short(), err)
+		}
+		s.Offers = bids(x.Bids)
+	}
+	return s, nil
+}
+
+func (s *shown) tell(w io.Writer) {
+	fmt.Fprintf(w, "Order %s\n  %s\n", s.Order, s.Progress)
+	fmt.Fprintf(w, "  consumer  %s\n", s.Consumer)
+	fmt.Fprintf(w, "  posted    %s, expires %s if nobody meets it, at most %v\n", s.Posted, s.Expires, consume.Amount(s.MaxPrice))
+	fmt.Fprintf(w, "  work      %d rounds of %d units of %d steps; batch %d, seed %d; %.4g GFLOP\n", s.Rounds, s.Shards, s.Steps, s.Batch, s.Seed, float64(s.FLOPs)/1e9)
+	if s.Lead != "" {
+		fmt.Fprintf(w, "  lead      %s\n", s.Lead)
+	}
+	tellBids(w, s.Offers)
+	if s.Outcome != nil {
+		outcome(w, s.Outcome, func(account string) string { return account })
+	}
+}
+
+func (e *env) orderWatch() *cobra.Command {
+	b := e.buyer()
+	var out string
+	cmd := &cobra.Command{
+		Use: "watch ORDER", Short: "Follow an order to its end, and fetch the model",
+		Long: `Follows an order of the home's account until it is settled, hands over its files
+meanwhile, and fetches the model with its proof. It takes up what tally train
+left. ORDER is an id, or the beginning of one.`,
+		Example: "  tally order watch 3f09a1 --home tally-devnet/consumer --out model",
+		Args:    arguments("watch ORDER"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if !home.Exists(e.home) {
+				return fmt.Errorf("%s: %w: only the consumer's own can fetch what it bought", e.home, home.ErrNone)
+			}
+			if err := b.start(cmd); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, b.home.Close()) }()
+			return b.watch(cmd.Context(), args[0], out)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
+	b.peer(cmd.Flags())
+	return cmd
+}
+
+func (b *buyer) watch(ctx context.Context, text, out string) error {
+	id, err := consume.Find(ctx, b.kit, b.home.Address, text)
+	if err != nil {
+		return err
+	}
+	p, err := consume.Look(ctx, b.kit, id)
+	if err != nil {
+		return err
+	}
+	if p.Lease != nil && p.Lease.Order.Consumer != b.home.Address {
+		return fmt.Errorf("order %s is of %s, and this is the home of %s", id.Short(), p.Lease.Order.Consumer, b.home.Address)
+	}
+	if p, err = b.follow(ctx, id, func(consume.Progress) bool { return false }); err != nil {
+		return err
+	}
+	var t trained
+	if t.Outcome, err = consume.NewOutcome(ctx, b.kit, p.Lease); err != nil {
+		return err
+	}
+	if t.Delivery, err = b.deliver(ctx, p.Lease, out); err != nil {
+		return err
+	}
+	return b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) })
+}
+
+// watched is what tally order watch tells in the end.
+type watched struct {
+	consume.Outcome
+	*consume.Delivery
+}
+
+// validated is what tally order validate tells.
+type validated struct {
+	Model     string  `json:"model"`
+	Program   string  `json:"program_root"` // of a training step
+	Start     string  `json:"start_root"`
+	Data      string  `json:"data_root"`
+	Records   int     `json:"records"`
+	HeldOut   int     `json:"heldout_records"`
+	Loss      float32 `json:"loss_first"`
+	Units     int     `json:"units"`
+	Steps     int     `json:"steps"`
+	StepFLOPs uint64  `json:"step_flops"`
+	StateSize uint64  `json:"state_bytes"`
+	MaxPrice  uint64  `json:"max_price_utally"`
+	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
+	Best      string  `json:"best_offer,omitempty"`
+	Offers    []bid   `json:"offers,omitempty"`
+}
+
+// bid is an offer priced for an order.
+type bid struct {
+	Validator string `json:"validator"`
+	Price     uint64 `json:"price_utally"`
+	Providers int    `json:"providers"`
+	Obstacle  string `json:"obstacle,omitempty"`
+}
+
+func bids(all []marketv1.Bid) (out []bid) {
+	for _, b := range all {
+		out = append(out, bid{b.Validator, b.Price, int(b.Providers), b.Obstacle})
+	}
+	return out
+}
+
+func tellBids(w io.Writer, all []bid) {
+	for _, b := range all {
+		verdict := "meets it"
+		if b.Obstacle != "" {
+			verdict = "does not meet it: " + b.Obstacle
+		}
+		fmt.Fprintf(w, "  offer     %s: %v with %d providers; %s\n", b.Validator, consume.Amount(b.Price), b.Providers, verdict)
+	}
+}
+
+func (e *env) orderValidate() *cobra.Command {
+	b := e.buyer()
+	cmd := &cobra.Command{
+		Use: "validate ORDER.yaml", Short: "Try an order without posting it",
+		Long: `Reads an order file and what it names, builds the training step, and runs it
+once. With a home it also asks the network what each offer would take.`,
+		Example: "  tally order validate order.yaml\n  tally order validate order.yaml --home tally-devnet/consumer",
+		Args:    arguments("validate ORDER.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
+			s, err := consume.ReadSpec(args[0])
+			if err != nil {
+				return err
+			}
+			exec := localExecutor(b.settings.Threads)
+			d, err := consume.NewDraft(ctx, s, exec)
+			if err != nil {
+				return err
+			}
+			v := newValidated(&s, d)
+			if home.Exists(e.home) {
+				if err := b.start(cmd); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, b.home.Close()) }()
+				if err := b.quote(ctx, d, v); err != nil {
+					return err
+				}
+			}
+			return e.show(v, func(w io.Writer) { v.tell(w, &s) })
+		},
+	}
+	b.peer(cmd.Flags())
+	return cmd
+}
+
+func newValidated(s *consume.Spec, d *consume.Draft) *validated {
+	p, c := &d.Problem, s.Terms()
+	return &validated{
+		Model: s.Problem.Model, Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
+		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
+		StepFLOPs: p.StepFLOPs, StateSize: uint64(len(canon.Encode(d.Work.Training.Start.Encode))), MaxPrice: c.MaxPrice,
+		Audited: min(1, float64(c.Auditors*c.AuditSegments)/float64(p.Segments())),
+	}
+}
+
+// quote adds what the offers would take.
+func (b *buyer) quote(ctx context.Context, d *consume.Draft, v *validated) error {
+	o, err := d.Order(b.kit)
+	if err != nil {
+		return err
+	}
+	q, err := consume.Quote(ctx, b.kit, &o)
+	if err != nil {
+		return err
+	}
+	v.Best, v.Offers = q.Best, bids(q.Bids)
+	return consume.Discard(b.kit)
+}
+
+func (v *validated) tell(w io.Writer, s *consume.Spec) {
+	fmt.Fprintf(w, "%s can be trained\n", v.Model)
+	fmt.Fprintf(w, "  data      %d records, %d held out\n", v.Records, v.HeldOut)
+	fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
+	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StateSize)/1e6)
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
+	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
+	if v.Offers == nil {
+		fmt.Fprintln(w, "  offers    not asked: with --home of a consumer the network says what it would take")
+	}
+	tellBids(w, v.Offers)
+	if v.Best != "" {
+		fmt.Fprintf(w, "  best      %s\n", v.Best)
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/demo"
+)
+
+// begun is what tally order new tells.
+type begun struct {
+	Order      string `json:"order_file"`
+	Model      string `json:"model"`
+	Parameters int    `json:"parameters"`
+	Vocabulary int    `json:"vocabulary"`
+}
+
+func (e *env) orderNew() *cobra.Command {
+	g := demo.NewGPT(0, 1)
+	var body string
+	batch := consume.Default().Problem.Batch
+	cmd := &cobra.Command{
+		Use: "new DIR", Short: "Begin an order: a small language model for a text, and an order file to edit",
+		Long: `Writes an order file with everything that one may want to choose, and beside it an
+ONNX model: the forward graph of a character-level GPT for the text. Any other
+ONNX model in the supported operators does as well.`,
+		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally train shakespeare/order.yaml --wait --home tally-devnet/consumer",
+		Args:    arguments("new DIR"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			r, err := beginOrder(args[0], body, g, batch)
+			if err != nil {
+				return err
+			}
+			return e.show(r, func(w io.Writer) {
+				fmt.Fprintf(w, "%s has %d parameters for %d characters\nEdit %s, then\n  tally order validate %s\n", r.Model, r.Parameters, r.Vocabulary, r.Order, r.Order)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&body, "text", "", "UTF-8 text to train on")
+	f.IntVar(&g.Context, "context", g.Context, "characters that the model reads at once")
+	f.IntVar(&g.Width, "width", g.Width, "width of the model")
+	f.IntVar(&g.Layers, "layers", g.Layers, "layers of the model")
+	f.IntVar(&g.Heads, "heads", g.Heads, "attention heads")
+	f.IntVar(&batch, "batch", batch, "records of a training step")
+	f.Uint64Var(&g.Seed, "seed", g.Seed, "of the initial weights")
+	return cmd
+}
+
+// beginOrder writes the files of a new order. It replaces none.
+func beginOrder(dir, textFile string, g demo.GPT, batch int) (*begun, error) {
+	if textFile == "" {
+		return nil, errors.New("--text is missing: name a text file to train on")
+	}
+	abs, err := filepath.Abs(textFile)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(abs)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	body, err := text.Read(file, consume.MaxText)
+	if err != nil {
+		return nil, fmt.Errorf("text %s: %w", textFile, err)
+	}
+	if g.Vocab, err = demo.Vocabulary(body); err != nil {
+		return nil, err
+	}
+	model, err := g.Graph(batch)
+	if err != nil {
+		return nil, err
+	}
+	b, err := onnx.Write(model)
+	if err != nil {
+		return nil, err
+	}
+	r := &begun{Order: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx"), Parameters: g.Parameters(), Vocabulary: g.Vocab}
+	order := strings.NewReplacer("my-model", filepath.Base(dir), "book.txt", strconv.Quote(abs), "batch: 8", fmt.Sprintf("batch: %d", batch)).Replace(exampleOrder)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return r, errors.Join(create(r.Model, b), create(r.Order, []byte(order+"\n")))
+}
+
+// create writes a file that is not there yet.
+func create(name string, b []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already: remove it, or name another directory", name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}

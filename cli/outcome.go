@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tally-network/tally/node/consume"
+)
+
+// outcome tells what has come of an order; name says what people call an
+// account.
+func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
+	if o.Reason != "" {
+		fmt.Fprintln(w, "  it stopped early:", o.Reason)
+	}
+	fmt.Fprintf(w, "  training  %d units, %d steps\n", o.Units, o.Steps)
+	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed\n", o.Audits.Drawn, o.Audits.Passed, o.Audits.Failed)
+	if d := o.Dispute; d != nil {
+		what := fmt.Sprintf("unit %d", d.Unit)
+		if d.Merge {
+			what = fmt.Sprintf("merge of round %d", d.Unit)
+		}
+		fmt.Fprintf(w, "  dispute   %s, %s: step %d, node %d (%s), tile %d/%d, fold block %d; %d moves",
+			name(d.Provider), what, d.Step, d.Node, d.Op, d.Tile[0], d.Tile[1], d.Fold, d.Moves)
+		if d.Loser != "" {
+			fmt.Fprintf(w, "; %s lost", name(d.Loser))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "  price     %s\n", consume.Amount(o.Price))
+	shares(w, o.Paid, name)
+	fmt.Fprintf(w, "    %-16s %s\n", "refund", consume.Amount(o.Refund))
+	fmt.Fprintf(w, "    %-16s %s\n", "burnt", consume.Amount(o.Burnt))
+	if o.EscrowLeft > 0 {
+		fmt.Fprintf(w, "    %-16s %s\n", "in escrow", consume.Amount(o.EscrowLeft))
+	}
+	if o.Slashed > 0 {
+		fmt.Fprintf(w, "  slashed   %s\n", consume.Amount(o.Slashed))
+		shares(w, o.SlashPaid, name)
+	}
+	fmt.Fprintf(w, "  state     %s\n", o.FinalRoot)
+}
+
+func shares(w io.Writer, all map[string]uint64, name func(string) string) {
+	accounts := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(name(a), name(b)) })
+	for _, a := range accounts {
+		fmt.Fprintf(w, "    %-16s %s\n", name(a), consume.Amount(all[a]))
+	}
+}
+
+// files tells where a delivery lies and how to check it.
+func files(w io.Writer, d *consume.Delivery) {
+	fmt.Fprintf(w, "\nThe model is in\n  %s\n  %s\n  %s\n", d.Safetensors, d.ONNX, d.Tokenizer)
+	fmt.Fprintf(w, "Anybody can check it, without a network:\n  tally verify %s --trust %s\n", d.Bundle, d.Trust)
+}

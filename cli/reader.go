@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+// reader is a verb that asks a node, and needs no home for itself.
+type reader struct {
+	e         *env
+	endpoints string
+	node      home.Node
+
+	kit     *role.Kit // that can ask the chain, and nothing else
+	account string    // of the home, if there is one
+}
+
+func (r *reader) flags(f *pflag.FlagSet) {
+	f.StringVar(&r.endpoints, "endpoints", "", "endpoints.json of a devnet to ask (default the node of the home)")
+	f.StringVar(&r.node.RPC, "rpc", "", "CometBFT RPC of a node to ask, as http://host:port")
+	f.StringVar(&r.node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
+}
+
+// dial connects to the node. The caller closes the connection.
+func (r *reader) dial(ctx context.Context) error {
+	dir := r.e.home
+	known := home.Exists(dir)
+	if known {
+		var err error
+		if r.account, err = home.Address(dir); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.endpoints != "":
+		at, err := devnet.ReadEndpoints(r.endpoints)
+		if err != nil {
+			return fmt.Errorf("read --endpoints (does the devnet run?): %w", err)
+		}
+		r.node = home.Node{RPC: at.Nodes[0].RPC, GRPC: at.Nodes[0].GRPC}
+	case r.node.RPC != "" && r.node.GRPC != "":
+	case known:
+		s, err := home.LoadSettings(dir)
+		if err != nil {
+			return err
+		}
+		r.node = s.Node
+	default:
+		return fmt.Errorf("%s is no home, and there is no node to ask", dir)
+	}
+	at := client.Endpoints{RPC: r.node.RPC, GRPC: r.node.GRPC}
+	if err := client.Probe(ctx, at); err != nil {
+		return err
+	}
+	c, err := client.Dial(ctx, at)
+	if err != nil {
+		return err
+	}
+	r.kit = &role.Kit{Chain: c}
+	return nil
+}
+
+func (r *reader) close() error { return r.kit.Chain.Close() }

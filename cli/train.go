@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/home"
+	"github.com/tally-network/tally/node/role"
+)
+
+// exampleOrder is an order file with everything that a person may want to
+// choose.
+const exampleOrder = `kind: TrainingOrder
+name: my-model
+problem:
+  model: model.onnx          # tokens [batch context] to logits [batch context vocabulary]
+  text: book.txt             # UTF-8; its last tenth is held out
+  optimizer: {name: adamw, learningRate: 0.005, warmup: 10, weightDecay: 0.01}
+  rounds: 8                  # after each, the units are averaged
+  shards: 4                  # units of a round, each by one provider
+  steps: 16                  # of a unit
+  checkpoint: 8              # steps between checkpoints
+  batch: 8
+  seed: 1
+conditions:
+  maxPrice: 5tally           # locked now; what is not spent comes back
+  expires: 10m               # if no offer meets it
+  providers: 2               # at least
+  auditors: 1                # of each unit
+  auditSegments: 1           # that each re-executes
+  keepers: 3                 # that keep the data
+  unitTimeout: 10m
+  unitWindow: 1m             # in which a unit can be challenged before it is merged
+  window: 10m                # and in the end everything`
+
+// buyer is a verb that acts for the consumer of a home.
+type buyer struct {
+	member
+	home *home.Home
+	kit  *role.Kit
+}
+
+func (e *env) buyer() *buyer {
+	return &buyer{member: member{e: e, settings: home.Settings{Role: home.Consumer}}}
+}
+
+// start opens the home and connects it to chain and peers. The caller closes
+// the home.
+func (b *buyer) start(cmd *cobra.Command) (err error) {
+	log, err := b.e.logger(b.e.err)
+	if err != nil {
+		return err
+	}
+	if b.home, err = b.open(cmd); err != nil {
+		return err
+	}
+	node := b.home.Settings.Node
+	if err = client.Probe(cmd.Context(), client.Endpoints{RPC: node.RPC, GRPC: node.GRPC}); err == nil {
+		b.kit, err = b.home.Kit(cmd.Context(), home.Options{Log: log})
+	}
+	if err != nil {
+		return errors.Join(err, b.home.Close())
+	}
+	return nil
+}
+
+func (b *buyer) tell(format string, args ...any) {
+	fmt.Fprintf(b.e.progress(), format+"\n", args...)
+}
+
+func (e *env) train() *cobra.Command {
+	b := e.buyer()
+	var wait bool
+	var out string
+	cmd := &cobra.Command{
+		Use: "train ORDER.yaml", GroupID: "orders",
+		Short: "Have a model trained",
+		Long: `Posts a training order and locks its price. The order is tried first: what cannot
+be trained is refused before any money moves. It returns when the network has the
+order's files, and with --wait when the order is settled and the model is here,
+with a proof of it.
+
+An order file, with paths relative to it:
+
+` + indent(exampleOrder),
+		Example: `  tally train order.yaml --wait --home tally-devnet/consumer
+  tally train order.yaml --endpoints tally-devnet/endpoints.json --home ~/.tally-consumer`,
+		Args: arguments("train ORDER.yaml"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, err := consume.ReadSpec(args[0])
+			if err != nil {
+				return err
+			}
+			if err := b.start(cmd); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, b.home.Close()) }()
+			return b.train(cmd.Context(), s, wait, out)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&wait, "wait", false, "wait until the order is settled, and fetch model and proof")
+	f.StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
+	b.peer(f)
+	return cmd
+}
+
+// trained is what tally train tells in the end.
+type trained struct {
+	consume.Outcome
+	*consume.Delivery
+	LossFirst        float32 `json:"loss_first"`
+	HeldOutLossFirst float32 `json:"heldout_loss_first"`
+}
+
+func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string) error {
+	b.tell("trying one step of the order")
+	d, err := consume.NewDraft(ctx, s, b.kit.Exec)
+	if err != nil {
+		return err
+	}
+	p := &d.Problem
+	t := trained{LossFirst: d.Loss}
+	if t.HeldOutLossFirst, err = d.Work.Loss(ctx, d.Work.Training.Start, d.HeldOut, b.kit.Exec); err != nil {
+		return err
+	}
+	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", p.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
+	o, err := d.Order(b.kit)
+	if err != nil {
+		return err
+	}
+	if err := consume.Afford(ctx, b.kit, &o); err != nil {
+		return err
+	}
+	q, err := consume.Quote(ctx, b.kit, &o)
+	if err != nil {
+		return err
+	}
+	if q.Best == "" {
+		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
+	}
+	id, err := consume.Post(ctx, b.kit, &o)
+	if err != nil {
+		return err
+	}
+	b.tell("order %s posted: %d units of %d steps, at most %v locked", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice))
+	last, err := b.follow(ctx, id, func(p consume.Progress) bool { return !wait && p.HandedOver })
+	if err != nil {
+		return err
+	}
+	if t.Outcome, err = consume.NewOutcome(ctx, b.kit, last.Lease); err != nil {
+		return err
+	}
+	if !wait {
+		return b.e.show(t, func(w io.Writer) {
+			fmt.Fprintf(w, "The network has the order's files and goes on alone. See how it gets on:\n  tally order watch %s --home %s\n", id, b.home.Dir)
+		})
+	}
+	if t.Delivery, err = b.deliver(ctx, last.Lease, out); err != nil {
+		return err
+	}
+	return b.e.show(t, func(w io.Writer) { delivered(w, &t) })
+}
+
+// follow tells how an order gets on until it ends or until is satisfied. It
+// serves the order's files meanwhile.
+func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Progress) bool) (consume.Progress, error) {
+	told := ""
+	p, err := consume.Follow(ctx, b.kit, id, func(p consume.Progress) bool {
+		if now := p.String(); now != told {
+			told = now
+			b.tell("%s", now)
+		}
+		return until(p)
+	})
+	if ctx.Err() != nil {
+		b.tell("The order goes on. So do you, with:\n  tally order watch %s --home %s", id, b.home.Dir)
+	}
+	return p, err
+}
+
+// deliver fetches what a settled order gave; nothing, if it was stopped before
+// its first round was merged.
+func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume.Delivery, error) {
+	if l.Round == 0 {
+		return nil, nil
+	}
+	if out == "" {
+		out = "order-" + l.Order.ID().Short()
+	}
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return nil, err
+	}
+	b.tell("fetching the model and its proof")
+	return consume.Deliver(ctx, b.kit, l, out, nil)
+}
+
+// delivered tells how an order ended.
+func delivered(w io.Writer, t *trained) {
+	self := func(account string) string { return account }
+	outcome(w, &t.Outcome, self)
+	if t.Delivery == nil {
+		fmt.Fprintln(w, "\nNo round was merged, so there is no model.")
+		return
+	}
+	if t.LossFirst != 0 {
+		fmt.Fprintf(w, "  loss      %.3f → %.3f, held out %.3f → %.3f nats per token\n", t.LossFirst, t.LossLast, t.HeldOutLossFirst, t.HeldOutLossLast)
+	} else {
+		fmt.Fprintf(w, "  loss      %.3f, held out %.3f nats per token\n", t.LossLast, t.HeldOutLossLast)
+	}
+	files(w, t.Delivery)
+}

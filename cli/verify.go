@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/evidence"
+)
+
+// localExecutor computes for a verb that belongs to no role.
+func localExecutor(threads int) engine.Executor { return cpu.New(threads) }
+
+// trustVariable names the trust root where --trust does not.
+const trustVariable = "TALLY_TRUST"
+
+// verified is what tally verify tells.
+type verified struct {
+	Bundle    string   `json:"bundle"`
+	Order     string   `json:"order"`
+	Chain     string   `json:"chain"`
+	Trust     string   `json:"trust_root"`
+	TrustFrom string   `json:"trust_from"`
+	FinalRoot string   `json:"final_root"`
+	Verified  bool     `json:"verified"`
+	Segments  counted  `json:"segments"`
+	Merges    counted  `json:"merges"`
+	Executed  []string `json:"executed"`
+	Seconds   float64  `json:"seconds"`
+}
+
+// counted says how many of all were executed.
+type counted struct {
+	Executed int `json:"executed"`
+	All      int `json:"all"`
+}
+
+func (e *env) verify() *cobra.Command {
+	var v verifier
+	cmd := &cobra.Command{
+		Use: "verify BUNDLE", GroupID: "orders",
+		Short: "Check a proof of training, without a network",
+		Long: `Checks a proof bundle. First every hash and signature: that validators whom you
+trust signed the settlement, that the record is the settled one, that order and
+receipts are signed, and that every state has the root that was claimed. Then it
+executes some segments and a merge again, picked at random, or with --full
+everything that the trained model rests on.
+
+Trust is in a validator set, by its hash: --trust names it, or TALLY_TRUST, or
+else the file trust.json beside the bundle, which is as good as the place it came
+from.`,
+		Example: `  tally verify proof.bundle --trust 5B1F…
+  tally verify proof.bundle --full --json`,
+		Args: arguments("verify BUNDLE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v.e, v.name = e, args[0]
+			return v.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&v.full, "full", false, "execute everything again")
+	f.IntVar(&v.segments, "segments", 4, "segments to execute again")
+	f.StringVar(&v.trust, "trust", "", "hash of the validator set to trust, or a file that notes it")
+	f.IntVar(&v.threads, "threads", 0, "threads that compute (default one per processor)")
+	return cmd
+}
+
+type verifier struct {
+	e        *env
+	name     string // of the bundle
+	full     bool
+	segments int
+	trust    string
+	threads  int
+}
+
+func (v *verifier) run(ctx context.Context) error {
+	begun := time.Now()
+	trust, from, err := v.trusted()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(v.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	p, err := evidence.Check(file, info.Size(), trust, localExecutor(v.threads))
+	if err != nil {
+		return err
+	}
+	tell := v.e.progress()
+	l := p.Lease
+	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
+	r := verified{
+		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Trust: trust.String(), TrustFrom: from, FinalRoot: l.FinalRoot().String(),
+		Executed: []string{},
+	}
+	pieces := p.Pieces()
+	for _, x := range pieces {
+		r.count(x).All++
+	}
+	if !v.full {
+		pieces = p.Draw(v.segments)
+	}
+	told := begun
+	for i, x := range pieces {
+		if err := p.Execute(ctx, x); err != nil {
+			return err
+		}
+		r.count(x).Executed++
+		r.Executed = append(r.Executed, x.String())
+		if last := i == len(pieces)-1; last || time.Since(told) > pause {
+			told = time.Now()
+			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(pieces), x)
+		}
+	}
+	r.Verified, r.Seconds = true, float64(time.Since(begun).Milliseconds())/1000
+	return v.e.show(r, func(w io.Writer) { r.tell(w) })
+}
+
+func (r *verified) count(x evidence.Piece) *counted {
+	if x.Merge {
+		return &r.Merges
+	}
+	return &r.Segments
+}
+
+func (r *verified) tell(w io.Writer) {
+	fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
+	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
+	fmt.Fprintf(w, "  trust     validator set %s, from %s\n", r.Trust, r.TrustFrom)
+}
+
+// trusted returns the trust root and where it was named.
+func (v *verifier) trusted() (t evidence.Trust, from string, err error) {
+	text, from := v.trust, "--trust"
+	if text == "" {
+		text, from = os.Getenv(trustVariable), trustVariable
+	}
+	if text == "" {
+		file := evidence.TrustBeside(v.name)
+		if t, err = evidence.ReadTrust(file); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("no trust root: %s is missing", file)
+		}
+		return t, file, err
+	}
+	if _, err := os.Stat(text); err == nil {
+		t, err = evidence.ReadTrust(text)
+		return t, text, err
+	}
+	t, err = evidence.ParseTrust(text)
+	return t, from, err
+}

@@ -1,0 +1,93 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Delivery is what a consumer gets of a settled order: files in one directory,
+// and how good the model is. Losses are in nats per token.
+type Delivery struct {
+	Safetensors string `json:"safetensors"`
+	ONNX        string `json:"onnx"`
+	Tokenizer   string `json:"tokenizer"`
+	Bundle      string `json:"bundle"`
+	Trust       string `json:"trust_root"` // of the chain: what a verifier of the bundle needs to believe
+
+	LossLast        float32 `json:"loss_last"`
+	HeldOutLossLast float32 `json:"heldout_loss_last"`
+
+	Result *Result `json:"-"`
+}
+
+// Deliver fetches the model of a settled lease and the proof of it, and writes
+// them to a directory. progress sees how much of the proof is there; it may be
+// nil.
+func Deliver(ctx context.Context, k *role.Kit, l *job.Lease, dir string, progress func(done, all int)) (*Delivery, error) {
+	d := &Delivery{
+		Safetensors: filepath.Join(dir, "model.safetensors"), ONNX: filepath.Join(dir, "model.onnx"),
+		Tokenizer: filepath.Join(dir, "tokenizer.json"), Bundle: filepath.Join(dir, "proof.bundle"),
+	}
+	var err error
+	if d.Result, err = Fetch(ctx, k, l); err != nil {
+		return nil, err
+	}
+	if err := d.measure(ctx, k, l); err != nil {
+		return nil, err
+	}
+	file, ok := l.Order.Problem.File(replay.RoleTokenizer)
+	if !ok {
+		return nil, fmt.Errorf("the order names no %s", replay.RoleTokenizer)
+	}
+	tokenizer, err := k.Read(ctx, l, file, role.Holders(l)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(
+		role.WriteFile(d.Safetensors, d.Result.Safetensors),
+		role.WriteFile(d.ONNX, d.Result.ONNX),
+		role.WriteFile(d.Tokenizer, tokenizer),
+	); err != nil {
+		return nil, err
+	}
+	trust, err := evidence.Collect(ctx, k, l, d.Bundle, progress)
+	if err != nil {
+		return nil, err
+	}
+	d.Trust = trust.String()
+	return d, evidence.WriteTrust(dir, l.Order.Chain, trust)
+}
+
+// measure computes the losses of the trained model.
+func (d *Delivery) measure(ctx context.Context, k *role.Kit, l *job.Lease) error {
+	d.LossLast = replay.LossOf(d.Result.State)
+	file, ok := l.Order.Problem.File(replay.RoleHeldOut)
+	if !ok {
+		return nil
+	}
+	b, err := k.Read(ctx, l, file, role.Holders(l)...)
+	if err != nil {
+		return err
+	}
+	heldOut, err := replay.ReadTensor(b)
+	if err != nil {
+		return fmt.Errorf("held-out records: %w", err)
+	}
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return err
+	}
+	d.HeldOutLossLast, err = w.Loss(ctx, d.Result.State, heldOut, k.Exec)
+	return err
+}

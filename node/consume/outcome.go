@@ -1,0 +1,129 @@
+package consume
+
+import (
+	"context"
+	"fmt"
+
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Outcome is what has come of a matched order. Amounts are in utally, by
+// account.
+type Outcome struct {
+	Order      string            `json:"order"`
+	Status     string            `json:"status"`
+	Reason     string            `json:"reason,omitempty"` // why it ended early
+	Steps      int               `json:"steps"`
+	Units      int               `json:"units"`
+	Price      uint64            `json:"price_utally"`
+	Paid       map[string]uint64 `json:"paid"`
+	Refund     uint64            `json:"refund_utally"`
+	Burnt      uint64            `json:"burnt_utally"`
+	Slashed    uint64            `json:"slashed_utally"`
+	SlashPaid  map[string]uint64 `json:"slash_paid"`
+	EscrowLeft uint64            `json:"escrow_left_utally"`
+	Audits     Audits            `json:"audits"`
+	Dispute    *Dispute          `json:"dispute"`
+	FinalRoot  string            `json:"final_root"`
+}
+
+// Audits counts audits, those of voided work included.
+type Audits struct {
+	Drawn  int `json:"drawn"`
+	Passed int `json:"passed"`
+	Failed int `json:"failed"`
+}
+
+// Dispute is where a dispute ended. Provider and Loser are accounts.
+type Dispute struct {
+	Provider string `json:"provider"`
+	Unit     int    `json:"unit"` // or the round of a merge
+	Merge    bool   `json:"merge,omitempty"`
+	Step     int    `json:"step"` // of the unit
+	Node     int    `json:"node"` // of the step's program
+	Op       string `json:"op"`
+	Tile     [2]int `json:"tile"` // row and column
+	Fold     int    `json:"fold"`
+	Moves    int    `json:"moves"`
+	Loser    string `json:"loser"`
+}
+
+// InsuranceFund is the account that is left what a slash does not pay out.
+var InsuranceFund = authtypes.NewModuleAddress(provider.Insurance).String()
+
+// NewOutcome asks the chain what has come of a lease.
+func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error) {
+	p, m := &l.Order.Problem, &l.Ledger
+	o := Outcome{
+		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason,
+		Units: p.Units(), Steps: p.Units() * p.Steps,
+		Price: l.Quote.Price, Refund: m.Refund, Burnt: m.Burnt, Slashed: m.Slashed, EscrowLeft: m.Escrow,
+		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), FinalRoot: l.FinalRoot().String(),
+		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
+	}
+	ds, err := Disputes(ctx, k, l.Order.ID())
+	if err != nil {
+		return o, err
+	}
+	o.Dispute = telling(ds)
+	return o, nil
+}
+
+func shares(in []job.Share) map[string]uint64 {
+	out := map[string]uint64{}
+	for _, s := range in {
+		account := s.Account
+		if account == job.Insurance {
+			account = InsuranceFund
+		}
+		out[account] += s.Amount
+	}
+	return out
+}
+
+// Disputes returns all disputes about an order, oldest first.
+func Disputes(ctx context.Context, k *role.Kit, order canon.Hash) ([]disputev1.Dispute, error) {
+	r, err := disputev1.NewQueryClient(k.Chain.Conn).Disputes(ctx, &disputev1.QueryDisputesRequest{Order: order.String()})
+	if err != nil {
+		return nil, fmt.Errorf("disputes of order %s: %w", order.Short(), err)
+	}
+	return r.Disputes, nil
+}
+
+// telling returns the first dispute that convicted somebody, or else the first.
+func telling(ds []disputev1.Dispute) *Dispute {
+	var out *Dispute
+	for i := range ds {
+		d := &ds[i]
+		convicted := d.Loser == disputev1.SIDE_DEFENDER
+		if out != nil && !convicted {
+			continue
+		}
+		out = &Dispute{
+			Provider: d.Parties.Defender, Unit: int(d.Parties.Target.Index), Merge: d.Parties.Target.Merge,
+			Step: int(d.StepLo), Node: int(d.Node), Op: d.Op, Tile: [2]int{int(d.TileRow), int(d.TileCol)}, Fold: int(d.FoldFrom),
+			Moves: int(d.Moves), Loser: Loser(d),
+		}
+		if convicted {
+			break
+		}
+	}
+	return out
+}
+
+// Loser returns the account that lost a dispute, "" while it is open.
+func Loser(d *disputev1.Dispute) string {
+	switch d.Loser {
+	case disputev1.SIDE_DEFENDER:
+		return d.Parties.Defender
+	case disputev1.SIDE_CHALLENGER:
+		return d.Parties.Challenger
+	}
+	return ""
+}
