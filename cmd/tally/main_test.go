@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,6 +35,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": jsonValue, "save": save, "await": await, "write": write, "settle": settle, "trim": trim,
+			"replace": replace, "damage": damage,
 		},
 	})
 }
@@ -125,6 +127,48 @@ func trim(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: trim VARIABLE")
 	}
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("address")))
+}
+
+// replace copies a file with other texts in it, each of which must be there.
+//
+//	replace FROM TO [OLD NEW]…
+func replace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 || len(args)%2 != 0 {
+		ts.Fatalf("usage: replace FROM TO [OLD NEW]…")
+	}
+	text := ts.ReadFile(args[0])
+	for i := 2; i < len(args); i += 2 {
+		if !strings.Contains(text, args[i]) {
+			ts.Fatalf("%s has no %q", args[0], args[i])
+		}
+		text = strings.Replace(text, args[i], args[i+1], 1)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// damage flips one bit of a bundle at each of so many places, and checks that
+// tally verify refuses every one of them.
+//
+//	damage BUNDLE PLACES
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage BUNDLE PLACES")
+	}
+	places, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	name := ts.MkAbs(args[0])
+	b, err := os.ReadFile(name)
+	ts.Check(err)
+	for range places {
+		at, bit := rand.IntN(len(b)), byte(1)<<rand.IntN(8)
+		b[at] ^= bit
+		ts.Check(os.WriteFile(name, b, 0o600))
+		if ts.Exec("tally", "verify", name, "--segments", "1") == nil {
+			ts.Fatalf("bit %b of byte %d flipped, and it is taken", bit, at)
+		}
+		b[at] ^= bit
+	}
+	ts.Check(os.WriteFile(name, b, 0o600))
 }
 
 func one(text string) (value any, err error) {
