@@ -19,9 +19,9 @@ import (
 type balances map[string]balance
 
 type balance struct {
-	free     uint64 // utally
-	stake    uint64
-	reserved uint64 // of the stake
+	Free     uint64 // utally
+	Stake    uint64
+	Reserved uint64 // of the stake
 }
 
 func (n *Network) balances(ctx context.Context) (balances, error) {
@@ -33,13 +33,13 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 		if err != nil {
 			return nil, err
 		}
-		b := balance{free: r.Balance.Amount.Uint64()}
+		b := balance{Free: r.Balance.Amount.Uint64()}
 		if m != n.Consumer {
 			p, err := providerv1.NewQueryClient(conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: account})
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Kit.Name, err)
 			}
-			b.stake, b.reserved = p.Peer.Stake, p.Peer.Reserved
+			b.Stake, b.Reserved = p.Peer.Stake, p.Peer.Reserved
 		}
 		out[account] = b
 	}
@@ -123,17 +123,17 @@ func (n *Network) checkBalances(l *job.Lease) error {
 	}
 	var slashed uint64
 	for account, before := range n.before {
-		after, want := now[account], before.free+got[account]
+		after, want := now[account], before.Free+got[account]
 		if account == l.Order.Consumer {
 			want -= l.Quote.Price - l.Ledger.Refund
 		}
-		if after.free != want {
-			return fmt.Errorf("%s has %d utally; it had %d and should have %d", n.Name(account), after.free, before.free, want)
+		if after.Free != want {
+			return fmt.Errorf("%s has %d utally; it had %d and should have %d", n.Name(account), after.Free, before.Free, want)
 		}
-		if after.reserved != 0 {
-			return fmt.Errorf("%d utally of %s are still reserved", after.reserved, n.Name(account))
+		if after.Reserved != 0 {
+			return fmt.Errorf("%d utally of %s are still reserved", after.Reserved, n.Name(account))
 		}
-		slashed += before.stake - after.stake
+		slashed += before.Stake - after.Stake
 	}
 	if slashed != l.Ledger.Slashed {
 		return fmt.Errorf("stakes have shrunk by %d utally, %d were slashed", slashed, l.Ledger.Slashed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,10 @@ import (
 // Patience bounds everything that a scenario waits for. Nothing takes so long
 // unless it never comes.
 const Patience = 2 * time.Minute
+
+// dumpAlways names the variable of the environment that makes tests that pass
+// print what happened, too.
+const dumpAlways = "TALLY_TEST_EVENTS"
 
 // Options describe a network. What is zero is as small as an order allows: two
 // validators, two providers under the first, one watcher.
@@ -49,6 +54,8 @@ type Network struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when one of these changes
 	events  []role.Event
+	times   []time.Duration // of the events, since begun
+	begun   time.Time
 	actors  map[string]*actor
 	broken  error // what was found wrong with the supply
 }
@@ -76,7 +83,7 @@ func Start(t testing.TB, o Options) *Network {
 		if err := n.Network.Stop(); err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
+		if t.Failed() || os.Getenv(dumpAlways) != "" {
 			n.dump()
 		}
 	})
@@ -84,7 +91,7 @@ func Start(t testing.TB, o Options) *Network {
 }
 
 func start(ctx context.Context, o Options) (*Network, error) {
-	n := &Network{options: o, ctx: ctx, changed: make(chan struct{}), actors: map[string]*actor{}}
+	n := &Network{options: o, ctx: ctx, begun: time.Now(), changed: make(chan struct{}), actors: map[string]*actor{}}
 	var err error
 	if n.Draft, err = NewDraft(ctx, o.Spec); err != nil {
 		return nil, err
@@ -128,7 +135,7 @@ func NewDraft(ctx context.Context, bend func(*consume.Spec)) (*consume.Draft, er
 func (n *Network) observe(e role.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.events = append(n.events, e)
+	n.events, n.times = append(n.events, e), append(n.times, time.Since(n.begun))
 	n.tell()
 }
 
@@ -167,12 +174,13 @@ func (n *Network) duty(ctx context.Context, h *home.Home, k *role.Kit) error {
 		}
 		n.mu.Unlock()
 		err := duty.Run(inner, h, k)
+		over := inner.Err() == nil // by itself: a consumer has no duty
 		cancel()
 		n.mu.Lock()
 		a.stop, a.stopped = nil, true
 		n.tell()
 		n.mu.Unlock()
-		if err != nil || ctx.Err() != nil {
+		if err != nil || over || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -293,7 +301,7 @@ func (n *Network) EachBlock(see func(b client.Block) (goOn bool, err error)) err
 func (n *Network) dump() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, e := range n.events {
+	for i, e := range n.events {
 		what := ""
 		if e.Unit >= 0 {
 			what = fmt.Sprintf(" unit %d", e.Unit)
@@ -302,7 +310,7 @@ func (n *Network) dump() {
 			what += fmt.Sprintf(" step %d loss %g", e.Step, e.Loss)
 		}
 		text, _, _ := strings.Cut(e.Text, "\n")
-		n.t.Logf("%s %s%s: %.300s", e.Role, e.Kind, what, text)
+		n.t.Logf("%6.3f s %s %s%s: %.300s", n.times[i].Seconds(), e.Role, e.Kind, what, text)
 	}
 }
 
