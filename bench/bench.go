@@ -15,6 +15,7 @@ type Benchmark struct {
 
 // All are the benchmarks that can be run by name.
 var All = []Benchmark{
+	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
 

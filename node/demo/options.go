@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"log/slog"
@@ -8,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/role"
 )
 
 // Options say what the demo does.
@@ -22,6 +25,9 @@ type Options struct {
 
 	Line  func(string) // one line about something that happened; may be nil
 	Board func(Board)  // how everything stands, after every change; may be nil
+	// Inspect sees the order's lease on every block, as the consumer does; may be
+	// nil.
+	Inspect func(ctx context.Context, k *role.Kit, l *job.Lease) error
 }
 
 // corpus is original prose, so that the demo needs nothing from elsewhere.

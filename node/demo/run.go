@@ -223,14 +223,18 @@ func (d *demo) awaitOffer(ctx context.Context, o *job.Order) (best marketv1.Bid,
 func (d *demo) follow(ctx context.Context, id canon.Hash) (*job.Lease, error) {
 	d.scribe.stage("training")
 	seen := &seen{}
+	var inspected error
 	p, err := consume.Follow(ctx, d.kit, id, func(p consume.Progress) bool {
+		if d.o.Inspect != nil && inspected == nil {
+			inspected = d.o.Inspect(ctx, d.kit, p.Lease)
+		}
 		ds, err := consume.Disputes(ctx, d.kit, id)
 		if err == nil {
 			d.show(seen, p.Lease, ds)
 		}
 		return p.Lease.Phase == job.Settled
 	})
-	if err != nil {
+	if err = errors.Join(err, inspected); err != nil {
 		return nil, err
 	}
 	if p.Lease == nil || p.Lease.Phase != job.Settled {
