@@ -24,14 +24,14 @@ import (
 type auditor struct {
 	kit    *role.Kit
 	fetch  *role.Tasks // keeping
-	replay *role.Tasks // auditing, one segment at a time
+	replay *role.Tasks // auditing
 	player *contest.Player
 	keep   *role.Keep
 }
 
 // Run audits and keeps until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	a := &auditor{kit: k, fetch: k.NewTasks(4), replay: k.NewTasks(1), player: contest.New(k), keep: k.NewKeep()}
+	a := &auditor{kit: k, fetch: k.NewTasks(8), replay: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
 	defer a.fetch.Wait()
 	defer a.replay.Wait()
 	defer a.player.Wait()
@@ -96,7 +96,7 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 		}
 	}
 	for r := range l.Round {
-		if _, err := a.kit.State(ctx, l, l.Merges[r].Root); err != nil {
+		if err := a.kit.HoldState(ctx, l, l.Merges[r].Root); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	}
 	r := l.Units[i].Receipt
 	for _, root := range r.Checkpoints {
-		if _, err := a.kit.State(ctx, l, root); err != nil {
+		if err := a.kit.HoldState(ctx, l, root); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
@@ -27,15 +28,16 @@ import (
 
 // Player plays all disputes of one account.
 type Player struct {
+	ctx   context.Context // of the role: an account of a claim outlives the task that began it
 	kit   *role.Kit
 	tasks *role.Tasks
 	mu    sync.Mutex
 	known map[uint64]dispute.Witness // by dispute; an account of a claim is costly
 }
 
-// New returns the player of a role.
-func New(k *role.Kit) *Player {
-	return &Player{kit: k, tasks: k.NewTasks(1), known: map[uint64]dispute.Witness{}}
+// New returns the player of a role, which plays until ctx is done.
+func New(ctx context.Context, k *role.Kit) *Player {
+	return &Player{ctx: ctx, kit: k, tasks: k.NewTasks(4), known: map[uint64]dispute.Witness{}}
 }
 
 // Wait waits until no move is being made, after the context has ended.
@@ -44,17 +46,20 @@ func (p *Player) Wait() { p.tasks.Wait() }
 // Block makes the moves that are due, in the background.
 func (p *Player) Block(ctx context.Context) error {
 	q := &disputev1.QueryDisputesRequest{Open: true}
+	open := map[uint64]bool{}
 	for {
 		r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Disputes(ctx, q)
 		if err != nil {
 			return fmt.Errorf("open disputes: %w", err)
 		}
 		for _, d := range r.Disputes {
+			open[d.Id] = true
 			if p.mine(&d) {
 				p.tasks.Start(ctx, fmt.Sprintf("dispute %d", d.Id), func(ctx context.Context) error { return p.move(ctx, d.Id) })
 			}
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
+			p.forget(func(id uint64) bool { return !open[id] })
 			return nil
 		}
 		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey}
@@ -118,15 +123,8 @@ func (p *Player) witness(ctx context.Context, id uint64, parties *disputev1.Part
 	if err != nil {
 		return nil, err
 	}
-	if parties.Target.Merge {
-		w, err = Merge(ctx, p.kit, l, g.Claim.Inputs)
-	} else {
-		var start *graph.State
-		if start, err = p.kit.State(ctx, l, g.Claim.Inputs[0]); err == nil {
-			w, err = Unit(ctx, p.kit, l, int(parties.Target.Index), start)
-		}
-	}
-	if err == nil {
+	t := job.Target{Merge: parties.Target.Merge, Index: int(parties.Target.Index)}
+	if w, err = p.account(ctx, l, t, g.Claim.Inputs); err == nil {
 		p.remember(id, w)
 	}
 	return w, err
@@ -141,28 +139,29 @@ func (p *Player) remember(id uint64, w dispute.Witness) {
 	p.known[id] = w
 }
 
-// Unit returns the kit's account of a unit from the given start state.
-func Unit(ctx context.Context, k *role.Kit, l *job.Lease, unit int, start *graph.State) (dispute.Witness, error) {
-	w, err := k.Work(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	return w.UnitOf(&l.Order.Problem, unit).Witness(context.WithoutCancel(ctx), start, nil), nil
+// forget lets go of the accounts of disputes that are over.
+func (p *Player) forget(over func(id uint64) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.known, func(id uint64, _ dispute.Witness) bool { return over(id) })
 }
 
-// Merge returns the kit's account of a merge of the states with the given roots.
-func Merge(ctx context.Context, k *role.Kit, l *job.Lease, roots []canon.Hash) (dispute.Witness, error) {
-	w, err := k.Work(ctx, l)
+// account returns this role's account of a claim.
+func (p *Player) account(ctx context.Context, l *job.Lease, t job.Target, inputs []canon.Hash) (dispute.Witness, error) {
+	w, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	ends := make([]*graph.State, len(roots))
-	for i, r := range roots {
-		if ends[i], err = k.State(ctx, l, r); err != nil {
+	states := make([]*graph.State, len(inputs))
+	for i, r := range inputs {
+		if states[i], err = p.kit.State(ctx, l, r); err != nil {
 			return nil, err
 		}
 	}
-	return w.MergeWitness(context.WithoutCancel(ctx), ends), nil
+	if t.Merge {
+		return w.MergeWitness(p.ctx, states), nil
+	}
+	return w.UnitOf(&l.Order.Problem, t.Index).Witness(p.ctx, states[0]), nil
 }
 
 // Check compares work with what this role computes. If they differ it opens a
@@ -172,17 +171,11 @@ func (p *Player) Check(ctx context.Context, l *job.Lease, t job.Target) (wrong b
 	if err != nil {
 		return false, err
 	}
-	var w dispute.Witness
 	var points []canon.Hash
-	if t.Merge {
-		w, err = Merge(ctx, p.kit, l, claim.Inputs)
-	} else {
+	if !t.Merge {
 		points = l.Units[t.Index].Receipt.Checkpoints
-		var start *graph.State
-		if start, err = p.kit.State(ctx, l, claim.Inputs[0]); err == nil {
-			w, err = Unit(ctx, p.kit, l, t.Index, start)
-		}
 	}
+	w, err := p.account(ctx, l, t, claim.Inputs)
 	if err != nil {
 		return false, err
 	}

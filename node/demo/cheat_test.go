@@ -44,8 +44,8 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 	}
 	ctx := context.Background()
 	start := honest.Training.Start
-	right := honest.UnitOf(&problem, 1).Witness(ctx, start, nil)
-	wrong := cheater.UnitOf(&problem, 1).Witness(ctx, start, nil)
+	right := honest.UnitOf(&problem, 1).Witness(ctx, start)
+	wrong := cheater.UnitOf(&problem, 1).Witness(ctx, start)
 	l := lease(t, &problem, wrong)
 	claim, err := l.Claim(job.Target{Index: 1})
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ipfs/go-cid"
+	"github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
@@ -16,6 +19,7 @@ import (
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/store"
 )
 
 // holdRound lets providers wait before a round until the gate opens.
@@ -116,6 +120,61 @@ func TestOrderWithoutItsFiles(t *testing.T) {
 	l := n.Settle(id)
 	if !strings.Contains(l.Reason, "declined") || !strings.Contains(l.Reason, "fetch") || l.Ledger.Refund != l.Quote.Price {
 		t.Fatalf("it ended with %q, refunded %d of %d", l.Reason, l.Ledger.Refund, l.Quote.Price)
+	}
+}
+
+// hanging serves blocks, but one of them never.
+type hanging struct {
+	*store.Store
+	never cid.Cid
+	asked chan<- struct{}
+}
+
+func (h hanging) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
+	if id != h.never {
+		return h.Store.Block(ctx, id)
+	}
+	select {
+	case h.asked <- struct{}{}:
+	default:
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A consumer that hands over a file of one order at a crawl does not hold up
+// other orders.
+func TestSlowConsumerHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{})
+	k := n.Consumer.Kit
+	ref, err := k.Store.PutBytes("slow", []byte("never to be had"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 1)
+	slow := n.Order()
+	for i, f := range slow.Problem.Files {
+		if f.Role == replay.RoleData {
+			slow.Problem.Files[i] = role.File(f.Role, ref)
+		}
+	}
+	first, err := consume.Post(t.Context(), k, &slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := n.Post(nil)
+	n.Lease(second, "the lease", func(*job.Lease) bool { return true })
+	l, err := k.Lease(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Serve(l)
+	k.Host.ServeBlocks(hanging{k.Store, ref.CID, asked}, func(peer.ID, cid.Cid) bool { return true })
+	<-asked
+	n.Lease(second, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
+	if l, err = k.Lease(t.Context(), first); err != nil || l.Phase != job.Active || l.Begun() {
+		t.Fatalf("%v, %v: the slow order was over before the other", l, err)
 	}
 }
 

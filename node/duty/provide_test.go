@@ -2,6 +2,9 @@ package duty_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/ipfs/go-cid"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
@@ -100,37 +104,61 @@ func TestVanishedProviderIsReplaced(t *testing.T) {
 	}
 }
 
-func TestProviderResumesFromItsCheckpoint(t *testing.T) {
-	t.Parallel()
-	gate := nettest.NewGate()
-	n := nettest.Start(t, nettest.Options{
-		Bend: map[string]nettest.Bend{"provider-1": {Before: func(ctx context.Context, r nettest.Run) error {
-			if r.Round == 0 && r.Step == 3 {
-				return gate.Wait(ctx)
+// A provider that begins again goes on from its last checkpoint, or from the
+// start of the unit if that was lost.
+func TestProviderResumes(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose  func(k *role.Kit, order canon.Hash) error
+		times []int // that each step is computed
+	}{
+		"from its checkpoint": {func(*role.Kit, canon.Hash) error { return nil }, []int{1: 1, 2: 1, 3: 2, 4: 1}},
+		"with damaged notes": {func(k *role.Kit, order canon.Hash) error {
+			files, err := filepath.Glob(filepath.Join(k.Notes(order, "units"), "*"))
+			if err != nil || len(files) != 1 {
+				return fmt.Errorf("notes %v, %v", files, err)
 			}
-			return nil
-		}}},
-	})
-	id := n.Post(nil)
-	at := func(step int) func(e role.Event) bool {
-		return func(e role.Event) bool {
-			return e.Role == "provider-1" && e.Kind == role.Trained && e.Unit < 2 && e.Step == step
-		}
-	}
-	n.Await("three of four steps", at(3))
-	n.End("provider-1")
-	gate.Open()
-	n.Begin("provider-1")
-	l := n.Settle(id)
-	for step, times := range []int{1: 1, 2: 1, 3: 2, 4: 1} {
-		if got := n.Count(at(step)); got != times {
-			t.Errorf("step %d was computed %d times, want %d", step, got, times)
-		}
-	}
-	for i, u := range l.Units {
-		if u.Attempt != 0 {
-			t.Errorf("unit %d was given to somebody else", i)
-		}
+			return os.WriteFile(files[0], nil, 0o600)
+		}, []int{1: 2, 2: 2, 3: 2, 4: 1}},
+		"without its checkpoint": {func(k *role.Kit, order canon.Hash) error {
+			return os.RemoveAll(k.Notes(order, "states"))
+		}, []int{1: 2, 2: 2, 3: 2, 4: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := nettest.NewGate()
+			n := nettest.Start(t, nettest.Options{
+				Bend: map[string]nettest.Bend{"provider-1": {Before: func(ctx context.Context, r nettest.Run) error {
+					if r.Round == 0 && r.Step == 3 {
+						return gate.Wait(ctx)
+					}
+					return nil
+				}}},
+			})
+			id := n.Post(nil)
+			at := func(step int) func(e role.Event) bool {
+				return func(e role.Event) bool {
+					return e.Role == "provider-1" && e.Kind == role.Trained && e.Step == step
+				}
+			}
+			unit := n.Await("three of four steps", at(3)).Unit
+			n.End("provider-1")
+			if err := c.lose(n.Member("provider-1").Kit, id); err != nil {
+				t.Fatal(err)
+			}
+			gate.Open()
+			n.Begin("provider-1")
+			l := n.Settle(id)
+			for step, times := range c.times {
+				if got := n.Count(func(e role.Event) bool { return e.Unit == unit && at(step)(e) }); got != times {
+					t.Errorf("step %d was computed %d times, want %d", step, got, times)
+				}
+			}
+			for i, u := range l.Units {
+				if u.Attempt != 0 {
+					t.Errorf("unit %d was given to somebody else", i)
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -36,6 +37,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 				refused = fmt.Errorf("offer unit %d to %s: %w", unit, provider, err)
 				return
 			}
+			d.pace.accept(provider)
 			taken = append(taken, a)
 		}()
 	}
@@ -50,12 +52,17 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 	return refused
 }
 
+// patience is how long all offers wait for the slowest answer.
+const patience = 5 * time.Second
+
 func (d *lead) offer(ctx context.Context, l *job.Lease, unit int, provider string) (workv1.Assignment, error) {
 	to, err := d.kit.Reach(ctx, provider)
 	if err != nil {
 		return workv1.Assignment{}, err
 	}
 	attempt := l.Units[unit].Attempt
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	a, err := role.Offers.Call(ctx, d.kit.Host, to, role.UnitOffer{Order: l.Order.ID(), Unit: unit, Attempt: attempt})
 	if err != nil {
 		return workv1.Assignment{}, err
@@ -73,8 +80,12 @@ type pace struct {
 	mu      sync.Mutex
 	units   map[canon.Hash][]given // by order and unit
 	took    map[string]float64     // ms a unit, by provider
-	refused map[string]int         // offers in a row that a provider did not take
+	refused map[string]refusals
 }
+
+// refusals are the offers in a row that a provider did not take, and the turns
+// that it still sits out for them.
+type refusals struct{ row, out int }
 
 // given is an attempt of a unit as it was last seen; no provider if there was
 // none.
@@ -86,7 +97,7 @@ type given struct {
 }
 
 func newPace() *pace {
-	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]int{}}
+	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]refusals{}}
 }
 
 // keep forgets all orders but those of the given leases.
@@ -139,13 +150,24 @@ func (p *pace) learn(provider string, ms int64) {
 func (p *pace) refuse(provider string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refused[provider]++
+	r := p.refused[provider]
+	r.row = min(r.row+1, maxRow)
+	r.out = 1<<r.row - 1
+	p.refused[provider] = r
+}
+
+// maxRow bounds the turns that a provider sits out, which double each time.
+const maxRow = 6
+
+func (p *pace) accept(provider string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.refused, provider)
 }
 
 // plan gives each open unit of the round to the provider that would finish it
 // first, given what it has to do already; if that has as many as it may, the
-// unit waits for it, but not so long that the lead would seem idle. A provider
-// that did not take its last offers sits out as many turns.
+// unit waits for it, but not so long that the lead would seem idle.
 func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,8 +181,10 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	for _, x := range l.Providers {
 		switch a := x.Account; {
 		case slices.Contains(l.Barred, a):
-		case p.refused[a] > 0:
-			p.refused[a]--
+		case p.refused[a].out > 0:
+			r := p.refused[a]
+			r.out--
+			p.refused[a] = r
 		default:
 			able = append(able, a)
 		}

@@ -109,17 +109,10 @@ func (d *lead) takeFiles(ctx context.Context, l *job.Lease, now int64) (*replay.
 	var missing *role.FetchError
 	unfit := !errors.As(err, &missing) && ctx.Err() == nil
 	if !l.Begun() && (unfit || l.DueSince != 0 && now-l.DueSince > l.Params.LeadTimeout/2) {
-		_, sendErr := d.kit.Account.Send(ctx, &workv1.MsgDecline{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Reason: clip(err.Error(), 1000)})
+		_, sendErr := d.kit.Account.Send(ctx, &workv1.MsgDecline{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Reason: role.Clip(err.Error(), 1000)})
 		return nil, sendErr
 	}
 	return nil, err
-}
-
-func clip(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
 }
 
 // merge computes and posts the merge of a round, and proves that there is no

@@ -38,8 +38,8 @@ func (l *list) Code(w *canon.Codec) {
 	})
 }
 
-func (p *provider) openNotes(name string) notes {
-	return notes{filepath.Join(p.kit.Dir, "units", name)}
+func (p *provider) notes(order canon.Hash, unit, attempt int) notes {
+	return notes{filepath.Join(p.kit.Notes(order, "units"), fmt.Sprintf("%d-%d", unit, attempt))}
 }
 
 func (n notes) load() ([]checkpoint, error) {
@@ -52,7 +52,7 @@ func (n notes) load() ([]checkpoint, error) {
 	}
 	var l list
 	if err := canon.Unmarshal(b, &l); err != nil {
-		return nil, fmt.Errorf("%s is damaged, delete it to begin the unit again: %w", n.file, err)
+		return nil, fmt.Errorf("%s is damaged: %w", n.file, err)
 	}
 	return l.done, nil
 }

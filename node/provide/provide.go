@@ -29,18 +29,24 @@ type Options struct {
 type provider struct {
 	kit    *role.Kit
 	units  *role.Tasks
+	files  *role.Tasks // fetching what leases need
 	player *contest.Player
 	keep   *role.Keep
 }
 
 // Run provides until ctx is done.
 func Run(ctx context.Context, k *role.Kit, o Options) error {
-	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), player: contest.New(k), keep: k.NewKeep()}
+	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), files: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
 	defer p.units.Wait()
+	defer p.files.Wait()
 	defer p.player.Wait()
 	role.Offers.Handle(k.Host, p.offered)
 	return k.EachBlock(ctx, p.block)
 }
+
+// patience is how long a lead's offer waits for the order's files. They are
+// fetched in any case.
+const patience = 3 * time.Second
 
 // offered answers a lead that offers a unit.
 func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) (role.UnitAnswer, error) {
@@ -51,9 +57,12 @@ func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) 
 	if err := p.mayOffer(ctx, l, from); err != nil {
 		return role.UnitAnswer{}, err
 	}
-	// Taking a unit whose files do not make up the order would cost a penalty.
-	if _, err := p.kit.Work(ctx, l); err != nil {
-		return role.UnitAnswer{Reason: err.Error()}, nil
+	// Taking a unit whose files are late, or do not make up the order, would cost
+	// a penalty.
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := p.kit.Work(wait, l); err != nil {
+		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
 	}
 	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.kit.Account.Address}
 	return role.UnitAnswer{Signature: ed25519.Sign(p.kit.Keys.Peer, a.SignBytes())}, nil
@@ -87,6 +96,12 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 	wanted := map[string]bool{}
 	for _, l := range leases {
 		p.kit.Serve(l)
+		if l.Phase == job.Active && !p.kit.HasWork(l) {
+			p.files.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error {
+				_, err := p.kit.Work(ctx, l)
+				return err
+			})
+		}
 		for i := range l.Units {
 			u := &l.Units[i]
 			if u.Provider != p.kit.Account.Address {
@@ -114,18 +129,14 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	notes := p.openNotes(unitName(l.Order.ID(), i, u.Attempt))
-	done, err := notes.load()
+	notes := p.notes(l.Order.ID(), i, u.Attempt)
+	done, s, err := p.resume(ctx, l, i, notes)
 	if err != nil {
 		return err
 	}
 	roots := []canon.Hash{l.RoundStart(i / problem.Shards)}
 	for _, c := range done {
 		roots = append(roots, c.Root)
-	}
-	s, err := p.kit.State(ctx, l, roots[len(roots)-1])
-	if err != nil {
-		return err
 	}
 	unit := w.UnitOf(problem, i)
 	for at := len(done) * problem.Interval; at < problem.Steps; {
@@ -147,6 +158,22 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	return notes.remove()
+}
+
+// resume returns the checkpoints of a unit that are still here, and the state to
+// go on from.
+func (p *provider) resume(ctx context.Context, l *job.Lease, i int, n notes) ([]checkpoint, *state, error) {
+	done, err := n.load()
+	if err != nil {
+		p.kit.Log.Warn("begin the unit again", "unit", i, "error", err)
+	}
+	for ; len(done) > 0; done = done[:len(done)-1] {
+		if s, err := p.kit.State(ctx, l, done[len(done)-1].Root); err == nil {
+			return done, s, nil
+		}
+	}
+	s, err := p.kit.State(ctx, l, l.RoundStart(i/l.Order.Problem.Shards))
+	return nil, s, err
 }
 
 // progress tells how fast a unit goes.

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -80,36 +81,48 @@ func (p Program) execute(ctx context.Context, in graph.Inputs) (*dispute.Executi
 	return e, nil
 }
 
-// unitWitness replays a unit as far as a game asks.
+// unitWitness replays a unit as far as a game asks. It holds few states: games
+// go forward, within ever smaller parts of the unit.
 type unitWitness struct {
 	ctx   context.Context
 	unit  Unit
-	known map[int]*graph.State // by steps done
+	start *graph.State
+	held  []heldState // the latest asked for is the last
 	roots map[int]canon.Hash
 	last  *dispute.Execution
 	at    int
 }
 
-// Witness returns a party's account of a unit. start is the state before the
-// first step; more states that the party has computed itself save time.
-func (u Unit) Witness(ctx context.Context, start *graph.State, more map[int]*graph.State) dispute.Witness {
-	w := &unitWitness{ctx: ctx, unit: u, known: map[int]*graph.State{0: start}, roots: map[int]canon.Hash{}}
-	for at, s := range more {
-		w.known[at] = s
-	}
-	return w
+type heldState struct {
+	step  int
+	state *graph.State
 }
 
-// state returns the state after the given steps, from the nearest one known.
+// maxHeld bounds the states that a witness holds: a move of a game asks for up
+// to 15 between two.
+const maxHeld = 16
+
+// Witness returns a party's account of a unit, replayed when it is asked for.
+// start is the state before the first step.
+func (u Unit) Witness(ctx context.Context, start *graph.State) dispute.Witness {
+	return &unitWitness{ctx: ctx, unit: u, start: start, roots: map[int]canon.Hash{}}
+}
+
+// state returns the state after the given steps, from the nearest one held.
 func (w *unitWitness) state(step int) (*graph.State, error) {
-	from := step
-	for w.known[from] == nil {
-		from--
+	from, s := 0, w.start
+	for _, h := range w.held {
+		if from <= h.step && h.step <= step {
+			from, s = h.step, h.state
+		}
 	}
-	return w.unit.Play(w.ctx, w.known[from], from, step, func(done int, s *graph.State) error {
-		w.known[done] = s
-		return nil
-	})
+	s, err := w.unit.Play(w.ctx, s, from, step, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.held = append(slices.DeleteFunc(w.held, func(h heldState) bool { return h.step == step }), heldState{step, s})
+	w.held = slices.Delete(w.held, 0, max(len(w.held)-maxHeld, 0))
+	return s, nil
 }
 
 func (w *unitWitness) Root(step int) (canon.Hash, error) {

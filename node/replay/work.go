@@ -36,6 +36,7 @@ type Work struct {
 	Step     Program
 	Merge    Program
 	shards   int
+	bytes    int64 // of an encoded state
 }
 
 // Program is a program with its commitment and what runs it.
@@ -57,7 +58,7 @@ func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Work{Inputs: in, Training: t, shards: shards}
+	w := &Work{Inputs: in, Training: t, shards: shards, bytes: int64(len(canon.Encode(t.Start.Encode)))}
 	if w.Step, err = prepare(t.Program, exec); err != nil {
 		return nil, fmt.Errorf("training step: %w", err)
 	}
@@ -70,6 +71,9 @@ func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
 	}
 	return w, nil
 }
+
+// StateBytes returns the length of every state's file: all have the same slots.
+func (w *Work) StateBytes() int64 { return w.bytes }
 
 // Bind fills in the parts of a problem that follow from the work: roots, costs,
 // recipe, number of records and batch.

@@ -38,6 +38,10 @@ func RefOf(f job.File) (store.Ref, error) {
 	return store.Ref{CID: c, Size: int64(f.Size)}, nil
 }
 
+// lookup bounds the time for which somebody waits while the chain is asked who a
+// peer is.
+const lookup = 2 * time.Second
+
 // readers knows who may read which lease's blobs.
 type readers struct {
 	mu     sync.Mutex
@@ -60,7 +64,9 @@ func (k *Kit) Serve(l *job.Lease) {
 		}
 	}
 	// The first lead is the only leader who is not among the auditors' pool.
-	if p, err := k.Registered(context.Background(), l.Leads[0].Account); err == nil {
+	ctx, cancel := context.WithTimeout(context.Background(), lookup)
+	defer cancel()
+	if p, err := k.Registered(ctx, l.Leads[0].Account); err == nil {
 		add(p.PeerKey)
 	}
 	k.readers.mu.Lock()
@@ -85,7 +91,7 @@ func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {
 		served = served || ok
 	}
 	k.readers.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), lookup)
 	defer cancel()
 	return served && k.isWatcher(ctx, who)
 }

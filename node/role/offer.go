@@ -2,6 +2,7 @@ package role
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/p2p"
@@ -20,6 +21,20 @@ type UnitAnswer struct {
 	Reason    string
 }
 
+// MaxReason bounds the reason of an answer in bytes.
+const MaxReason = 512
+
+// Clip returns s without what passes n bytes, cut between characters.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
 // Code walks the fields of o.
 func (o *UnitOffer) Code(w *canon.Codec) {
 	w.Hash(&o.Order)
@@ -30,7 +45,7 @@ func (o *UnitOffer) Code(w *canon.Codec) {
 // Code walks the fields of a.
 func (a *UnitAnswer) Code(w *canon.Codec) {
 	w.Blob(&a.Signature, 64)
-	w.String(&a.Reason, 512)
+	w.String(&a.Reason, MaxReason)
 }
 
 func coded[T any, P interface {

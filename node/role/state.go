@@ -18,29 +18,78 @@ import (
 
 // works are the problems in memory, by order.
 type works struct {
-	mu   sync.Mutex
-	held map[canon.Hash]*replay.Work
+	mu      sync.Mutex
+	loading chan struct{} // full while a problem is loaded
+	held    map[canon.Hash]*replay.Work
 }
 
 // Work returns the problem of a lease, ready to be computed. The first call
 // fetches and checks its files; an error that is no FetchError means that the
 // order's files do not make up the order.
 func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
-	k.works.mu.Lock() // one at a time: it is seldom, and hungry
-	defer k.works.mu.Unlock()
 	id := l.Order.ID()
-	if w := k.works.held[id]; w != nil {
+	if w := k.works.get(id); w != nil {
+		return w, nil
+	}
+	// Who is slow to hand over one order's files must not hold up the others.
+	for _, r := range []string{replay.RoleModel, replay.RoleData} {
+		if f, ok := l.Order.Problem.File(r); ok {
+			if _, err := k.Bring(ctx, l, f, Holders(l)...); err != nil {
+				return nil, fmt.Errorf("order %s: %w", id.Short(), err)
+			}
+		}
+	}
+	done, err := k.works.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if w := k.works.get(id); w != nil {
 		return w, nil
 	}
 	w, err := replay.Load(&l.Order.Problem, func(f job.File) ([]byte, error) { return k.Read(ctx, l, f, Holders(l)...) }, k.Exec)
 	if err != nil {
 		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
 	}
-	if k.works.held == nil {
-		k.works.held = map[canon.Hash]*replay.Work{}
-	}
-	k.works.held[id] = w
+	k.works.put(id, w)
 	return w, nil
+}
+
+// HasWork reports whether Work would answer at once.
+func (k *Kit) HasWork(l *job.Lease) bool { return k.works.get(l.Order.ID()) != nil }
+
+// load waits for the turn to load a problem: one at a time, for it is seldom,
+// and hungry.
+func (w *works) load(ctx context.Context) (done func(), err error) {
+	w.mu.Lock()
+	if w.loading == nil {
+		w.loading = make(chan struct{}, 1)
+	}
+	w.mu.Unlock()
+	select {
+	case w.loading <- struct{}{}:
+		return func() { <-w.loading }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (w *works) get(order canon.Hash) *replay.Work {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held[order]
+}
+
+// put holds the work of an order; nil lets go of it.
+func (w *works) put(order canon.Hash, work *replay.Work) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held == nil {
+		w.held = map[canon.Hash]*replay.Work{}
+	}
+	if w.held[order] = work; work == nil {
+		delete(w.held, order)
+	}
 }
 
 // Checkpoints names the states of a unit's checkpoints after the first, in
@@ -52,9 +101,15 @@ func (c *Checkpoints) Code(w *canon.Codec) {
 	canon.Seq(w, &c.States, job.MaxSegments, 3, func(w *canon.Codec, f *job.File) { f.Code(w) })
 }
 
+// maxCheckpoints bounds the list of a unit's checkpoints in bytes.
+const maxCheckpoints = job.MaxSegments << 8
+
 // CheckpointsOf brings the list of a unit's checkpoints.
 func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (Checkpoints, error) {
 	var c Checkpoints
+	if r.Data.Size > maxCheckpoints {
+		return c, fmt.Errorf("checkpoints of unit %d: a list of %d bytes, limit %d", r.Unit, r.Data.Size, maxCheckpoints)
+	}
 	b, err := k.Read(ctx, l, r.Data, append([]string{r.Provider}, Holders(l)...)...)
 	if err != nil {
 		return c, err
@@ -85,22 +140,25 @@ func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref
 // State returns the state with the given root: a state of the lease's start,
 // merges or checkpoints, wherever it can be had.
 func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.State, error) {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
 	if root == l.Order.Problem.Start {
-		w, err := k.Work(ctx, l)
-		if err != nil {
-			return nil, err
-		}
 		return w.Training.Start, nil
 	}
 	id := l.Order.ID()
 	if ref, ok := k.noted(id, root); ok {
-		if b, err := k.Store.GetBytes(ref, maxBlob); err == nil {
+		if b, err := k.Store.GetBytes(ref, w.StateBytes()); err == nil {
 			return replay.ReadState(b, root)
 		}
 	}
 	f, from, err := k.locate(ctx, l, root)
 	if err != nil {
 		return nil, err
+	}
+	if size := w.StateBytes(); f.Size != uint64(size) {
+		return nil, fmt.Errorf("state %v is said to have %d bytes, the order's have %d", root.Short(), f.Size, size)
 	}
 	b, err := k.Read(ctx, l, f, append(from, Holders(l)...)...)
 	if err != nil {
@@ -115,6 +173,16 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 		return nil, err
 	}
 	return s, k.note(id, root, ref)
+}
+
+// HoldState makes sure that a state is here, as State would return it.
+func (k *Kit) HoldState(ctx context.Context, l *job.Lease, root canon.Hash) error {
+	id := l.Order.ID()
+	if ref, ok := k.noted(id, root); ok && k.Store.Has(ref) {
+		return k.Store.Pin(Pin(id), ref) // it was checked when it was noted
+	}
+	_, err := k.State(ctx, l, root)
+	return err
 }
 
 // locate finds which file of a lease holds the state with the given root.
@@ -142,8 +210,13 @@ func (k *Kit) locate(ctx context.Context, l *job.Lease, root canon.Hash) (f job.
 	return f, nil, &FetchError{"state " + root.Short(), errors.New("nothing in the lease has this root")}
 }
 
+// Notes is the directory of what a role notes about an order, until Forget.
+func (k *Kit) Notes(order canon.Hash, what string) string {
+	return filepath.Join(k.Dir, "orders", order.String(), what)
+}
+
 func (k *Kit) noteFile(order, root canon.Hash) string {
-	return filepath.Join(k.Dir, "states", order.String()[:16], root.String())
+	return filepath.Join(k.Notes(order, "states"), root.String())
 }
 
 func (k *Kit) note(order, root canon.Hash, ref store.Ref) error {
@@ -174,13 +247,11 @@ func WriteFile(name string, b []byte) error {
 
 // Forget lets go of a lease: its problem in memory, its blobs and notes.
 func (k *Kit) Forget(order canon.Hash) error {
-	k.works.mu.Lock()
-	delete(k.works.held, order)
-	k.works.mu.Unlock()
+	k.works.put(order, nil)
 	k.readers.mu.Lock()
 	delete(k.readers.leases, Pin(order))
 	k.readers.mu.Unlock()
-	if err := os.RemoveAll(filepath.Dir(k.noteFile(order, canon.Hash{}))); err != nil {
+	if err := os.RemoveAll(k.Notes(order, "")); err != nil {
 		return err
 	}
 	if err := k.Store.Unpin(Pin(order)); err != nil {

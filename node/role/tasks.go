@@ -2,34 +2,50 @@ package role
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 )
 
 // Tasks runs named pieces of work in the background, each at most once at a
-// time, and at most Limit of them together. What fails is reported and may be
-// started again at the next block.
+// time, and at most so many of them together. What fails is reported, and rests
+// for a while before it starts again.
 type Tasks struct {
-	kit   *Kit
-	limit chan struct{}
-	mu    sync.Mutex
-	stop  map[string]context.CancelFunc
-	done  sync.WaitGroup
+	kit    *Kit
+	limit  chan struct{}
+	mu     sync.Mutex
+	stop   map[string]context.CancelFunc
+	failed map[string]failure
+	done   sync.WaitGroup
 }
+
+// failure is how often a task has failed in a row, and until when it rests.
+type failure struct {
+	row   int
+	until time.Time
+}
+
+// The rest after a failure, which doubles with each; and when it is forgotten.
+const (
+	firstRest = 100 * time.Millisecond
+	longRest  = 3 * time.Second
+	memory    = time.Minute
+)
 
 // NewTasks returns an empty set; limit 0 stands for no limit.
 func (k *Kit) NewTasks(limit int) *Tasks {
-	t := &Tasks{kit: k, stop: map[string]context.CancelFunc{}}
+	t := &Tasks{kit: k, stop: map[string]context.CancelFunc{}, failed: map[string]failure{}}
 	if limit > 0 {
 		t.limit = make(chan struct{}, limit)
 	}
 	return t
 }
 
-// Start runs do under name unless a task of that name runs or waits already.
+// Start runs do under name unless a task of that name runs, waits or rests.
 func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context) error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stop[name] != nil {
+	if t.stop[name] != nil || time.Now().Before(t.failed[name].until) {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -51,18 +67,29 @@ func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context)
 				defer func() { <-t.limit }()
 			}
 		}
-		if err := do(ctx); err != nil && ctx.Err() == nil {
+		err := do(ctx)
+		if ctx.Err() == nil {
+			t.note(name, err)
+		}
+		if err != nil && ctx.Err() == nil {
 			t.kit.Log.Warn("will be tried again", "role", t.kit.Name, "task", name, "error", err)
 			t.kit.Emit(Event{Kind: Trouble, Unit: -1, Text: name + ": " + err.Error()})
 		}
 	}()
 }
 
-// Running reports whether a task of this name runs or waits.
-func (t *Tasks) Running(name string) bool {
+// note remembers how a task ended.
+func (t *Tasks) note(name string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stop[name] != nil
+	now := time.Now()
+	maps.DeleteFunc(t.failed, func(_ string, f failure) bool { return now.Sub(f.until) > memory })
+	if err == nil {
+		delete(t.failed, name)
+		return
+	}
+	f := t.failed[name]
+	t.failed[name] = failure{f.row + 1, now.Add(min(firstRest<<min(f.row, 10), longRest))}
 }
 
 // Keep cancels every task whose name wanted does not accept.
@@ -74,13 +101,6 @@ func (t *Tasks) Keep(wanted func(name string) bool) {
 			cancel()
 		}
 	}
-}
-
-// Len returns the number of tasks that run or wait.
-func (t *Tasks) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.stop)
 }
 
 // Wait waits until all tasks have ended, after their context is done.

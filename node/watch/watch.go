@@ -24,7 +24,7 @@ type watcher struct {
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	w := &watcher{kit: k, checks: k.NewTasks(1), player: contest.New(k), keep: k.NewKeep()}
+	w := &watcher{kit: k, checks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
 	defer w.checks.Wait()
 	defer w.player.Wait()
 	return k.EachBlock(ctx, w.block)
@@ -35,10 +35,11 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 	if err != nil {
 		return err
 	}
-	// One check at a time, the oldest work first: everything later depends on it.
+	// The oldest work of a lease first: everything later depends on it. A lease
+	// whose files cannot be had does not keep the others from being checked.
 	for _, l := range leases {
 		if t, id, ok := w.next(l); ok {
-			w.checks.Start(ctx, "check", func(ctx context.Context) error { return w.check(ctx, l, t, id) })
+			w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, id) })
 		}
 	}
 	if err := w.keep.Block(b.Time, leases); err != nil {
@@ -94,7 +95,7 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 // Checked work is noted on disk, so that a restart does not do it again.
 
 func (w *watcher) file(l *job.Lease, id canon.Hash) string {
-	return filepath.Join(w.kit.Dir, "checked", l.Order.ID().String()[:16], id.String())
+	return filepath.Join(w.kit.Notes(l.Order.ID(), "checked"), id.String())
 }
 
 func (w *watcher) checked(l *job.Lease, id canon.Hash) bool {

@@ -1,0 +1,149 @@
+package lead
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/tally-network/tally/core/job"
+)
+
+// roundOf returns a lease with one round of open units.
+func roundOf(units int, providers ...string) *job.Lease {
+	l := &job.Lease{Phase: job.Active, Units: make([]job.Unit, units), Merges: make([]job.Merge, 1)}
+	l.Order.Problem.Rounds, l.Order.Problem.Shards = 1, units
+	l.Params.MaxOpen, l.Params.LeadTimeout = 2, 60_000
+	for i := range l.Units {
+		l.Units[i].Status = job.Open
+	}
+	for _, p := range providers {
+		l.Providers = append(l.Providers, job.Party{Account: p})
+	}
+	return l
+}
+
+// take lets a unit reach a status in the hands of a provider.
+func take(l *job.Lease, unit int, provider string, s job.Status) {
+	l.Units[unit] = job.Unit{Status: s, Attempt: l.Units[unit].Attempt, Provider: provider}
+}
+
+func reopen(l *job.Lease, unit int) {
+	l.Units[unit] = job.Unit{Status: job.Open, Attempt: l.Units[unit].Attempt + 1}
+}
+
+// counts returns how many units of a plan each provider gets.
+func counts(plan map[int]string) map[string]int {
+	n := map[string]int{}
+	for _, p := range plan {
+		n[p]++
+	}
+	return n
+}
+
+func TestPlanSpreadsAndRespectsTheLimit(t *testing.T) {
+	for units, want := range map[int]map[string]int{
+		1: {"a": 1},
+		2: {"a": 1, "b": 1},
+		3: {"a": 2, "b": 1},
+		9: {"a": 2, "b": 2},
+	} {
+		if got := counts(newPace().plan(roundOf(units, "a", "b"), 0)); !maps.Equal(got, want) {
+			t.Errorf("%d units: %v, want %v", units, got, want)
+		}
+	}
+	l := roundOf(2, "a", "b")
+	l.Barred = []string{"a"}
+	if got := counts(newPace().plan(l, 0)); got["a"] != 0 || got["b"] != 2 {
+		t.Errorf("a is barred: %v", got)
+	}
+}
+
+// Who is three times as fast gets the units, the other one what is left.
+func TestPlanGivesMoreToTheFaster(t *testing.T) {
+	p := newPace()
+	l := roundOf(4, "fast", "slow")
+	take(l, 0, "fast", job.Assigned)
+	take(l, 1, "slow", job.Assigned)
+	p.see(l, 1000)
+	take(l, 0, "fast", job.Received)
+	p.see(l, 2000)
+	take(l, 1, "slow", job.Received)
+	p.see(l, 4500)
+	if p.took["fast"] != 1000 || p.took["slow"] != 3500 {
+		t.Fatalf("took %v", p.took)
+	}
+	if got := p.plan(l, 5000); got[2] != "fast" || got[3] != "fast" {
+		t.Errorf("plan %v", got)
+	}
+	// It has as many as it may: the last unit waits for it, until the lead must act.
+	take(l, 2, "fast", job.Assigned)
+	take(l, 0, "fast", job.Assigned)
+	l.DueSince = 5000
+	if got := p.plan(l, 6000); len(got) != 0 {
+		t.Errorf("plan %v, want patience", got)
+	}
+	if got := p.plan(l, 5000+l.Params.LeadTimeout/2); got[3] != "slow" {
+		t.Errorf("plan %v, want the unit given to who is there", got)
+	}
+}
+
+// A provider whose receipts nobody can check is as slow as they are in vain;
+// work that is void for another's fault says nothing.
+func TestPaceLearnsFromUnitsGivenInVain(t *testing.T) {
+	for name, c := range map[string]struct {
+		reached job.Status
+		slow    bool
+	}{
+		"late":       {job.Assigned, true},
+		"unattested": {job.Received, true},
+		"voided":     {job.Accepted, false},
+	} {
+		p := newPace()
+		l := roundOf(1, "a", "b")
+		for now, s := range []job.Status{job.Assigned, job.Received, job.Counted, job.Accepted} {
+			if s <= c.reached {
+				take(l, 0, "a", s)
+				p.see(l, int64(now))
+			}
+		}
+		reopen(l, 0)
+		p.see(l, 60_000)
+		want := map[bool]string{true: "b", false: "a"}[c.slow]
+		p.took["b"] = 10
+		if got := p.plan(l, 60_000)[0]; got != want {
+			t.Errorf("%s: the unit goes to %s; took %v", name, got, p.took)
+		}
+	}
+}
+
+// Who does not answer sits out ever more turns, and none once it has answered.
+func TestRefusalsDouble(t *testing.T) {
+	p := newPace()
+	l := roundOf(1, "a")
+	var asked []int
+	for turn := range 100 {
+		if len(p.plan(l, 0)) > 0 {
+			asked = append(asked, turn)
+			p.refuse("a")
+		}
+	}
+	if got := fmt.Sprint(asked); got != "[0 2 6 14 30 62]" {
+		t.Errorf("asked at turns %s", got)
+	}
+	p.accept("a")
+	if len(p.plan(l, 0)) != 1 {
+		t.Error("it answered and is not asked")
+	}
+}
+
+func TestPaceForgetsEndedLeases(t *testing.T) {
+	p := newPace()
+	a, b := roundOf(1, "a"), roundOf(1, "b")
+	b.Order.Nonce = 1
+	p.see(a, 0)
+	p.see(b, 0)
+	p.keep([]*job.Lease{b})
+	if len(p.units) != 1 || p.units[b.Order.ID()] == nil {
+		t.Errorf("%d leases are remembered", len(p.units))
+	}
+}
