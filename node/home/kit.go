@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	"github.com/tally-network/tally/node/client"
@@ -31,6 +33,7 @@ import (
 const (
 	gigabyte   = 1_000_000_000
 	maxGenesis = 64 << 20
+	memoryGB   = 4 // that one program may take
 	// CometBFT dials each named peer after a wait of up to 3 s, at random. Of
 	// several waits the shortest counts.
 	tries = 8
@@ -57,7 +60,7 @@ func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
 	log := o.Log.With("role", s.Name)
 	k := &role.Kit{
 		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
-		Exec: cpu.New(s.Threads), Log: log, Observe: o.Observe,
+		Exec: engine.Bounded(cpu.New(s.Threads), uint64(cmp.Or(s.MemoryGB, memoryGB))*gigabyte), Log: log, Observe: o.Observe,
 	}
 	if k.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err

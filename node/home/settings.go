@@ -44,6 +44,7 @@ type Settings struct {
 	Metrics  string   `yaml:"metrics" doc:"host:port of the Prometheus metrics, port 0 for any; empty for none."`
 	Threads  int      `yaml:"threads" doc:"Threads that compute; 0 for one per processor."`
 	StoreGB  int64    `yaml:"store_gb" doc:"Space for blobs on the disk, in GB."`
+	MemoryGB int64    `yaml:"memory_gb" doc:"Memory that one program may take, in GB; 0 for 4. Orders that need more are declined."`
 	Stake    uint64   `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
 	GasPrice uint64   `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas."`
 
@@ -80,6 +81,7 @@ type ValidatorSettings struct {
 const (
 	maxThreads = 1024
 	maxStoreGB = 1 << 20
+	maxMemory  = 1 << 14 // GB
 )
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -172,6 +174,9 @@ func (s *Settings) Check() error {
 	}
 	if s.StoreGB < 1 || s.StoreGB > maxStoreGB {
 		bad("store_gb", "%d is not between 1 and %d", s.StoreGB, maxStoreGB)
+	}
+	if s.MemoryGB < 0 || s.MemoryGB > maxMemory {
+		bad("memory_gb", "%d is not between 0 and %d", s.MemoryGB, maxMemory)
 	}
 	switch p := s.Provider; {
 	case (p != nil) != (s.Role == Provider):

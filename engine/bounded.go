@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Bounded returns an executor that refuses programs whose values together take
+// more than limit bytes. Who buys computation writes the program, so it must be
+// refused before any of its memory is taken.
+func Bounded(e Executor, limit uint64) Executor { return bounded{e, limit} }
+
+type bounded struct {
+	Executor
+	limit uint64
+}
+
+// Prepare implements Executor.
+func (b bounded) Prepare(p *graph.Program) (Runner, error) {
+	if need := Memory(p); need > b.limit {
+		return nil, fmt.Errorf("the program takes up to %d MB of memory, the limit here is %d MB", need>>20, b.limit>>20)
+	}
+	return b.Executor.Prepare(p)
+}
+
+// Memory returns the bytes of all values of a run: what it reads and makes, and
+// every value between, all of which are kept where the run has to be answered
+// for.
+func Memory(p *graph.Program) uint64 {
+	total := uint64(0)
+	add := func(t tensor.DType, s tensor.Shape, times int) {
+		// No shape has more than 2⁴⁰ elements, so one value cannot overflow.
+		total = min(total+uint64(s.Elements())*uint64(t.Size())*uint64(times), 1<<62)
+	}
+	for _, s := range p.Slots {
+		add(s.Type, s.Shape, p.Groups+1)
+	}
+	for _, c := range p.Consts {
+		add(c.Type, c.Shape, 1)
+	}
+	for i := range p.Nodes {
+		add(p.Nodes[i].Type, p.Nodes[i].Shape, 1)
+	}
+	return total
+}

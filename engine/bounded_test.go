@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// A program is measured by its values, and refused before anything else is done
+// with it.
+func TestBounded(t *testing.T) {
+	node := func(shape ...int) graph.Opcode {
+		return graph.Opcode{Primitive: &tensor.Primitive{Type: tensor.Float32, Shape: shape}}
+	}
+	p := &graph.Program{
+		Groups: 2,
+		Slots:  []graph.Slot{{Name: "x", Type: tensor.Int64, Shape: tensor.Shape{10}}}, // twice read, once made
+		Consts: []*tensor.Tensor{tensor.Must(tensor.New(tensor.Float32, tensor.Shape{5}))},
+		Nodes:  []graph.Opcode{node(100), node(3, 1<<20)},
+	}
+	const want = 3*80 + 20 + 400 + 12<<20
+	if got := Memory(p); got != want {
+		t.Fatalf("%d bytes, want %d", got, want)
+	}
+	if _, err := Bounded(Reference{}, want-1).Prepare(p); err == nil || !strings.Contains(err.Error(), "12 MB") {
+		t.Fatal(err)
+	}
+	empty := &graph.Program{Groups: 1}
+	_, plain := Reference{}.Prepare(empty)
+	if _, err := Bounded(Reference{}, 0).Prepare(empty); (err == nil) != (plain == nil) {
+		t.Fatalf("%v, without a bound %v", err, plain)
+	}
+	for range 1 << 16 {
+		p.Nodes = append(p.Nodes, node(1<<20, 1<<20))
+	}
+	if got := Memory(p); got < 1<<56 || got > 1<<62 {
+		t.Fatalf("%d bytes", got)
+	}
+}
