@@ -1,0 +1,357 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/node/replay"
+)
+
+const (
+	batch    = 4
+	columns  = 9
+	alphabet = 16
+)
+
+// inputs are a two-layer model of the next token, and records that it can learn.
+func inputs(width int) replay.Inputs {
+	b := graph.NewBuilder("next")
+	tokens := b.Input("tokens", tensor.Int32, tensor.Shape{batch, columns - 1})
+	fill := func(name string, s ...int) string {
+		x := tensor.Must(tensor.New(tensor.Float32, s))
+		for i := range x.Len() {
+			x.Set(i, tensor.F32((float32(i*7%23)/23-0.5)/float32(s[0])))
+		}
+		return b.Init(name, x)
+	}
+	x := b.Op("Gather", fill("embedding", alphabet, width), tokens)
+	x = b.Op("Relu", b.Op("MatMul", x, fill("hidden", width, width)))
+	b.Output(b.Op("MatMul", x, fill("head", width, alphabet)), tensor.Float32, tensor.Shape{batch, columns - 1, alphabet})
+	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{40, columns}))
+	for i := range data.Len() {
+		data.Set(i, tensor.Word(i*i%alphabet))
+	}
+	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "adamw", LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Batch: batch}
+	return replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}
+}
+
+// order returns a problem of two shards and its files.
+func order(t testing.TB, steps, interval int) (*replay.Work, *job.Problem, map[string][]byte) {
+	t.Helper()
+	w, err := replay.New(inputs(24), 2, cpu.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &job.Problem{Rounds: 2, Steps: steps, Interval: interval, Seed: 5}
+	if err := w.Bind(p); err != nil {
+		t.Fatal(err)
+	}
+	model, err := onnx.Write(w.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Files = []job.File{{Role: replay.RoleModel}, {Role: replay.RoleData}}
+	return w, p, map[string][]byte{replay.RoleModel: model, replay.RoleData: canon.Encode(w.Data.Encode)}
+}
+
+func load(p *job.Problem, files map[string][]byte) (*replay.Work, error) {
+	return replay.Load(p, func(f job.File) ([]byte, error) {
+		if b, ok := files[f.Role]; ok {
+			return b, nil
+		}
+		return nil, errors.New("no such file")
+	}, cpu.New(1))
+}
+
+func root(t testing.TB, s *graph.State) canon.Hash {
+	t.Helper()
+	r, err := s.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Who reads the files computes what the one who wrote them computes, with any
+// executor.
+func TestLoadedWorkEqualsTheDrafted(t *testing.T) {
+	w, p, files := order(t, 3, 2)
+	again, err := load(p, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := replay.New(w.Inputs, 2, engine.Reference{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want canon.Hash
+	for i, x := range []*replay.Work{w, again, reference} {
+		var ends []*graph.State
+		for shard := range 2 {
+			end, err := x.UnitOf(p, shard).Play(t.Context(), x.Training.Start, 0, p.Steps, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, end)
+		}
+		s, err := x.MergeStates(t.Context(), ends)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			want = root(t, s)
+		}
+		if got := root(t, s); got != want || got == p.Start {
+			t.Errorf("merge %d has root %v, want %v", i, got.Short(), want.Short())
+		}
+		for _, s := range append(ends, s, x.Training.Start) {
+			if n := int64(len(canon.Encode(s.Encode))); n != x.StateBytes() {
+				t.Errorf("a state has %d bytes, StateBytes says %d", n, x.StateBytes())
+			}
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	_, p, files := order(t, 3, 2)
+	other := files[replay.RoleData]
+	other = slices.Clone(other)
+	other[len(other)-4] ^= 1
+	for name, c := range map[string]struct {
+		problem func(*job.Problem)
+		files   func(map[string][]byte)
+		words   string
+	}{
+		"no recipe":        {problem: func(p *job.Problem) { p.Recipe = nil }, words: "recipe"},
+		"no model named":   {problem: func(p *job.Problem) { p.Files = p.Files[1:] }, words: "names no model"},
+		"no data":          {files: func(f map[string][]byte) { delete(f, replay.RoleData) }, words: "data: no such file"},
+		"damaged model":    {files: func(f map[string][]byte) { f[replay.RoleModel] = f[replay.RoleModel][:40] }, words: "model"},
+		"damaged records":  {files: func(f map[string][]byte) { f[replay.RoleData] = other[:len(other)-1] }, words: "training records"},
+		"other records":    {files: func(f map[string][]byte) { f[replay.RoleData] = other }, words: "the training records is"},
+		"other start":      {problem: func(p *job.Problem) { p.Start[0] ^= 1 }, words: "start state"},
+		"other program":    {problem: func(p *job.Problem) { p.Step[0] ^= 1 }, words: "step program"},
+		"other merge":      {problem: func(p *job.Problem) { p.Merge[0] ^= 1 }, words: "merge program"},
+		"other shards":     {problem: func(p *job.Problem) { p.Shards = 3 }, words: "merge"},
+		"cheaper steps":    {problem: func(p *job.Problem) { p.StepFLOPs-- }, words: "FLOPs of a step"},
+		"fewer bytes":      {problem: func(p *job.Problem) { p.StepBytes-- }, words: "bytes of a step"},
+		"cheaper merge":    {problem: func(p *job.Problem) { p.MergeFLOPs-- }, words: "FLOPs of a merge"},
+		"lighter merge":    {problem: func(p *job.Problem) { p.MergeBytes-- }, words: "bytes of a merge"},
+		"too many records": {problem: func(p *job.Problem) { p.Records++ }, words: "number of records"},
+		"other batch":      {problem: func(p *job.Problem) { p.Batch++ }, words: "batch"},
+	} {
+		q, f := *p, map[string][]byte{}
+		for r, b := range files {
+			f[r] = b
+		}
+		if c.problem != nil {
+			c.problem(&q)
+		}
+		if c.files != nil {
+			c.files(f)
+		}
+		if _, err := load(&q, f); err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := replay.Load(p, func(f job.File) ([]byte, error) { return files[f.Role], nil }, engine.Bounded(cpu.New(1), 1000)); err == nil || !strings.Contains(err.Error(), "memory") {
+		t.Errorf("a program without its memory: %v", err)
+	}
+}
+
+func TestReadState(t *testing.T) {
+	w, p, _ := order(t, 3, 2)
+	b := canon.Encode(w.Training.Start.Encode)
+	s, err := replay.ReadState(b, p.Start)
+	if err != nil || root(t, s) != p.Start {
+		t.Fatal(err)
+	}
+	if _, err := replay.ReadState(b, p.Data); err == nil || !strings.Contains(err.Error(), "want") {
+		t.Errorf("another root: %v", err)
+	}
+	for name, b := range map[string][]byte{"shorter": b[:len(b)-1], "longer": append(slices.Clone(b), 0), "empty": nil} {
+		if _, err := replay.ReadState(b, p.Start); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// counting counts the steps that are run.
+type counting struct {
+	engine.Runner
+	runs int
+}
+
+func (c *counting) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+	c.runs++
+	return c.Runner.Run(ctx, in, observe)
+}
+
+// A witness gives the roots of a straight run in any order of asking, and
+// searches forward without beginning again.
+func TestWitness(t *testing.T) {
+	const steps = 60
+	w, p, _ := order(t, steps, 10)
+	u := w.UnitOf(p, 3)
+	start, err := w.UnitOf(p, 1).Play(t.Context(), w.Training.Start, 0, steps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []canon.Hash{root(t, start)}
+	if _, err := u.Play(t.Context(), start, 0, steps, func(_ int, s *graph.State) error {
+		want = append(want, root(t, s))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	count := &counting{Runner: w.Step.Runner}
+	w.Step.Runner = count
+	x := u.Witness(t.Context(), start)
+	check := func(step int) {
+		t.Helper()
+		if got, err := x.Root(step); err != nil || got != want[step] {
+			t.Fatalf("step %d: %v, %v, want %v", step, got.Short(), err, want[step].Short())
+		}
+	}
+	for step := 0; step <= steps; step += 10 {
+		check(step)
+	}
+	if count.runs != steps {
+		t.Errorf("%d steps were run to see %d", count.runs, steps)
+	}
+	for step := 41; step < 50; step++ { // narrowed to one segment
+		check(step)
+	}
+	if count.runs != steps+9 {
+		t.Errorf("%d more steps were run for 9", count.runs-steps)
+	}
+	for _, step := range []int{7, 59, 1, 0, 60, 33} {
+		check(step)
+	}
+	e, err := x.Execution(44)
+	if err != nil || root(t, e.Out) != want[45] {
+		t.Fatalf("execution of step 44: %v", err)
+	}
+	runs := count.runs
+	if _, err := x.Execution(44); err != nil || count.runs != runs {
+		t.Errorf("the same execution is run again: %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := u.Witness(ctx, start).Root(5); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A wrong merge loses the game; a right one cannot be disputed.
+func TestMergeWitness(t *testing.T) {
+	w, p, _ := order(t, 2, 1)
+	var ends []*graph.State
+	claim := dispute.Claim{Program: p.Merge, Steps: 1}
+	for shard := range 2 {
+		end, err := w.UnitOf(p, shard).Play(t.Context(), w.Training.Start, 0, p.Steps, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+		claim.Inputs = append(claim.Inputs, root(t, end))
+	}
+	merged, err := w.MergeStates(t.Context(), ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim.End = root(t, merged)
+	x := w.MergeWitness(t.Context(), ends)
+	if _, err := dispute.Challenge(claim, nil, x); !errors.Is(err, dispute.ErrAgree) {
+		t.Errorf("a right merge: %v", err)
+	}
+	claim.End[0] ^= 1
+	if _, err := dispute.Challenge(claim, nil, x); err != nil {
+		t.Errorf("a wrong merge: %v", err)
+	}
+	if _, err := x.Root(0); err == nil {
+		t.Error("a merge has roots between its steps")
+	}
+}
+
+func TestLoss(t *testing.T) {
+	w, p, _ := order(t, 8, 4)
+	start := w.Training.Start
+	before, err := w.Loss(t.Context(), start, w.Data, cpu.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := w.UnitOf(p, 0).Play(t.Context(), start, 0, p.Steps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := w.Loss(t.Context(), end, w.Data, cpu.New(1))
+	if err != nil || !(after < before) || before < 2 || before > 3.5 { // ln 16 is 2.8
+		t.Fatalf("loss %g, then %g, %v", before, after, err)
+	}
+	if got := replay.LossOf(end); got <= 0 || replay.LossOf(&graph.State{}) != 0 {
+		t.Errorf("the state records %g", got)
+	}
+	few := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{batch - 1, columns}))
+	if _, err := w.Loss(t.Context(), start, few, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "do not fill") {
+		t.Errorf("too few records: %v", err)
+	}
+}
+
+func BenchmarkUnit(b *testing.B) {
+	w, err := replay.New(inputs(128), 2, cpu.New(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &job.Problem{Rounds: 1, Steps: 16, Interval: 8}
+	if err := w.Bind(p); err != nil {
+		b.Fatal(err)
+	}
+	steps := 0
+	for b.Loop() {
+		if _, err := w.UnitOf(p, 0).Play(b.Context(), w.Training.Start, 0, p.Steps, nil); err != nil {
+			b.Fatal(err)
+		}
+		steps += p.Steps
+	}
+	b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
+}
+
+// BenchmarkExecution is what a party does once in a dispute: a step of which
+// every value is kept and committed to.
+func BenchmarkExecution(b *testing.B) {
+	w, err := replay.New(inputs(128), 2, cpu.New(0))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &job.Problem{Rounds: 1, Steps: 16, Interval: 8}
+	if err := w.Bind(p); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := w.UnitOf(p, 0).Witness(b.Context(), w.Training.Start).Execution(0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	_, p, files := order(b, 3, 2)
+	for b.Loop() {
+		if _, err := load(p, files); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
