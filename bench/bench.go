@@ -19,15 +19,19 @@ var All = []Benchmark{
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
 
+// Names returns the names of all benchmarks.
+func Names() (out []string) {
+	for _, b := range All {
+		out = append(out, b.Name)
+	}
+	return out
+}
+
 // Named returns a benchmark.
 func Named(name string) (Benchmark, error) {
 	i := slices.IndexFunc(All, func(b Benchmark) bool { return b.Name == name })
 	if i < 0 {
-		var names []string
-		for _, b := range All {
-			names = append(names, b.Name)
-		}
-		return Benchmark{}, fmt.Errorf("no benchmark %q: there are %s", name, strings.Join(names, ", "))
+		return Benchmark{}, fmt.Errorf("no benchmark %q: there are %s", name, strings.Join(Names(), ", "))
 	}
 	return All[i], nil
 }

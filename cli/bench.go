@@ -23,6 +23,8 @@ func (e *env) bench() *cobra.Command {
 		}(),
 		Example: "  tally bench idle\n  tally bench demo --json",
 		Args:    arguments("bench NAME"),
+
+		ValidArgsFunction: cobra.FixedCompletions(bench.Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := bench.Named(args[0])
 			if err != nil {
