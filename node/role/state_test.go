@@ -1,0 +1,261 @@
+package role
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/store"
+)
+
+// newKit returns a kit that has a store and an executor, and nobody to ask.
+func newKit(t *testing.T) *Kit {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := store.Open(dir+"/store", 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Kit{Name: "test", Dir: dir, Store: s, Exec: cpu.New(1), Log: slog.New(slog.DiscardHandler)}
+}
+
+// newLease returns a lease of two rounds whose files are in the kit's store.
+func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
+	t.Helper()
+	b := graph.NewBuilder("bigram")
+	tokens := b.Input("tokens", tensor.Int32, tensor.Shape{2, 4})
+	b.Output(b.Op("Gather", b.Init("table", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{8, 8}))), tokens), tensor.Float32, tensor.Shape{2, 4, 8})
+	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{12, 5}))
+	for i := range data.Len() {
+		data.Set(i, tensor.Word(i*i%8))
+	}
+	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", LearningRate: 0.5, Batch: 2}
+	w, err := replay.New(replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, k.Exec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &job.Lease{Leads: []job.Leader{{Account: "lead"}}, Units: make([]job.Unit, 4), Merges: make([]job.Merge, 2)}
+	p := &l.Order.Problem
+	p.Rounds, p.Steps, p.Interval = 2, 2, 1
+	if err := w.Bind(p); err != nil {
+		t.Fatal(err)
+	}
+	model, err := onnx.Write(w.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []struct {
+		role  string
+		bytes []byte
+	}{{replay.RoleModel, model}, {replay.RoleData, canon.Encode(data.Encode)}} {
+		ref, err := k.Store.PutBytes("files", f.bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Files = append(p.Files, File(f.role, ref))
+	}
+	return l, w
+}
+
+// unit computes a unit of the first round: its states after each step.
+func unit(t *testing.T, w *replay.Work, l *job.Lease, i int) (states []*graph.State, roots []canon.Hash) {
+	t.Helper()
+	roots = []canon.Hash{l.Order.Problem.Start}
+	_, err := w.UnitOf(&l.Order.Problem, i).Play(t.Context(), w.Training.Start, 0, 2, func(_ int, s *graph.State) error {
+		root, err := s.Root()
+		states, roots = append(states, s), append(roots, root)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return states, roots
+}
+
+// receive gives a unit a receipt whose checkpoints are the given files.
+func receive(t *testing.T, k *Kit, l *job.Lease, i int, roots []canon.Hash, files ...job.File) {
+	t.Helper()
+	ref, err := k.Store.PutBytes("list", canon.Marshal(&Checkpoints{files}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Units[i] = job.Unit{Status: job.Received, Provider: "p", Receipt: &job.Receipt{Unit: i, Provider: "p", Checkpoints: roots, Data: File("checkpoints", ref)}}
+}
+
+// put stores a state where other roles would look for it.
+func put(t *testing.T, k *Kit, s *graph.State) job.File {
+	t.Helper()
+	ref, err := k.Store.PutBytes("state", canon.Encode(s.Encode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return File("state", ref)
+}
+
+func TestWorkIsLoadedOnce(t *testing.T) {
+	k := newKit(t)
+	l, w := newLease(t, k)
+	if k.HasWork(l) {
+		t.Fatal("it has work that it has not loaded")
+	}
+	first, err := k.Work(t.Context(), l)
+	if err != nil || first.Step.Commitment.Root() != w.Step.Commitment.Root() {
+		t.Fatal(err)
+	}
+	if again, err := k.Work(t.Context(), l); err != nil || again != first || !k.HasWork(l) {
+		t.Fatalf("loaded again, %v", err)
+	}
+	if pins := k.Store.Pins(); !slices.Contains(pins, Pin(l.Order.ID())) {
+		t.Errorf("the files are not kept: %v", pins)
+	}
+
+	other := *l
+	other.Order.Problem.StepFLOPs++
+	var missing *FetchError
+	if _, err := k.Work(t.Context(), &other); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "do not match") {
+		t.Errorf("another order: %v", err)
+	}
+}
+
+// A state is found by its root wherever the lease has it, and still when the
+// work that it came from is void.
+func TestStateIsFoundByItsRoot(t *testing.T) {
+	k := newKit(t)
+	l, w := newLease(t, k)
+	states, roots := unit(t, w, l, 0)
+	receive(t, k, l, 0, roots, put(t, k, states[0]), put(t, k, states[1]))
+	merged, err := w.MergeStates(t.Context(), []*graph.State{states[1], states[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := merged.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Round, l.Merges[0] = 1, job.Merge{By: "lead", Root: root, Data: put(t, k, merged)}
+	all := append(slices.Clone(roots), root)
+	for round := range 2 {
+		for i, want := range all {
+			s, err := k.State(t.Context(), l, want)
+			if err != nil {
+				t.Fatalf("state %d, %d: %v", i, round, err)
+			}
+			if got, err := s.Root(); err != nil || got != want {
+				t.Fatalf("state %d has root %v, %v", i, got.Short(), err)
+			}
+			if err := k.HoldState(t.Context(), l, want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Everything is void; what was seen stays.
+		l.Round, l.Merges[0], l.Units[0] = 0, job.Merge{}, job.Unit{Status: job.Open, Attempt: 1}
+	}
+	var missing *FetchError
+	if _, err := k.State(t.Context(), l, canon.Sum("nothing")); !errors.As(err, &missing) {
+		t.Errorf("a root that nothing has: %v", err)
+	}
+}
+
+// A receipt cannot make others fetch or believe what is no checkpoint of it.
+func TestStateRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		bend  func(r *job.Receipt, list *[]job.File)
+		words string
+	}{
+		"a longer state":     {func(_ *job.Receipt, list *[]job.File) { (*list)[1].Size++ }, "is said to have"},
+		"a huge state":       {func(_ *job.Receipt, list *[]job.File) { (*list)[1].Size = 1 << 40 }, "is said to have"},
+		"another state":      {func(_ *job.Receipt, list *[]job.File) { (*list)[1] = (*list)[0] }, "want"},
+		"too few":            {func(_ *job.Receipt, list *[]job.File) { *list = (*list)[:1] }, "2 checkpoints and data of 1"},
+		"a CID that is none": {func(_ *job.Receipt, list *[]job.File) { (*list)[1].CID = "x" }, "CID"},
+	} {
+		k := newKit(t)
+		l, w := newLease(t, k)
+		states, roots := unit(t, w, l, 0)
+		list := []job.File{put(t, k, states[0]), put(t, k, states[1])}
+		c.bend(nil, &list)
+		receive(t, k, l, 0, roots, list...)
+		if _, err := k.State(t.Context(), l, roots[2]); err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := k.HoldState(t.Context(), l, roots[2]); err == nil {
+			t.Errorf("%s: held", name)
+		}
+	}
+
+	k := newKit(t)
+	l, w := newLease(t, k)
+	_, roots := unit(t, w, l, 0)
+	receive(t, k, l, 0, roots)
+	l.Units[0].Receipt.Data.Size = maxCheckpoints + 1
+	if _, err := k.State(t.Context(), l, roots[1]); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("a list that is too long: %v", err)
+	}
+	most := Checkpoints{make([]job.File, job.MaxSegments)}
+	for i := range most.States {
+		most.States[i] = File("state", store.RefOf([]byte{byte(i)}))
+	}
+	if n := len(canon.Marshal(&most)); n > maxCheckpoints {
+		t.Errorf("the longest list has %d bytes, limit %d", n, maxCheckpoints)
+	}
+}
+
+// Keep lets go of a lease some time after it has ended, and of nothing else.
+func TestKeep(t *testing.T) {
+	k := newKit(t)
+	l, w := newLease(t, k)
+	if _, err := k.Work(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	states, _ := unit(t, w, l, 0)
+	root, ref, err := k.KeepState(l.Order.ID(), states[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Store.Unpin("files"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Store.PutBytes("draft", []byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	keep := k.NewKeep()
+	block := func(now int64, live ...*job.Lease) {
+		t.Helper()
+		if err := keep.Block(now, live); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := func() bool {
+		_, err := os.Stat(k.noteFile(l.Order.ID(), root))
+		return k.Store.Has(ref) && k.HasWork(l) && err == nil
+	}
+	block(0, l)
+	block(1)
+	block(keepFor) // not long enough
+	if !here() {
+		t.Fatal("it was let go too early")
+	}
+	block(keepFor+1, l) // a verdict has brought it back
+	block(2*keepFor + 2)
+	block(3*keepFor + 2)
+	if !here() {
+		t.Fatal("it was let go though it had lived again")
+	}
+	block(3*keepFor + 3)
+	if k.Store.Has(ref) || k.HasWork(l) || here() {
+		t.Fatal("it is still here")
+	}
+	if pins := k.Store.Pins(); !slices.Equal(pins, []string{"draft"}) {
+		t.Errorf("pins %v", pins)
+	}
+}
