@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/tally-network/tally/core/graph"
 )
 
 // Recipe says how a model is trained.
@@ -57,6 +59,17 @@ func (r Recipe) freezes(name string) bool {
 		ok, _ := path.Match(p, name)
 		return ok
 	})
+}
+
+// checkFrozen returns an error if a pattern freezes nothing of g: a misspelt one
+// would let train what should stay.
+func (r Recipe) checkFrozen(g *graph.Graph) error {
+	for _, p := range r.Frozen {
+		if !slices.ContainsFunc(g.Consts, func(c graph.Const) bool { ok, _ := path.Match(p, c.Name); return ok }) {
+			return fmt.Errorf("pattern %q freezes nothing: no initializer has such a name", p)
+		}
+	}
+	return nil
 }
 
 func known[V any](table map[string]V) string {

@@ -126,6 +126,9 @@ func join(g *graph.Graph, r Recipe, columns int) (*op.Typed, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.checkFrozen(g); err != nil {
+		return nil, err
+	}
 	b := graph.NewBuilder("evaluation")
 	m := &model{Graph: g, b: b, params: map[string]string{}, rows: r.Batch, cols: columns}
 	m.batch = b.Input(batchInput, tensor.Int32, tensor.Shape{r.Batch, columns})

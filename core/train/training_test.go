@@ -248,6 +248,7 @@ func TestNewRefuses(t *testing.T) {
 		"weight decay -1":              func(_ *graph.Graph, r *train.Recipe) { r.WeightDecay = -1 },
 		"batch of 0":                   func(_ *graph.Graph, r *train.Recipe) { r.Batch = 0 },
 		"syntax error in pattern":      func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"["} },
+		"freezes nothing":              func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"tabel"} },
 		"not frozen has an influence":  func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"*"} },
 		"has one input": func(g *graph.Graph, _ *train.Recipe) {
 			g.Inputs = append(g.Inputs, g.Inputs[0])

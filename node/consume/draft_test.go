@@ -1,0 +1,162 @@
+package consume
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+)
+
+// bigram is the smallest language model: a table of what follows what.
+func bigram(batch, context, vocabulary int, weight float32) *graph.Graph {
+	b := graph.NewBuilder("bigram")
+	tokens := b.Input("tokens", tensor.Int32, tensor.Shape{batch, context})
+	w := make([]float32, vocabulary*vocabulary)
+	for i := range w {
+		w[i] = weight * float32(i%7)
+	}
+	table := b.Init("table", tensor.Must(tensor.From(tensor.Shape{vocabulary, vocabulary}, w)))
+	b.Output(b.With().As("logits").Op("Gather", table, tokens), tensor.Float32, tensor.Shape{batch, context, vocabulary})
+	return b.Graph()
+}
+
+func small() Spec {
+	s := Default()
+	s.Problem.Batch, s.Problem.Shards, s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval = 2, 2, 2, 2, 1
+	return s
+}
+
+var prose = strings.Repeat("a tally is a stick that two people split. ", 20)
+
+func TestDraft(t *testing.T) {
+	d, err := FromParts(t.Context(), small(), bigram(2, 4, 20, 0.1), prose, cpu.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &d.Problem
+	if p.Rounds != 2 || p.Shards != 2 || p.Batch != 2 || p.Records != 188 || d.HeldOut.Shape[0] == 0 || len(d.Files) != 4 {
+		t.Errorf("%+v", p)
+	}
+	if d.Loss < 2.5 || d.Loss > 3.5 {
+		t.Errorf("loss %v of an untrained model of 20 tokens", d.Loss)
+	}
+	again, err := FromParts(t.Context(), small(), bigram(2, 4, 20, 0.1), prose, cpu.New(2))
+	if err != nil || again.Problem.Start != p.Start || again.Problem.Step != p.Step || again.Problem.Data != p.Data || again.Problem.Merge != p.Merge {
+		t.Errorf("the same parts make another problem (%v)", err)
+	}
+}
+
+func TestDraftRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  func(*Spec)
+		model *graph.Graph
+		text  string
+		want  string
+	}{
+		"another batch":     {nil, bigram(3, 4, 20, 0.1), prose, "reads batches of 3, the order's batch is 2"},
+		"no language model": {nil, linear(), prose, "a language model maps integers"},
+		"a short text":      {nil, bigram(2, 4, 20, 0.1), "too short", "text"},
+		"a long context":    {nil, bigram(2, 4096, 20, 0.1), prose, "text"},
+		"weights too large": {nil, bigram(2, 4, 20, math.MaxFloat32), prose, "loss is"},
+		"no rounds":         {func(s *Spec) { s.Problem.Rounds = 0 }, bigram(2, 4, 20, 0.1), prose, "rounds"},
+		"optimizer":         {func(s *Spec) { s.Problem.Optimizer.Name = "magic" }, bigram(2, 4, 20, 0.1), prose, "magic"},
+		"loss":              {func(s *Spec) { s.Problem.Loss = "pride" }, bigram(2, 4, 20, 0.1), prose, "pride"},
+		"frozen":            {func(s *Spec) { s.Problem.Frozen = []string{"nothing*"} }, bigram(2, 4, 20, 0.1), prose, "nothing*"},
+	} {
+		s := small()
+		if c.spec != nil {
+			c.spec(&s)
+		}
+		d, err := FromParts(t.Context(), s, c.model, c.text, cpu.New(1))
+		if err == nil { // what the order itself forbids
+			err = (&job.Order{Contact: job.Contact{Key: make([]byte, 32)}, Problem: d.Problem, Conditions: s.Terms()}).Check()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func linear() *graph.Graph {
+	b := graph.NewBuilder("linear")
+	x := b.Input("x", tensor.Float32, tensor.Shape{2, 4})
+	b.Output(b.With().As("y").Op("Neg", x), tensor.Float32, tensor.Shape{2, 4})
+	return b.Graph()
+}
+
+func TestNewDraftNamesTheFile(t *testing.T) {
+	s := small()
+	dir := t.TempDir()
+	s.Problem.Model, s.Problem.Text = filepath.Join(dir, "model.onnx"), filepath.Join(dir, "text.txt")
+	if _, err := NewDraft(t.Context(), s, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "model.onnx") {
+		t.Error(err)
+	}
+	if err := os.WriteFile(s.Problem.Model, []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewDraft(t.Context(), s, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "model.onnx") {
+		t.Error(err)
+	}
+}
+
+func TestSample(t *testing.T) {
+	model := bigram(1, 4, 20, 0.1)
+	var texts [][]int32
+	for _, seed := range []uint64{1, 1, 2} {
+		s, err := Sample(t.Context(), model, cpu.New(1), []int32{3, 4, 5, 6, 7, 8}, 40, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s) != 46 {
+			t.Fatalf("%d tokens", len(s))
+		}
+		for _, x := range s {
+			if x < 1 || x >= 20 {
+				t.Fatalf("token %d", x)
+			}
+		}
+		texts = append(texts, s)
+	}
+	same := func(a, b []int32) bool {
+		for i := range a {
+			if a[i] != b[i] {
+				return false
+			}
+		}
+		return true
+	}
+	if !same(texts[0], texts[1]) || same(texts[0], texts[2]) {
+		t.Error("the text does not follow from the seed")
+	}
+	if _, err := Sample(t.Context(), model, cpu.New(1), nil, 1, 1); err == nil {
+		t.Error("nothing was continued")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Sample(ctx, model, cpu.New(1), []int32{1}, 1, 1); err == nil {
+		t.Error("a cancelled sample ended")
+	}
+}
+
+func TestProgressInWords(t *testing.T) {
+	lease := &job.Lease{Phase: job.Active, Order: job.Order{Problem: job.Problem{Rounds: 2, Shards: 2}}, Merges: make([]job.Merge, 2)}
+	lease.Units = []job.Unit{{Status: job.Accepted}, {Status: job.Accepted}, {Status: job.Open}, {Status: job.Assigned}}
+	lease.Round, lease.Audits, lease.Disputes = 1, job.AuditCount{Drawn: 3, Passed: 1, Failed: 1}, make([]job.Contest, 1)
+	for want, p := range map[string]Progress{
+		"in the book: waits for an offer that meets it":                                                  {Status: marketv1.STATUS_OPEN},
+		"active: 1 of 2 rounds merged; units 1 open 1 assigned; audits 1 passed, 1 failed; 1 in dispute": {Lease: lease},
+		"settled: 0 of 2 rounds merged; stopped early: no data":                                          {Lease: &job.Lease{Phase: job.Settled, Merges: make([]job.Merge, 2), Reason: "no data"}},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

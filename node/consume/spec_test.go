@@ -1,0 +1,108 @@
+package consume
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const minimal = "kind: TrainingOrder\nproblem: {model: m.onnx, text: t.txt}\n"
+
+func TestParseSpec(t *testing.T) {
+	s, err := ParseSpec([]byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Problem.Model, want.Problem.Text = "m.onnx", "t.txt"
+	if s.Problem.Model != "m.onnx" || s.Conditions != want.Conditions || s.Problem.Optimizer != want.Problem.Optimizer || s.Problem.Rounds != want.Problem.Rounds {
+		t.Errorf("%+v, want the defaults", s)
+	}
+	s, err = ParseSpec([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s, validator: v}\n"))
+	if err != nil || s.Conditions.MaxPrice != 2_500_000 || s.Conditions.UnitWindow != Duration(90*time.Second) || s.Terms().UnitWindow != 90_000 {
+		t.Errorf("%+v, %v", s.Conditions, err)
+	}
+	for text, want := range map[string]string{
+		"":                     "kind",
+		"kind: InferenceOrder": `kind is "InferenceOrder"`,
+		"kind: TrainingOrder":  "problem.model is missing",
+		strings.Replace(minimal, ", text: t.txt", "", 1): "problem.text is missing",
+		minimal + "colour: red":                          "colour",
+		minimal + "conditions: {maxPrice: 5}x":           "yaml",
+		minimal + "conditions: {maxPrice: 5 euros}":      "write it like 2.5tally",
+		minimal + "conditions: {window: 5 minutes}":      "write it like 90s",
+		minimal + minimal:                                "already",
+		minimal + "name: [1,2]":                          "name",
+		strings.Repeat(" ", maxSpec+1):                   "at most",
+	} {
+		if _, err := ParseSpec([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestReadSpecNamesFilesBesideIt(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "order.yaml")
+	if err := os.WriteFile(name, []byte(minimal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ReadSpec(name)
+	if err != nil || s.Problem.Model != filepath.Join(dir, "m.onnx") || s.Problem.Text != filepath.Join(dir, "t.txt") {
+		t.Errorf("%+v, %v", s.Problem, err)
+	}
+	if _, err := ReadSpec(dir + "/none.yaml"); err == nil {
+		t.Error("a file that is not there was read")
+	}
+	if err := os.WriteFile(name, []byte("kind: x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSpec(name); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("%v does not name the file", err)
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for text, want := range map[string]Amount{
+		"5tally": 5_000_000, "0.000001tally": 1, "2.5tally": 2_500_000, "7utally": 7, "18446744073709551615utally": 1<<64 - 1,
+		"18446744073709.551615tally": 1<<64 - 1, "0tally": 0, "3 tally": 3_000_000,
+	} {
+		if got, err := ParseAmount(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "5", "tally", ".5tally", "1.0000001tally", "-1tally", "1e3tally", "18446744073709.551616tally", "18446744073709551616utally", "1.2.3tally", "5euro"} {
+		if got, err := ParseAmount(text); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a := Amount(rapid.Uint64().Draw(t, "a"))
+		text, err := a.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := ParseAmount(string(text)); err != nil || b != a {
+			t.Fatalf("%d written as %s and read as %d (%v)", a, text, b, err)
+		}
+		shown := strings.ReplaceAll(strings.ToLower(a.String()), " ", "")
+		if b, err := ParseAmount(shown); err != nil || b != a {
+			t.Fatalf("%d shown as %v and read as %d (%v)", a, a, b, err)
+		}
+	})
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s}\nname: x"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := ParseSpec(b)
+		if err == nil && (s.Kind != Kind || s.Problem.Model == "" || s.Problem.Text == "") {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
