@@ -236,13 +236,21 @@ func (k *Kit) noted(order, root canon.Hash) (store.Ref, bool) {
 	return ref, err == nil
 }
 
-// WriteFile replaces a file whole or not at all.
+// WriteFile replaces a file whole or not at all. Tasks may write one file at the
+// same time; the last wins.
 func WriteFile(name string, b []byte) error {
-	tmp := name + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp")
+	if err != nil {
 		return err
 	}
-	return os.Rename(tmp, name)
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // Forget lets go of a lease: its problem in memory, its blobs and notes.

@@ -1,12 +1,16 @@
 package role
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -257,5 +261,28 @@ func TestKeep(t *testing.T) {
 	}
 	if pins := k.Store.Pins(); !slices.Equal(pins, []string{"draft"}) {
 		t.Errorf("pins %v", pins)
+	}
+}
+
+func TestTasksWriteOneFileAtOnce(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "note")
+	var writers errgroup.Group
+	for i := range 8 {
+		writers.Go(func() (err error) {
+			for range 50 {
+				err = errors.Join(err, WriteFile(name, bytes.Repeat([]byte{byte(i)}, 4096)))
+			}
+			return err
+		})
+	}
+	if err := writers.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil || len(b) != 4096 || len(slices.Compact(b)) != 1 {
+		t.Fatalf("%d bytes, %v", len(b), err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(name)); err != nil || len(left) != 1 {
+		t.Fatalf("%v, %v", left, err)
 	}
 }
