@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ipfs/go-cid"
@@ -127,19 +128,14 @@ func TestOrderWithoutItsFiles(t *testing.T) {
 type hanging struct {
 	*store.Store
 	never cid.Cid
-	asked chan<- struct{}
 }
 
 func (h hanging) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
-	if id != h.never {
-		return h.Store.Block(ctx, id)
+	if id == h.never {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
-	select {
-	case h.asked <- struct{}{}:
-	default:
-	}
-	<-ctx.Done()
-	return nil, ctx.Err()
+	return h.Store.Block(ctx, id)
 }
 
 // A consumer that hands over a file of one order at a crawl does not hold up
@@ -152,7 +148,6 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := make(chan struct{}, 1)
 	slow := n.Order()
 	for i, f := range slow.Problem.Files {
 		if f.Role == replay.RoleData {
@@ -163,17 +158,21 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := n.Post(nil)
-	n.Lease(second, "the lease", func(*job.Lease) bool { return true })
-	l, err := k.Lease(t.Context(), first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := n.Lease(first, "the lease", func(*job.Lease) bool { return true })
+	asked := make(chan struct{})
+	waiting := sync.OnceFunc(func() { close(asked) })
+	lead := n.Member("validator-0").Kit.Host.ID()
 	k.Serve(l)
-	k.Host.ServeBlocks(hanging{k.Store, ref.CID, asked}, func(peer.ID, cid.Cid) bool { return true })
+	k.Host.ServeBlocks(hanging{k.Store, ref.CID}, func(who peer.ID, id cid.Cid) bool {
+		if who == lead && id == ref.CID {
+			waiting()
+		}
+		return true
+	})
 	<-asked
+	second := n.Post(nil)
 	n.Lease(second, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
-	if l, err = k.Lease(t.Context(), first); err != nil || l.Phase != job.Active || l.Begun() {
+	if l, err := k.Lease(t.Context(), first); err != nil || l.Phase != job.Active || l.Begun() {
 		t.Fatalf("%v, %v: the slow order was over before the other", l, err)
 	}
 }
