@@ -92,8 +92,7 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	}
 	m, err := dispute.Play(&g, w)
 	if errors.Is(err, dispute.ErrAgree) {
-		p.kit.Log.Error("lost: the claim agrees with what was computed here", "role", p.kit.Name, "dispute", id)
-		return nil
+		return fmt.Errorf("dispute %d is lost: the claim agrees with what was computed here", id)
 	}
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
@@ -90,5 +92,30 @@ func TestWatcherRemembers(t *testing.T) {
 	n.Settle(id)
 	if got := n.Count(holds); got > 6 {
 		t.Errorf("%d checks of four units and two merges", got)
+	}
+}
+
+// A challenger whose machine errs loses its bond and nobody else anything: the
+// provider defends what it computed, and is paid.
+func TestFalseChallengeCostsTheChallenger(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Bend: map[string]nettest.Bend{"watcher-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
+		// Nothing is accepted before the watcher has looked at it.
+		Spec: func(s *consume.Spec) { s.Conditions.UnitWindow = consume.Duration(3 * time.Second) },
+	})
+	id := n.Post(nil)
+	n.Await("a challenge", func(e role.Event) bool { return e.Role == "watcher-0" && e.Kind == role.Found && e.Unit == 0 })
+	defender := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 }).Disputes[0].Defender
+	bond := int64(work.DefaultParams().ChallengeBond)
+	n.Moved("watcher-0", -bond)
+	n.Moved(n.Name(defender), bond/2)
+	l := n.Settle(id)
+	ds := disputes(t, n)
+	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || ds[0].Parties.Target.Index != 0 || ds[0].Parties.Target.Merge {
+		t.Fatalf("disputes %+v", ds)
+	}
+	if l.Ledger.Slashed != 0 || len(l.Barred) != 0 || l.Units[0].Attempt != 0 || paid(n, l.Ledger.Paid, n.Name(defender)) == 0 {
+		t.Errorf("slashed %d, barred %v, paid %+v", l.Ledger.Slashed, barred(n, l), l.Ledger.Paid)
 	}
 }

@@ -23,6 +23,7 @@ type peers struct {
 	known    map[string]registered // by account
 	watchers map[peer.ID]bool
 	asked    int64 // height at which the watchers were listed
+	listing  sync.Mutex
 }
 
 type registered struct {
@@ -97,9 +98,10 @@ func (k *Kit) isWatcher(ctx context.Context, id peer.ID) bool {
 	k.peers.mu.Lock()
 	known, age := k.peers.watchers[id], now-k.peers.asked
 	k.peers.mu.Unlock()
-	if known && age < fresh || age == 0 {
-		return known
+	if known && age < fresh || age == 0 || !k.peers.listing.TryLock() {
+		return known // however many strangers call, the chain is asked once a block
 	}
+	defer k.peers.listing.Unlock()
 	watchers := map[peer.ID]bool{}
 	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_WATCHER}
 	for {

@@ -1,0 +1,91 @@
+package watch
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/role"
+)
+
+// lease returns a lease of three rounds of two units, two of them merged, and
+// the first unit of the third received.
+func lease() *job.Lease {
+	l := &job.Lease{Phase: job.Active, Round: 2, Units: make([]job.Unit, 6), Merges: make([]job.Merge, 3)}
+	l.Order.Problem.Rounds, l.Order.Problem.Shards = 3, 2
+	for i := range 5 {
+		l.Units[i].Receipt = receipt(i, 0)
+	}
+	for r := range 2 {
+		l.Merges[r].Root = canon.Sum("root", []byte{byte(r)})
+	}
+	return l
+}
+
+func receipt(unit, attempt int) *job.Receipt {
+	return &job.Receipt{Unit: unit, Attempt: attempt, Checkpoints: []canon.Hash{{}, {1}}}
+}
+
+func watching(t *testing.T, dir string) *watcher {
+	t.Helper()
+	return &watcher{kit: &role.Kit{Dir: dir}}
+}
+
+// check notes everything that is next, and returns it in order.
+func check(t *testing.T, w *watcher, l *job.Lease) (order []string) {
+	t.Helper()
+	for range 100 {
+		target, id, ok := w.next(l)
+		if !ok {
+			return order
+		}
+		kind := "unit"
+		if target.Merge {
+			kind = "merge"
+		}
+		order = append(order, fmt.Sprint(kind, " ", target.Index))
+		if err := w.note(l, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("it does not come to an end: %v", order)
+	return nil
+}
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("checked %v, want %v", got, want)
+	}
+}
+
+func TestOldestWorkIsCheckedFirstAndOnce(t *testing.T) {
+	dir := t.TempDir()
+	l := lease()
+	expect(t, check(t, watching(t, dir), l), "unit 0", "unit 1", "merge 0", "unit 2", "unit 3", "merge 1", "unit 4")
+
+	w := watching(t, dir) // it begins again
+	expect(t, check(t, w, l))
+
+	// A unit that was done again is other work, and so is the merge of it.
+	l.Units[1].Receipt = receipt(1, 1)
+	l.Merges[0].Inputs = []canon.Hash{{}, {2}}
+	expect(t, check(t, w, l), "unit 1", "merge 0")
+
+	// Another order is another thing.
+	other := lease()
+	other.Order.Nonce = 1
+	if len(check(t, w, other)) != 7 {
+		t.Error("work of another order counts as checked")
+	}
+}
+
+// Somebody else's dispute about a piece of work decides about it.
+func TestDisputedWorkIsLeftAlone(t *testing.T) {
+	w, l := watching(t, t.TempDir()), lease()
+	l.Disputes = []job.Contest{{Target: job.Target{Index: 0}}, {Target: job.Target{Merge: true, Index: 1}}}
+	expect(t, check(t, w, l), "unit 1", "merge 0", "unit 2", "unit 3", "unit 4")
+	l.Disputes = nil
+	expect(t, check(t, w, l), "unit 0", "merge 1")
+}
