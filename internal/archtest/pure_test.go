@@ -166,7 +166,7 @@ func floats(p *packages.Package, tell func(ast.Node, string)) {
 func exactMath(p *packages.Package, tell func(ast.Node, string)) {
 	exact := []string{
 		"Abs", "Ceil", "Copysign", "FMA", "Float32bits", "Float32frombits", "Float64bits", "Float64frombits", "Floor", "Frexp",
-		"Inf", "IsInf", "IsNaN", "Ldexp", "Max", "Min", "NaN", "RoundToEven", "Signbit", "Sqrt", "Trunc",
+		"Inf", "IsInf", "IsNaN", "Ldexp", "Max", "Min", "Mod", "NaN", "RoundToEven", "Signbit", "Sqrt", "Trunc",
 	}
 	each(p, func(n ast.Node) {
 		id, ok := n.(*ast.Ident)

@@ -1,0 +1,52 @@
+package archtest
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+func TestLinks(t *testing.T) {
+	found := 0
+	walk(t, func(name string, text []byte) {
+		if path.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			found++
+			if _, err := os.Stat(filepath.Join(root, path.Dir(name), string(m[1]))); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, m[1])
+			}
+		}
+	})
+	if found < 10 {
+		t.Fatalf("only %d links", found)
+	}
+}
+
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, layout, _ := strings.Cut(string(text), "\n## Layout\n")
+	layout, _, _ = strings.Cut(layout, "\n## ")
+	for _, f := range goFiles(t) {
+		if under(f.dir, "gen") || f.test {
+			continue
+		}
+		if !regexp.MustCompile(`\b` + path.Base(f.dir) + `\b`).MatchString(layout) {
+			t.Errorf("%s is not in the layout of ARCHITECTURE.md", f.dir)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z]+)/`).FindAllStringSubmatch(layout, -1) {
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Errorf("ARCHITECTURE.md speaks of %s/, which is not there", m[1])
+		}
+	}
+}
