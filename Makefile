@@ -67,7 +67,7 @@ soak: ## Kill and restart networks SOAK times
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash' $(OWN)
 
 bench: build ## Measure: every name of tally bench, then the hot packages
-	@for name in $$(bin/tally __complete bench '' 2>/dev/null | sed '/^:/d; s/\t.*//'); do \
+	@for name in $$(bin/tally __complete bench '' 2>/dev/null | grep -v '^:' | cut -f1); do \
 		echo "== tally bench $$name"; bin/tally bench "$$name" || exit 1; \
 	done
 	go test -run '^$$' -bench . -benchmem ./core/... ./engine/... ./format/... ./bench
