@@ -41,7 +41,7 @@ var _ = define(
 			to := tensor.DType(c.int("to"))
 			switch {
 			case int(to) != c.int("to") || !to.Valid():
-				return nil, fmt.Errorf("element type %d is not supported; cast to float32, int32, int64 or bool", c.int("to"))
+				return nil, fmt.Errorf("element type %d is not supported; cast to a type of numbers, or bool", c.int("to"))
 			case to == c.In[0].Type:
 				return c.In, nil
 			}

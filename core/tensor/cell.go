@@ -86,8 +86,10 @@ func (c *Cell) StateLen(n int) int {
 		return Lanes
 	case FoldArgMax:
 		return 2
+	case Before:
+		return 1
 	case Dot:
-		if c.p.Type == Float32 {
+		if c.p.Type.Float() {
 			return 1 + bits.OnesCount(uint(n/KBlock))
 		}
 		return 1
@@ -105,6 +107,8 @@ func (c *Cell) Start() ([]Word, error) {
 	switch p.Fn {
 	case FoldMax, FoldArgMax, FoldMin:
 		s[0] = extreme(p.Args[0].Type, p.Fn == FoldMin)
+	case FoldProd:
+		s[0] = castWord(Int64, p.Type, 1)
 	case ScatterAdd, ScatterSet:
 		w, _, err := c.read(0)
 		if err != nil {
@@ -117,15 +121,18 @@ func (c *Cell) Start() ([]Word, error) {
 
 // extreme returns the greatest or the least value of t.
 func extreme(t DType, greatest bool) Word {
-	v := map[DType][2]Word{
-		Float32: {F32(float32(math.Inf(-1))), F32(float32(math.Inf(1)))},
-		Int32:   {wrap(Int32, math.MinInt32), wrap(Int32, math.MaxInt32)},
-		Int64:   {wrap(Int64, math.MinInt64), wrap(Int64, math.MaxInt64)},
-	}[t]
-	if greatest {
-		return v[1]
+	if t.Float() {
+		sign := 1
+		if !greatest {
+			sign = -1
+		}
+		return FloatWord(t, math.Inf(sign))
 	}
-	return v[0]
+	lo, hi := bounds(t)
+	if greatest {
+		return hi
+	}
+	return lo
 }
 
 // Run takes terms lo…hi−1 into a state after lo terms and returns the state
@@ -162,8 +169,8 @@ func (c *Cell) term(s []Word, k int) ([]Word, error) {
 	if counts {
 		c.accumulate(s, k)
 	}
-	if c.p.Fn == Dot && c.p.Type == Float32 && (k+1)%KBlock == 0 {
-		return joinChain(s, (k+1)/KBlock), nil
+	if c.p.Fn == Dot && c.p.Type.Float() && (k+1)%KBlock == 0 {
+		return joinChain(c.p.Type, s, (k+1)/KBlock), nil
 	}
 	return s, nil
 }
@@ -173,7 +180,9 @@ func (c *Cell) accumulate(s []Word, k int) {
 	switch p.Fn {
 	case FoldSum:
 		l := k % Lanes
-		s[l] = Add.apply(p.Type, p.Type, []Word{s[l], w[0]})
+		s[l] = plus(p.Type, s[l], w[0])
+	case FoldProd:
+		s[0] = Mul.apply(p.Type, p.Type, []Word{s[0], w[0]})
 	case FoldMax:
 		s[0] = Max.apply(p.Type, p.Type, []Word{s[0], w[0]})
 	case FoldMin:
@@ -196,40 +205,54 @@ func (c *Cell) accumulate(s []Word, k int) {
 		if p.Fn == ScatterSet {
 			s[0] = w[1]
 		} else {
-			s[0] = Add.apply(p.Type, p.Type, []Word{s[0], w[1]})
+			s[0] = plus(p.Type, s[0], w[1])
 		}
 	case Dot:
-		if p.Type == Float32 {
-			s[0] = F32(FMA(AsF32(w[0]), AsF32(w[1]), AsF32(s[0])))
-		} else {
+		switch p.Type {
+		case Float32:
+			x, y := float32(FloatOf(p.Args[0].Type, w[0])), float32(FloatOf(p.Args[1].Type, w[1]))
+			s[0] = F32(FMA(x, y, AsF32(s[0])))
+		case Float64:
+			s[0] = F64(math.FMA(math.Float64frombits(w[0]), math.Float64frombits(w[1]), math.Float64frombits(s[0])))
+		default:
 			s[0] = wrap(p.Type, int64(s[0])+int64(w[0])*int64(w[1]))
 		}
+	case Before:
+		t := p.Args[0].Type
+		first, second := w[0], w[1]
+		if p.Imm[1] == 0 { // descending
+			first, second = second, first
+		}
+		if over(t, second, first) || !over(t, first, second) && k < c.at[p.Imm[0]] {
+			s[0]++
+		}
 	}
+}
+
+func plus(t DType, x, y Word) Word { return Add.apply(t, t, []Word{x, y}) }
+
+// over reports whether x is above y: a NaN is above all numbers.
+func over(t DType, x, y Word) bool {
+	if !t.Float() {
+		return below(t, int64(y), int64(x))
+	}
+	a, b := FloatOf(t, x), FloatOf(t, y)
+	return a > b || a != a && b == b
 }
 
 // beats reports whether x replaces the best value so far. A NaN beats numbers;
 // the first (or, if last, the last) of equals stays.
 func beats(t DType, x, best Word, last bool) bool {
-	if t == Float32 {
-		a, b := AsF32(x), AsF32(best)
-		switch {
-		case b != b:
-			return last && a != a
-		case a != a:
-			return true
-		}
-		return a > b || last && a == b
-	}
-	return int64(x) > int64(best) || last && x == best
+	return over(t, x, best) || last && !over(t, best, x)
 }
 
 // joinChain ends a chain: the state is the running chain followed by finished
 // subtrees, the largest first, as in a binary counter of n finished K-blocks.
-func joinChain(s []Word, n int) []Word {
+func joinChain(t DType, s []Word, n int) []Word {
 	done := s[0]
 	s = s[1:]
 	for ; n%2 == 0; n /= 2 {
-		done = F32(AsF32(s[len(s)-1]) + AsF32(done))
+		done = plus(t, s[len(s)-1], done)
 		s = s[:len(s)-1]
 	}
 	return append([]Word{0}, append(s, done)...)
@@ -244,8 +267,8 @@ func (c *Cell) Finish(s []Word) (Word, error) {
 	case KindMap, KindIndex:
 		return c.single()
 	case KindContraction:
-		if p.Type == Float32 {
-			return joinAll(s, c.terms), nil
+		if p.Type.Float() {
+			return joinAll(p.Type, s, c.terms), nil
 		}
 	default:
 		switch p.Fn {
@@ -260,14 +283,14 @@ func (c *Cell) Finish(s []Word) (Word, error) {
 
 // joinAll joins the subtrees of the finished K-blocks with the last chain,
 // from the right; a chain without terms does not count.
-func joinAll(s []Word, terms int) Word {
+func joinAll(t DType, s []Word, terms int) Word {
 	rest := s[1:]
 	acc := s[0]
 	if terms%KBlock == 0 && len(rest) > 0 {
 		acc, rest = rest[len(rest)-1], rest[:len(rest)-1]
 	}
 	for i := len(rest) - 1; i >= 0; i-- {
-		acc = F32(AsF32(rest[i]) + AsF32(acc))
+		acc = plus(t, rest[i], acc)
 	}
 	return acc
 }
@@ -278,7 +301,7 @@ func sumLanes(t DType, lanes []Word) Word {
 	copy(s[:], lanes)
 	for half := Lanes / 2; half > 0; half /= 2 {
 		for l := range half {
-			s[l] = Add.apply(t, t, []Word{s[l], s[l+half]})
+			s[l] = plus(t, s[l], s[l+half])
 		}
 	}
 	return s[0]

@@ -57,6 +57,28 @@ const (
 	// Index: the first operand that the position lies inside gives the element
 	// (concatenation). Imm[0] is the word for positions outside all of them.
 	Join
+
+	// Map.
+	BitAnd
+	BitOr
+	BitXor
+	BitNot
+	ShiftLeft  // by at least the width of the type, or by less than 0: 0
+	ShiftRight // of a signed type with copies of the sign
+	Mod        // of integers, with the sign of the divisor; x mod 0 is 0
+	Rem        // with the sign of the dividend, exact; of integers x rem 0 is 0
+	SinF
+	CosF
+	AtanF
+
+	// Fold.
+	FoldProd // one chain from 1
+
+	// Contraction: how many terms of the first operand come before the element
+	// of the second, in an order of which Imm[1] says that it ascends. Of equals
+	// the one at the lower position comes first: that of a term among the terms,
+	// that of the element on output axis Imm[0]. A NaN is above all numbers.
+	Before
 )
 
 // Kind is one of the four kinds of primitive.
@@ -80,7 +102,12 @@ type rule uint8
 
 const (
 	sameNumeric rule = iota // all T → T, T numeric
-	sameFloat               // all float32 → float32
+	sameFloat               // all T → T, T a float of at most 32 bits
+	sameReal                // all T → T, T a float
+	sameInteger             // all T → T, T an integer
+	wholeSums               // T → T, T numeric but not half: partial results are of its type
+	product                 // T, T → T, not half; halves → float32; 8-bit integers → int32
+	precede                 // T, T → int64, T numeric
 	compare                 // all T → bool
 	logic                   // all bool → bool
 	choose                  // bool, T, T → T
@@ -104,19 +131,26 @@ var fns = map[Fn]fnInfo{
 	Mul: {"mul", KindMap, 2, sameNumeric, 0, 1}, Div: {"div", KindMap, 2, sameNumeric, 0, 4},
 	Max: {"max", KindMap, 2, sameNumeric, 0, 1}, Min: {"min", KindMap, 2, sameNumeric, 0, 1},
 	Neg: {"neg", KindMap, 1, sameNumeric, 0, 1}, Abs: {"abs", KindMap, 1, sameNumeric, 0, 1},
-	SqrtF: {"sqrt", KindMap, 1, sameFloat, 0, 4}, ExpF: {"exp", KindMap, 1, sameFloat, 0, 20},
+	SqrtF: {"sqrt", KindMap, 1, sameReal, 0, 4}, ExpF: {"exp", KindMap, 1, sameFloat, 0, 20},
 	LogF: {"log", KindMap, 1, sameFloat, 0, 25}, TanhF: {"tanh", KindMap, 1, sameFloat, 0, 30},
-	ErfF: {"erf", KindMap, 1, sameFloat, 0, 40}, Floor: {"floor", KindMap, 1, sameFloat, 0, 1},
-	Ceil: {"ceil", KindMap, 1, sameFloat, 0, 1}, Round: {"round", KindMap, 1, sameFloat, 0, 1},
+	ErfF: {"erf", KindMap, 1, sameFloat, 0, 40}, Floor: {"floor", KindMap, 1, sameReal, 0, 1},
+	Ceil: {"ceil", KindMap, 1, sameReal, 0, 1}, Round: {"round", KindMap, 1, sameReal, 0, 1},
 	Eq: {"eq", KindMap, 2, compare, 0, 1}, Lt: {"lt", KindMap, 2, compare, 0, 1}, Le: {"le", KindMap, 2, compare, 0, 1},
 	And: {"and", KindMap, 2, logic, 0, 1}, Or: {"or", KindMap, 2, logic, 0, 1}, Not: {"not", KindMap, 1, logic, 0, 1},
 	Where: {"where", KindMap, 3, choose, 0, 1}, Cast: {"cast", KindMap, 1, convert, 0, 1},
 	Copy:    {"copy", KindIndex, 1, alike, 1, 0},
-	FoldSum: {"sum", KindFold, 1, sameNumeric, 0, 1}, FoldMax: {"max", KindFold, 1, sameNumeric, 0, 1},
+	FoldSum: {"sum", KindFold, 1, wholeSums, 0, 1}, FoldMax: {"max", KindFold, 1, sameNumeric, 0, 1},
 	FoldMin: {"min", KindFold, 1, sameNumeric, 0, 1}, FoldArgMax: {"argmax", KindFold, 1, locate, 1, 1},
 	ScatterAdd: {"scatter-add", KindFold, -3, scatter, -1, 1}, ScatterSet: {"scatter-set", KindFold, -3, scatter, -1, 0},
-	Dot:  {"dot", KindContraction, 2, sameNumeric, 0, 2},
-	Join: {"join", KindIndex, -1, alike, 1, 0},
+	Dot:    {"dot", KindContraction, 2, product, 0, 2},
+	Join:   {"join", KindIndex, -1, alike, 1, 0},
+	BitAnd: {"bit-and", KindMap, 2, sameInteger, 0, 1}, BitOr: {"bit-or", KindMap, 2, sameInteger, 0, 1},
+	BitXor: {"bit-xor", KindMap, 2, sameInteger, 0, 1}, BitNot: {"bit-not", KindMap, 1, sameInteger, 0, 1},
+	ShiftLeft: {"shift-left", KindMap, 2, sameInteger, 0, 1}, ShiftRight: {"shift-right", KindMap, 2, sameInteger, 0, 1},
+	Mod: {"mod", KindMap, 2, sameInteger, 0, 4}, Rem: {"rem", KindMap, 2, sameNumeric, 0, 40},
+	SinF: {"sin", KindMap, 1, sameFloat, 0, 40}, CosF: {"cos", KindMap, 1, sameFloat, 0, 40}, AtanF: {"atan", KindMap, 1, sameFloat, 0, 40},
+	FoldProd: {"prod", KindFold, 1, wholeSums, 0, 1},
+	Before:   {"before", KindContraction, 2, precede, 2, 1},
 }
 
 // Kind returns the kind of f, 0 if f is unknown.
@@ -147,8 +181,22 @@ func (f Fn) check(in []DType, out DType) error {
 		ok = ok && out.Numeric()
 		all(0, out)
 	case sameFloat:
-		ok = ok && out == Float32
+		ok = ok && out.Float() && out != Float64
 		all(0, out)
+	case sameReal:
+		ok = ok && out.Float()
+		all(0, out)
+	case sameInteger:
+		ok = ok && out.Integer()
+		all(0, out)
+	case wholeSums:
+		ok = ok && out.Numeric() && !out.Half()
+		all(0, out)
+	case product:
+		ok = ok && in[0].Numeric() && in[1].Numeric() && productType(in[0], in[1]) == out
+	case precede:
+		ok = ok && out == Int64 && in[0].Numeric()
+		all(0, in[0])
 	case compare:
 		ok = ok && out == Bool && in[0].Valid()
 		all(0, in[0])
@@ -194,10 +242,13 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 	case Not:
 		return a[0] ^ 1
 	}
-	if t == Float32 {
-		x, y := AsF32(a[0]), float32(0)
+	switch {
+	case t == Float64:
+		return f.double(a)
+	case t.Float():
+		x, y := float32(FloatOf(t, a[0])), float32(0)
 		if len(a) > 1 {
-			y = AsF32(a[1])
+			y = float32(FloatOf(t, a[1]))
 		}
 		switch f {
 		case Eq:
@@ -207,7 +258,7 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 		case Le:
 			return truth(x <= y)
 		}
-		return F32(f.Float(x, y))
+		return FloatWord(out, float64(f.Float(x, y)))
 	}
 	x, y := int64(a[0]), int64(0)
 	if len(a) > 1 {
@@ -217,11 +268,25 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 	case Eq:
 		return truth(x == y)
 	case Lt:
-		return truth(x < y)
+		return truth(below(t, x, y))
 	case Le:
-		return truth(x <= y)
+		return truth(!below(t, y, x))
 	}
-	return wrap(out, integer(f, x, y))
+	return wrap(out, integer(f, t, x, y))
+}
+
+// productType is the type in which products of two types are summed; 0 if they
+// have none.
+func productType(x, y DType) DType {
+	switch {
+	case x.Size() == 1 && y.Size() == 1:
+		return Int32
+	case x != y:
+		return 0
+	case x.Half():
+		return Float32
+	}
+	return x
 }
 
 func truth(b bool) Word {
@@ -229,14 +294,6 @@ func truth(b bool) Word {
 		return 1
 	}
 	return 0
-}
-
-// wrap reduces an integer to the range of t.
-func wrap(t DType, v int64) Word {
-	if t == Int32 {
-		v = int64(int32(v))
-	}
-	return Word(v)
 }
 
 // Float is the float32 meaning of a map function of one or two operands. A NaN
@@ -275,8 +332,59 @@ func (f Fn) Float(x, y float32) float32 {
 		return float32(math.Ceil(float64(x)))
 	case Round:
 		return float32(math.RoundToEven(float64(x)))
+	case Rem:
+		return float32(math.Mod(float64(x), float64(y)))
+	case SinF:
+		return Sin(x)
+	case CosF:
+		return Cos(x)
+	case AtanF:
+		return Atan(x)
 	}
 	return math.Float32frombits(canonicalNaN)
+}
+
+// double is the meaning of a map function on float64.
+func (f Fn) double(a []Word) Word {
+	x, y := math.Float64frombits(a[0]), float64(0)
+	if len(a) > 1 {
+		y = math.Float64frombits(a[1])
+	}
+	switch f {
+	case Eq:
+		return truth(x == y)
+	case Lt:
+		return truth(x < y)
+	case Le:
+		return truth(x <= y)
+	case Add:
+		x += y
+	case Sub:
+		x -= y
+	case Mul:
+		x = float64(x * y)
+	case Div:
+		x /= y
+	case Max:
+		x = max(x, y)
+	case Min:
+		x = min(x, y)
+	case Neg:
+		x = -x
+	case Abs:
+		x = math.Abs(x)
+	case SqrtF:
+		x = math.Sqrt(x)
+	case Floor:
+		x = math.Floor(x)
+	case Ceil:
+		x = math.Ceil(x)
+	case Round:
+		x = math.RoundToEven(x)
+	case Rem:
+		x = math.Mod(x, y)
+	}
+	return F64(x)
 }
 
 func maxF32(x, y float32) float32 {
@@ -291,69 +399,4 @@ func maxF32(x, y float32) float32 {
 		return x
 	}
 	return y
-}
-
-func integer(f Fn, x, y int64) int64 {
-	switch f {
-	case Add:
-		return x + y
-	case Sub:
-		return x - y
-	case Mul:
-		return x * y
-	case Div:
-		if y == 0 {
-			return 0
-		}
-		if y == -1 { // MinInt64 / −1 wraps; Go's division would too, hardware traps
-			return -x
-		}
-		return x / y
-	case Max:
-		return max(x, y)
-	case Min:
-		return min(x, y)
-	case Neg:
-		return -x
-	case Abs:
-		return max(x, -x)
-	}
-	return 0
-}
-
-func castWord(from, to DType, w Word) Word {
-	if from == Float32 {
-		x := AsF32(w)
-		switch to {
-		case Float32:
-			return w
-		case Bool:
-			return truth(x != 0)
-		case Int32:
-			return Word(saturate(x, math.MinInt32, math.MaxInt32))
-		default:
-			return Word(saturate(x, math.MinInt64, math.MaxInt64))
-		}
-	}
-	switch to {
-	case Float32:
-		return F32(float32(int64(w)))
-	case Bool:
-		return truth(w != 0)
-	default:
-		return wrap(to, int64(w))
-	}
-}
-
-// saturate truncates x towards zero into [lo, hi]; NaN gives 0.
-func saturate(x float32, lo, hi int64) int64 {
-	switch {
-	case x != x:
-		return 0
-	case float64(x) >= float64(hi):
-		return hi
-	case float64(x) <= float64(lo):
-		return lo
-	}
-	return int64(x)
 }

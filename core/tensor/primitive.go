@@ -112,6 +112,9 @@ func (p *Primitive) Check() error {
 	if info.kind == KindIndex && !storable(p.Type, p.Imm[0]) {
 		return fmt.Errorf("%v fills with %#x, which is no element of type %v", p.Fn, p.Imm[0], p.Type)
 	}
+	if p.Fn == Before && (p.Imm[0] >= Word(len(p.Shape)) || p.Imm[1] > 1) {
+		return fmt.Errorf("%v along axis %d of %d, ascending %d", p.Fn, p.Imm[0], len(p.Shape), p.Imm[1])
+	}
 	if info.rule == scatter {
 		for _, axis := range p.Imm {
 			if axis >= Word(len(p.Shape)) {

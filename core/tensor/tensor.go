@@ -2,9 +2,7 @@ package tensor
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/canon"
@@ -66,14 +64,18 @@ func FromBytes(t DType, s Shape, b []byte) (*Tensor, error) {
 		return nil, err
 	}
 	copy(x.buf, b)
-	switch t {
-	case Float32:
+	switch {
+	case t == Float32:
 		for i, v := range Of[float32](x) {
 			if v != v {
 				Of[float32](x)[i] = CanonNaN(v)
 			}
 		}
-	case Bool:
+	case t.Float():
+		for i := range x.Len() {
+			x.Set(i, canonical(t, x.At(i)))
+		}
+	case t == Bool:
 		for _, v := range x.buf {
 			if v > 1 {
 				return nil, fmt.Errorf("boolean element is %d", v)
@@ -96,30 +98,64 @@ func From[T Element](s Shape, v []T) (*Tensor, error) {
 	return x, nil
 }
 
+// Bools returns a tensor that holds a copy of v.
+func Bools(s Shape, v ...bool) (*Tensor, error) {
+	x, err := New(Bool, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(v) != s.Elements() {
+		return nil, fmt.Errorf("shape %v needs %d elements, got %d", s, s.Elements(), len(v))
+	}
+	for i, b := range v {
+		x.Set(i, truth(b))
+	}
+	return x, nil
+}
+
 // Scalar returns a tensor without axes.
 func Scalar[T Element](v T) *Tensor { return Must(From(Shape{}, []T{v})) }
 
 // Element is a Go type that stores the elements of some DType; uint8 stores
-// booleans.
+// booleans too.
 type Element interface {
-	float32 | int32 | int64 | uint8
+	float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
 func typeOf[T Element]() DType {
 	switch any(*new(T)).(type) {
 	case float32:
 		return Float32
+	case float64:
+		return Float64
+	case int8:
+		return Int8
+	case int16:
+		return Int16
 	case int32:
 		return Int32
 	case int64:
 		return Int64
+	case uint8:
+		return Uint8
+	case uint16:
+		return Uint16
+	case uint32:
+		return Uint32
 	}
-	return Bool
+	return Uint64
+}
+
+// stores reports whether T stores the elements of type t. The bits of the
+// 16-bit floats are stored as integers.
+func stores[T Element](t DType) bool {
+	e := typeOf[T]()
+	return e == t || e == Uint8 && t == Bool || e == Uint16 && t.Half()
 }
 
 // Of returns the elements of t, shared, not copied. T must store t's type.
 func Of[T Element](t *Tensor) []T {
-	if typeOf[T]() != t.Type {
+	if !stores[T](t.Type) {
 		panic(fmt.Sprintf("elements of a %v tensor read as %v", t.Type, typeOf[T]()))
 	}
 	if len(t.buf) == 0 {
@@ -145,59 +181,6 @@ func (t *Tensor) Clone() *Tensor {
 func (t *Tensor) Equal(u *Tensor) bool {
 	return t.Type == u.Type && t.Shape.Equal(u.Shape) && bytes.Equal(t.buf, u.buf)
 }
-
-// Word is one element in 64 bits: the bits of a float, the sign-extended value
-// of an integer, 0 or 1 for a boolean.
-type Word = uint64
-
-// At returns element i.
-func (t *Tensor) At(i int) Word {
-	return wordAt(t.Type, t.buf, i)
-}
-
-// Set stores element i, wrapped to its type.
-func (t *Tensor) Set(i int, w Word) {
-	switch t.Type.Size() {
-	case 1:
-		t.buf[i] = byte(w)
-	case 4:
-		binary.LittleEndian.PutUint32(t.buf[4*i:], uint32(w))
-	default:
-		binary.LittleEndian.PutUint64(t.buf[8*i:], w)
-	}
-}
-
-func wordAt(t DType, b []byte, i int) Word {
-	switch t {
-	case Bool:
-		return Word(b[i])
-	case Float32:
-		return Word(binary.LittleEndian.Uint32(b[4*i:]))
-	case Int32:
-		return Word(int64(int32(binary.LittleEndian.Uint32(b[4*i:]))))
-	default:
-		return binary.LittleEndian.Uint64(b[8*i:])
-	}
-}
-
-// storable reports whether w is the word of some element of type t.
-func storable(t DType, w Word) bool {
-	switch t {
-	case Float32:
-		return w == Word(uint32(w)) && w == F32(AsF32(w))
-	case Int32:
-		return w == wrap(Int32, int64(w))
-	case Bool:
-		return w <= 1
-	}
-	return true
-}
-
-// F32 returns the word of x, with NaN made canonical.
-func F32(x float32) Word { return Word(math.Float32bits(CanonNaN(x))) }
-
-// AsF32 returns the float32 whose word is w.
-func AsF32(w Word) float32 { return math.Float32frombits(uint32(w)) }
 
 // Encode appends type, shape and elements.
 func (t *Tensor) Encode(e *canon.Encoder) {

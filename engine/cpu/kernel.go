@@ -50,24 +50,36 @@ func as(x tensor.Tensor, t tensor.DType) *tensor.Tensor {
 // compile returns the fastest kernel for a checked primitive.
 func compile(p *tensor.Primitive) kernel {
 	var k kernel
-	switch p.Fn.Kind() {
-	case tensor.KindMap:
+	switch kind := p.Fn.Kind(); {
+	case !native(p):
+	case kind == tensor.KindMap:
 		k = newMap(p)
-	case tensor.KindIndex:
+	case kind == tensor.KindIndex:
 		k = newIndex(p)
-	case tensor.KindFold:
-		if p.Fn == tensor.ScatterAdd || p.Fn == tensor.ScatterSet {
-			k = newScatter(p)
-		} else {
-			k = newFold(p)
-		}
-	case tensor.KindContraction:
+	case p.Fn == tensor.ScatterAdd, p.Fn == tensor.ScatterSet:
+		k = newScatter(p)
+	case kind == tensor.KindFold && p.Fn != tensor.FoldProd:
+		k = newFold(p)
+	case p.Fn == tensor.Dot:
 		k = newDot(p)
 	}
 	if k == nil {
 		k = &cells{p}
 	}
 	return k
+}
+
+// native reports whether kernels take the types of a primitive.
+func native(p *tensor.Primitive) bool {
+	is := func(t tensor.DType) bool {
+		return t == tensor.Float32 || t == tensor.Int32 || t == tensor.Int64 || t == tensor.Bool
+	}
+	for i := range p.Args {
+		if !is(p.Args[i].Type) {
+			return false
+		}
+	}
+	return is(p.Type)
 }
 
 // cells evaluates every element by its definition. It runs what no other

@@ -30,7 +30,7 @@ func (f *file) elemType(x field) (tensor.DType, error) {
 	case v < 0 || v >= int64(len(elemNames)):
 		return 0, fmt.Errorf("unknown element type %d", v)
 	case !tensor.DType(v).Valid():
-		return 0, unsupported("element type " + elemNames[v] + " is not supported: convert it to float32, int32, int64 or bool")
+		return 0, unsupported("element type " + elemNames[v] + " is not supported: convert it to a type of numbers, or bool")
 	}
 	return tensor.DType(v), nil
 }

@@ -41,7 +41,7 @@ func sample() map[string]*tensor.Tensor {
 		"p/w":     tensor.Must(tensor.From(tensor.Shape{2, 2}, []float32{1, 2, 3, -4})),
 		"p/<b>&":  tensor.Must(tensor.From(tensor.Shape{3}, []int32{1, -2, 3})),
 		"step":    tensor.Scalar(int64(7)),
-		"mask":    tensor.Must(tensor.From(tensor.Shape{3}, []uint8{1, 0, 1})),
+		"mask":    tensor.Must(tensor.Bools(tensor.Shape{3}, true, false, true)),
 		"nothing": tensor.Must(tensor.New(tensor.Float32, tensor.Shape{0, 4})),
 	}
 }
@@ -105,7 +105,7 @@ func TestReadTakesOtherWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	nan := tensor.Must(tensor.From(tensor.Shape{1}, []float32{tensor.AsF32(0x7fc00000)}))
-	if !got["b"].Equal(nan) || !got["a"].Equal(tensor.Must(tensor.From(nil, []uint8{1}))) || meta != nil {
+	if !got["b"].Equal(nan) || !got["a"].Equal(tensor.Must(tensor.Bools(nil, true))) || meta != nil {
 		t.Fatalf("got %v %v", got, meta)
 	}
 	if got, _, err := read(file(`{}`)); err != nil || len(got) != 0 {

@@ -73,18 +73,35 @@ func axes(lo, hi int) []int {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-func numeric(r *rand.Rand) tensor.DType {
-	return pick(r, tensor.Float32, tensor.Float32, tensor.Int32, tensor.Int64)
+// anyType draws the types that executors must be fast in as often as all others
+// together.
+func anyType(r *rand.Rand) tensor.DType {
+	if r.IntN(2) == 0 {
+		return pick(r, tensor.DTypes...)
+	}
+	return pick(r, tensor.Float32, tensor.Int32, tensor.Int64, tensor.Bool)
 }
 
-func anyType(r *rand.Rand) tensor.DType {
-	return pick(r, tensor.Float32, tensor.Int32, tensor.Int64, tensor.Bool)
+// typeThat draws a type with a property.
+func typeThat(r *rand.Rand, is func(tensor.DType) bool) tensor.DType {
+	for {
+		if t := anyType(r); is(t) {
+			return t
+		}
+	}
+}
+
+func numeric(r *rand.Rand) tensor.DType { return typeThat(r, tensor.DType.Numeric) }
+
+// summed draws a type of which there are sums.
+func summed(r *rand.Rand) tensor.DType {
+	return typeThat(r, func(t tensor.DType) bool { return t.Numeric() && !t.Half() })
 }
 
 func mapping(r *rand.Rand, p *tensor.Primitive) {
 	var in []tensor.DType
 	switch p.Fn {
-	case tensor.Add, tensor.Sub, tensor.Mul, tensor.Div, tensor.Max, tensor.Min:
+	case tensor.Add, tensor.Sub, tensor.Mul, tensor.Div, tensor.Max, tensor.Min, tensor.Rem:
 		p.Type = numeric(r)
 		in = []tensor.DType{p.Type, p.Type}
 	case tensor.Neg, tensor.Abs:
@@ -102,8 +119,18 @@ func mapping(r *rand.Rand, p *tensor.Primitive) {
 		in = []tensor.DType{tensor.Bool, p.Type, p.Type}
 	case tensor.Cast:
 		p.Type, in = anyType(r), []tensor.DType{anyType(r)}
+	case tensor.BitAnd, tensor.BitOr, tensor.BitXor, tensor.ShiftLeft, tensor.ShiftRight, tensor.Mod:
+		p.Type = typeThat(r, tensor.DType.Integer)
+		in = []tensor.DType{p.Type, p.Type}
+	case tensor.BitNot:
+		p.Type = typeThat(r, tensor.DType.Integer)
+		in = []tensor.DType{p.Type}
+	case tensor.SqrtF, tensor.Floor, tensor.Ceil, tensor.Round:
+		p.Type = typeThat(r, tensor.DType.Float)
+		in = []tensor.DType{p.Type}
 	default:
-		p.Type, in = tensor.Float32, []tensor.DType{tensor.Float32}
+		p.Type = typeThat(r, func(t tensor.DType) bool { return t.Float() && t != tensor.Float64 })
+		in = []tensor.DType{p.Type}
 	}
 	for _, t := range in {
 		p.Args = append(p.Args, access(r, p, t, axes(0, len(p.Shape)), false))
@@ -128,7 +155,7 @@ func indexing(r *rand.Rand, p *tensor.Primitive) {
 					a.Dims[d].Terms, a.Dims[d].Offset = nil, 0
 				}
 				a.Dims[d].Via = len(p.Args)
-				p.Args = append(p.Args, access(r, p, pick(r, tensor.Int32, tensor.Int64), over, false))
+				p.Args = append(p.Args, access(r, p, typeThat(r, tensor.DType.Integer), over, false))
 			}
 		}
 	}
@@ -136,6 +163,9 @@ func indexing(r *rand.Rand, p *tensor.Primitive) {
 
 func folding(r *rand.Rand, p *tensor.Primitive) {
 	in := numeric(r)
+	if p.Fn == tensor.FoldSum || p.Fn == tensor.FoldProd {
+		in = summed(r)
+	}
 	p.Type = in
 	if p.Fn == tensor.FoldArgMax {
 		p.Type, p.Imm = tensor.Int64, []tensor.Word{tensor.Word(r.IntN(2))}
@@ -163,7 +193,7 @@ func scattering(r *rand.Rand, p *tensor.Primitive) {
 	p.Args = append(p.Args, access(r, p, p.Type, append(out, fold...), false))
 	for range 1 + r.IntN(2) {
 		p.Imm = append(p.Imm, tensor.Word(r.IntN(len(p.Shape))))
-		p.Args = append(p.Args, access(r, p, pick(r, tensor.Int32, tensor.Int64), by, false))
+		p.Args = append(p.Args, access(r, p, typeThat(r, tensor.DType.Integer), by, false))
 	}
 	if p.Args[0].Flat && len(p.Fold) > 0 {
 		p.Args[0] = access(r, p, p.Type, out, false)
@@ -171,7 +201,7 @@ func scattering(r *rand.Rand, p *tensor.Primitive) {
 }
 
 func contracting(r *rand.Rand, p *tensor.Primitive) {
-	p.Type = pick(r, tensor.Float32, tensor.Float32, tensor.Float32, tensor.Int32, tensor.Int64)
+	in := operands(r, p)
 	terms := 20000
 	if r.IntN(12) == 0 { // past a K-block
 		p.Shape, terms = shape(r, 3, 6), 5*tensor.KBlock
@@ -192,6 +222,33 @@ func contracting(r *rand.Rand, p *tensor.Primitive) {
 	}
 	fold := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
 	for i := range over {
-		p.Args = append(p.Args, access(r, p, p.Type, append(over[i], fold...), true))
+		p.Args = append(p.Args, access(r, p, in[i], append(over[i], fold...), true))
 	}
+}
+
+// operands draws the types of a contraction, sets that of p, and returns those
+// of the operands.
+func operands(r *rand.Rand, p *tensor.Primitive) [2]tensor.DType {
+	if p.Fn == tensor.Before {
+		if len(p.Shape) == 0 {
+			p.Shape = tensor.Shape{1 + r.IntN(5)}
+		}
+		p.Type, p.Imm = tensor.Int64, []tensor.Word{tensor.Word(r.IntN(len(p.Shape))), tensor.Word(r.IntN(2))}
+		t := numeric(r)
+		return [2]tensor.DType{t, t}
+	}
+	switch r.IntN(10) {
+	case 0:
+		p.Type = tensor.Int32
+		return [2]tensor.DType{pick(r, tensor.Int8, tensor.Uint8), pick(r, tensor.Int8, tensor.Uint8)}
+	case 1:
+		p.Type = tensor.Float32
+		half := pick(r, tensor.Float16, tensor.BFloat16)
+		return [2]tensor.DType{half, half}
+	case 2:
+		p.Type = typeThat(r, func(t tensor.DType) bool { return t.Numeric() && !t.Half() && t.Size() > 1 })
+	default:
+		p.Type = pick(r, tensor.Float32, tensor.Float32, tensor.Float32, tensor.Int32, tensor.Int64)
+	}
+	return [2]tensor.DType{p.Type, p.Type}
 }

@@ -23,6 +23,12 @@ func (m mixture) tensor(r *rand.Rand, t tensor.DType, s tensor.Shape) *tensor.Te
 	switch t {
 	case tensor.Float32:
 		draw = floats[int(m)%len(floats)]
+	case tensor.Float64:
+		draw = func(r *rand.Rand) tensor.Word { return wide(r, floats[int(m)%len(floats)]) }
+	case tensor.Float16, tensor.BFloat16:
+		draw = func(r *rand.Rand) tensor.Word {
+			return tensor.FloatWord(t, float64(tensor.AsF32(floats[int(m)%len(floats)](r))))
+		}
 	case tensor.Bool:
 		draw = func(r *rand.Rand) tensor.Word { return tensor.Word(r.IntN(2)) }
 	}
@@ -30,6 +36,12 @@ func (m mixture) tensor(r *rand.Rand, t tensor.DType, s tensor.Shape) *tensor.Te
 		x.Set(i, draw(r))
 	}
 	return x
+}
+
+// wide draws a float64 near one that a float32 can hold.
+func wide(r *rand.Rand, near func(*rand.Rand) tensor.Word) tensor.Word {
+	x := float64(tensor.AsF32(near(r)))
+	return tensor.F64(x + x*float64(r.IntN(5)-2)*0x1p-40)
 }
 
 var integers = []func(r *rand.Rand) tensor.Word{
