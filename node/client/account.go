@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	coretypes "github.com/cometbft/cometbft/rpc/core/types"
+	rpctypes "github.com/cometbft/cometbft/rpc/jsonrpc/types"
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	errorsmod "cosmossdk.io/errors"
@@ -89,7 +92,7 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := a.client.RPC.BroadcastTxSync(ctx, tx)
+	r, err := a.client.broadcast(ctx, tx)
 	if err != nil {
 		return Result{}, fmt.Errorf("send transaction: %w", err)
 	}
@@ -98,6 +101,36 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 	}
 	a.next++
 	return a.client.await(ctx, tx)
+}
+
+// The tries to hand over a transaction, and the pause after the first.
+const (
+	handOvers   = 5
+	firstPause  = 50 * time.Millisecond
+	alreadySeen = "tx already exists in cache"
+)
+
+// broadcast hands a transaction to the node. A connection may break before the
+// node has answered, as one that it is just closing for idleness does. The same
+// bytes are handed over again then: they can be executed only once.
+func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTx, error) {
+	for try := 0; ; try++ {
+		r, err := c.RPC.BroadcastTxSync(ctx, tx)
+		var answer *rpctypes.RPCError
+		switch {
+		case err == nil && try > 0 && r.Codespace == sdkerrors.RootCodespace && r.Code == sdkerrors.ErrWrongSequence.ABCICode(),
+			err != nil && strings.Contains(err.Error(), alreadySeen):
+			return &coretypes.ResultBroadcastTx{Hash: tx.Hash()}, nil // it had arrived
+		case err == nil:
+			return r, nil
+		case errors.As(err, &answer) || try+1 == handOvers || ctx.Err() != nil:
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(firstPause << try):
+		}
+	}
 }
 
 // await waits until a transaction is in a block.

@@ -28,7 +28,7 @@ const childDir = "TALLY_NETTEST_DIR"
 
 // together is how many scenarios run at a time: they wait for blocks more than
 // they compute.
-const together = "6"
+const together = "4"
 
 // Main runs the tests of a package that uses Crash.
 func Main(m *testing.M, o Options) {
