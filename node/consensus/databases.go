@@ -3,6 +3,10 @@ package consensus
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	cmtdb "github.com/cometbft/cometbft-db"
 	cmtcfg "github.com/cometbft/cometbft/config"
@@ -20,6 +24,32 @@ func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
 	}
 	d.all = append(d.all, db)
 	return calm{db}, nil
+}
+
+// discardUnborn removes what is left of databases that a kill kept from being
+// made: a manifest without an entry point, and nothing else. Otherwise they
+// would be taken for damaged ones.
+func discardUnborn(dir string) error {
+	dbs, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err != nil {
+		return err
+	}
+	for _, db := range dbs {
+		files, err := os.ReadDir(db)
+		if err != nil {
+			return err
+		}
+		unborn := true
+		for _, f := range files {
+			unborn = unborn && (strings.HasPrefix(f.Name(), "MANIFEST-") || slices.Contains([]string{"LOCK", "LOG", "LOG.old"}, f.Name()))
+		}
+		if unborn {
+			if err := os.RemoveAll(db); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // calm is a database in which nothing is found once it is closed. CometBFT's

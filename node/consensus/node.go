@@ -78,6 +78,9 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 			return nil, err
 		}
 	}
+	if err := discardUnborn(conf.DBDir()); err != nil {
+		return nil, err
+	}
 	genesis, err := loadGenesis(conf.GenesisFile(), c.Genesis)
 	if err != nil {
 		return nil, err
