@@ -2,13 +2,14 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 )
 
 var attrKinds = map[AttrKind]string{
 	AttrFloat: "a float", AttrInt: "an integer", AttrString: "a string",
-	AttrTensor: "a tensor", AttrFloats: "a list of floats", AttrInts: "a list of integers",
+	AttrTensor: "a tensor", AttrFloats: "a list of floats", AttrInts: "a list of integers", AttrStrings: "a list of strings",
 }
 
 // String says what an attribute of the kind is.
@@ -35,6 +36,16 @@ func Ints(name string, v ...int) Attr {
 		a.Ints[i] = int64(x)
 	}
 	return a
+}
+
+// Strings returns an attribute that lists strings.
+func Strings(name string, v ...string) Attr {
+	return Attr{Name: name, Kind: AttrStrings, Strings: slices.Clone(v)}
+}
+
+// Floats returns an attribute that lists floats.
+func Floats(name string, v ...float32) Attr {
+	return Attr{Name: name, Kind: AttrFloats, Floats: slices.Clone(v)}
 }
 
 // Tensor returns a tensor attribute.

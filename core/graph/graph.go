@@ -42,14 +42,15 @@ type Node struct {
 
 // Attr is a named attribute. Exactly one kind of value is set, as Kind says.
 type Attr struct {
-	Name   string
-	Kind   AttrKind
-	Int    int64
-	Float  float32
-	String string
-	Ints   []int64
-	Floats []float32
-	Tensor *tensor.Tensor
+	Name    string
+	Kind    AttrKind
+	Int     int64
+	Float   float32
+	String  string
+	Ints    []int64
+	Floats  []float32
+	Strings []string
+	Tensor  *tensor.Tensor
 }
 
 // AttrKind says which value an attribute has. The numbers are those of ONNX's
@@ -58,12 +59,13 @@ type AttrKind uint8
 
 // The kinds of attribute.
 const (
-	AttrFloat  AttrKind = 1
-	AttrInt    AttrKind = 2
-	AttrString AttrKind = 3
-	AttrTensor AttrKind = 4
-	AttrFloats AttrKind = 6
-	AttrInts   AttrKind = 7
+	AttrFloat   AttrKind = 1
+	AttrInt     AttrKind = 2
+	AttrString  AttrKind = 3
+	AttrTensor  AttrKind = 4
+	AttrFloats  AttrKind = 6
+	AttrInts    AttrKind = 7
+	AttrStrings AttrKind = 8
 )
 
 // Graph is a static ONNX graph.

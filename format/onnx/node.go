@@ -80,7 +80,7 @@ var attrKinds = []struct {
 	field protowire.Number
 }{
 	1: {"FLOAT", attrFloat}, 2: {"INT", attrInt}, 3: {"STRING", attrString}, 4: {"TENSOR", attrTensor},
-	5: {"GRAPH", 0}, 6: {"FLOATS", attrFloats}, 7: {"INTS", attrInts}, 8: {"STRINGS", 0}, 9: {"TENSORS", 0},
+	5: {"GRAPH", 0}, 6: {"FLOATS", attrFloats}, 7: {"INTS", attrInts}, 8: {"STRINGS", attrStrings}, 9: {"TENSORS", 0},
 	10: {"GRAPHS", 0}, 11: {"SPARSE_TENSOR", 0}, 12: {"SPARSE_TENSORS", 0}, 13: {"TYPE_PROTO", 0}, 14: {"TYPE_PROTOS", 0},
 }
 
@@ -133,6 +133,8 @@ func (r *reader) attrValue(a *graph.Attr, m *message, kind int64) error {
 		return r.ints(a, m)
 	case graph.AttrFloats:
 		return r.floats(a, m)
+	case graph.AttrStrings:
+		return r.strings(a, m)
 	case graph.AttrTensor:
 		if !m.has(attrTensor) {
 			return fmt.Errorf("no tensor is given")
@@ -196,6 +198,26 @@ func (r *reader) floats(a *graph.Attr, m *message) error {
 				return err
 			}
 			a.Floats = append(a.Floats, v)
+		}
+	}
+	return nil
+}
+
+func (r *reader) strings(a *graph.Attr, m *message) error {
+	n := m.count[attrStrings]
+	if err := r.charge(int64(n), 32); err != nil {
+		return err
+	}
+	a.Strings = make([]string, 0, n)
+	for x, err := range m.fields() {
+		if err != nil {
+			return err
+		}
+		if x.num != attrStrings {
+			continue
+		}
+		if err := add(&a.Strings, x, func(x field) (string, error) { return r.blob(x, windowSize) }); err != nil {
+			return err
 		}
 	}
 	return nil

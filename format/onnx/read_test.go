@@ -77,7 +77,7 @@ func TestReadRefuses(t *testing.T) {
 		"zero hides huge":   {relu(21, input("z", 0, 1<<39, 1<<39)), "more than 2^40", false},
 		"many axes":         {relu(21, input("z", 1, 1, 1, 1, 1, 1, 1, 1, 1)), "9 axes, limit 8", true},
 		"attribute graph":   {attribute(str(attrName, "body"), msg(6), kind(5)), `attribute "body": attributes of kind GRAPH are not supported`, true},
-		"attribute strings": {attribute(str(attrName, "a"), kind(8)), "kind STRINGS", true},
+		"attribute tensors": {attribute(str(attrName, "a"), kind(9)), "kind TENSORS", true},
 		"attribute kind":    {attribute(str(attrName, "a"), kind(99)), "unknown kind 99", false},
 		"attribute no kind": {attribute(str(attrName, "a"), num(attrInt, 1)), "unknown kind 0", false},
 		"attribute mixed":   {attribute(str(attrName, "a"), num(attrInt, 1), flt(attrFloat, 1), kind(2)), "kind INT with a value in field f", false},

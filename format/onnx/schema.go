@@ -73,14 +73,15 @@ const (
 	nodeAttr   = 5
 	nodeDomain = 7
 
-	attrName   = 1
-	attrFloat  = 2
-	attrInt    = 3
-	attrString = 4
-	attrTensor = 5
-	attrFloats = 7
-	attrInts   = 8
-	attrKind   = 20
+	attrName    = 1
+	attrFloat   = 2
+	attrInt     = 3
+	attrString  = 4
+	attrTensor  = 5
+	attrFloats  = 7
+	attrInts    = 8
+	attrStrings = 9
+	attrKind    = 20
 
 	tensorDims     = 1
 	tensorType     = 2
@@ -175,24 +176,24 @@ var nodeSchema = schema{"node", [maxField + 1]spec{
 }}
 
 var attrSchema = schema{"attribute", [maxField + 1]spec{
-	attrName:   one("name", chunk),
-	attrFloat:  one("f", fixed32),
-	attrInt:    one("i", varint),
-	attrString: one("s", chunk),
-	attrTensor: one("t", chunk),
-	6:          one("g", chunk),
-	attrFloats: list("floats", fixed32),
-	attrInts:   list("ints", varint),
-	9:          list("strings", chunk),
-	10:         list("tensors", chunk),
-	11:         list("graphs", chunk),
-	13:         ignore("doc_string", chunk),
-	14:         one("tp", chunk),
-	15:         list("type_protos", chunk),
-	attrKind:   one("type", varint),
-	21:         refuse("ref_attr_name", "refers to an attribute of a function: inline functions"),
-	22:         one("sparse_tensor", chunk),
-	23:         list("sparse_tensors", chunk),
+	attrName:    one("name", chunk),
+	attrFloat:   one("f", fixed32),
+	attrInt:     one("i", varint),
+	attrString:  one("s", chunk),
+	attrTensor:  one("t", chunk),
+	6:           one("g", chunk),
+	attrFloats:  list("floats", fixed32),
+	attrInts:    list("ints", varint),
+	attrStrings: list("strings", chunk),
+	10:          list("tensors", chunk),
+	11:          list("graphs", chunk),
+	13:          ignore("doc_string", chunk),
+	14:          one("tp", chunk),
+	15:          list("type_protos", chunk),
+	attrKind:    one("type", varint),
+	21:          refuse("ref_attr_name", "refers to an attribute of a function: inline functions"),
+	22:          one("sparse_tensor", chunk),
+	23:          list("sparse_tensors", chunk),
 }}
 
 var tensorSchema = schema{"tensor", [maxField + 1]spec{

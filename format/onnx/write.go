@@ -167,6 +167,10 @@ func (e *encoder) attr(a *graph.Attr) {
 		for _, v := range a.Ints {
 			e.int(attrInts, v)
 		}
+	case graph.AttrStrings:
+		for _, v := range a.Strings {
+			e.text(attrStrings, v)
+		}
 	}
 	e.int(attrKind, int64(a.Kind))
 }

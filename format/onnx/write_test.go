@@ -26,7 +26,7 @@ func same(a, b *graph.Graph) bool {
 			return m.Name == n.Name && m.Op == n.Op && slices.Equal(m.Inputs, n.Inputs) && slices.Equal(m.Outputs, n.Outputs) &&
 				slices.EqualFunc(m.Attrs, n.Attrs, func(x, y graph.Attr) bool {
 					return x.Name == y.Name && x.Kind == y.Kind && x.Int == y.Int && bits(x.Float, y.Float) && x.String == y.String &&
-						slices.Equal(x.Ints, y.Ints) && slices.EqualFunc(x.Floats, y.Floats, bits) && tensors(x.Tensor, y.Tensor)
+						slices.Equal(x.Ints, y.Ints) && slices.Equal(x.Strings, y.Strings) && slices.EqualFunc(x.Floats, y.Floats, bits) && tensors(x.Tensor, y.Tensor)
 				})
 		})
 }
@@ -56,7 +56,7 @@ func drawTensor(t *rapid.T) *tensor.Tensor {
 
 func drawAttr(t *rapid.T, name string) graph.Attr {
 	a := graph.Attr{Name: name}
-	switch a.Kind = rapid.SampledFrom([]graph.AttrKind{1, 2, 3, 4, 6, 7}).Draw(t, "kind"); a.Kind {
+	switch a.Kind = rapid.SampledFrom([]graph.AttrKind{1, 2, 3, 4, 6, 7, 8}).Draw(t, "kind"); a.Kind {
 	case graph.AttrFloat:
 		a.Float = rapid.Float32().Draw(t, "f")
 	case graph.AttrInt:
@@ -69,6 +69,8 @@ func drawAttr(t *rapid.T, name string) graph.Attr {
 		a.Floats = rapid.SliceOf(rapid.Float32()).Draw(t, "fs")
 	case graph.AttrInts:
 		a.Ints = rapid.SliceOf(rapid.Int64()).Draw(t, "is")
+	case graph.AttrStrings:
+		a.Strings = rapid.SliceOf(rapid.String()).Draw(t, "ss")
 	}
 	return a
 }
