@@ -79,6 +79,9 @@ const (
 	// the one at the lower position comes first: that of a term among the terms,
 	// that of the element on output axis Imm[0]. A NaN is above all numbers.
 	Before
+
+	// Map.
+	Bits // the same bits as another type of the same size; as bool, whether any is set
 )
 
 // Kind is one of the four kinds of primitive.
@@ -112,6 +115,7 @@ const (
 	logic                   // all bool → bool
 	choose                  // bool, T, T → T
 	convert                 // any → any
+	reinterpret             // any → any of the same size
 	alike                   // all T → T
 	locate                  // T numeric → int64
 	scatter                 // T, T, integers… → T
@@ -131,8 +135,8 @@ var fns = map[Fn]fnInfo{
 	Mul: {"mul", KindMap, 2, sameNumeric, 0, 1}, Div: {"div", KindMap, 2, sameNumeric, 0, 4},
 	Max: {"max", KindMap, 2, sameNumeric, 0, 1}, Min: {"min", KindMap, 2, sameNumeric, 0, 1},
 	Neg: {"neg", KindMap, 1, sameNumeric, 0, 1}, Abs: {"abs", KindMap, 1, sameNumeric, 0, 1},
-	SqrtF: {"sqrt", KindMap, 1, sameReal, 0, 4}, ExpF: {"exp", KindMap, 1, sameFloat, 0, 20},
-	LogF: {"log", KindMap, 1, sameFloat, 0, 25}, TanhF: {"tanh", KindMap, 1, sameFloat, 0, 30},
+	SqrtF: {"sqrt", KindMap, 1, sameReal, 0, 4}, ExpF: {"exp", KindMap, 1, sameReal, 0, 20},
+	LogF: {"log", KindMap, 1, sameReal, 0, 25}, TanhF: {"tanh", KindMap, 1, sameReal, 0, 30},
 	ErfF: {"erf", KindMap, 1, sameFloat, 0, 40}, Floor: {"floor", KindMap, 1, sameReal, 0, 1},
 	Ceil: {"ceil", KindMap, 1, sameReal, 0, 1}, Round: {"round", KindMap, 1, sameReal, 0, 1},
 	Eq: {"eq", KindMap, 2, compare, 0, 1}, Lt: {"lt", KindMap, 2, compare, 0, 1}, Le: {"le", KindMap, 2, compare, 0, 1},
@@ -151,6 +155,7 @@ var fns = map[Fn]fnInfo{
 	SinF: {"sin", KindMap, 1, sameFloat, 0, 40}, CosF: {"cos", KindMap, 1, sameFloat, 0, 40}, AtanF: {"atan", KindMap, 1, sameFloat, 0, 40},
 	FoldProd: {"prod", KindFold, 1, wholeSums, 0, 1},
 	Before:   {"before", KindContraction, 2, precede, 2, 1},
+	Bits:     {"bits", KindMap, 1, reinterpret, 0, 0},
 }
 
 // Kind returns the kind of f, 0 if f is unknown.
@@ -208,6 +213,8 @@ func (f Fn) check(in []DType, out DType) error {
 		all(1, out)
 	case convert:
 		ok = ok && in[0].Valid()
+	case reinterpret:
+		ok = ok && in[0].Size() == out.Size()
 	case alike:
 		all(0, out)
 	case locate:
@@ -235,6 +242,8 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 		return a[2]
 	case Cast:
 		return castWord(t, out, a[0])
+	case Bits:
+		return stored(out, a[0])
 	case And:
 		return a[0] & a[1]
 	case Or:
@@ -375,6 +384,12 @@ func (f Fn) double(a []Word) Word {
 		x = math.Abs(x)
 	case SqrtF:
 		x = math.Sqrt(x)
+	case ExpF:
+		x = exp64(x)
+	case LogF:
+		x = log64(x)
+	case TanhF:
+		x = tanh64(x)
 	case Floor:
 		x = math.Floor(x)
 	case Ceil:

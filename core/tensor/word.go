@@ -165,6 +165,18 @@ func storable(t DType, w Word) bool {
 	return w == wrap(t, int64(w))
 }
 
+// stored returns the word of type t that has the low bits of w.
+func stored(t DType, w Word) Word {
+	w &= math.MaxUint64 >> (64 - 8*uint(t.Size()))
+	switch t.class() {
+	case float:
+		return canonical(t, w)
+	case boolean:
+		return truth(w != 0)
+	}
+	return wrap(t, int64(w))
+}
+
 // At returns element i.
 func (t *Tensor) At(i int) Word { return wordAt(t.Type, t.buf, i) }
 

@@ -192,3 +192,23 @@ func bigSinCos(x float64) (sin, cos float64) {
 	cos, _ = c.Float64()
 	return sin, cos
 }
+
+func TestBitsStayWhatTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		from, to DType
+		w, want  Word
+	}{
+		{Float32, Int32, F32(-1), Word(0xffffffffbf800000)}, {Int32, Float32, 0x3f800000, F32(1)}, {Float32, Uint32, F32(-1), 0xbf800000},
+		{Int8, Uint8, Word(1<<64 - 1), 255}, {Uint16, Int16, 65535, Word(1<<64 - 1)}, {Int16, Float16, Word(1<<64 - 1), 0x7e00},
+		{Int64, Float64, Word(1<<64 - 1), canonicalNaN64}, {Float64, Uint64, F64(2), 0x4000000000000000}, {Uint8, Bool, 2, 1}, {Bool, Int8, 1, 1},
+		{Int32, Float32, 0x7f800001, canonicalNaN}, {BFloat16, Float16, 0x8000, 0x8000},
+	} {
+		if got := Bits.apply(c.from, c.to, []Word{c.w}); got != c.want {
+			t.Errorf("%v %#x as %v: %#x, want %#x", c.from, c.w, c.to, got, c.want)
+		}
+	}
+	p := &Primitive{Fn: Bits, Type: Int16, Shape: Shape{1}, Args: []Access{{Type: Float32, Shape: Shape{1}, Dims: []Dim{{}}}}}
+	if p.Check() == nil {
+		t.Error("bits of another size")
+	}
+}

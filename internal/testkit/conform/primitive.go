@@ -119,13 +119,16 @@ func mapping(r *rand.Rand, p *tensor.Primitive) {
 		in = []tensor.DType{tensor.Bool, p.Type, p.Type}
 	case tensor.Cast:
 		p.Type, in = anyType(r), []tensor.DType{anyType(r)}
+	case tensor.Bits:
+		p.Type = anyType(r)
+		in = []tensor.DType{typeThat(r, func(t tensor.DType) bool { return t.Size() == p.Type.Size() })}
 	case tensor.BitAnd, tensor.BitOr, tensor.BitXor, tensor.ShiftLeft, tensor.ShiftRight, tensor.Mod:
 		p.Type = typeThat(r, tensor.DType.Integer)
 		in = []tensor.DType{p.Type, p.Type}
 	case tensor.BitNot:
 		p.Type = typeThat(r, tensor.DType.Integer)
 		in = []tensor.DType{p.Type}
-	case tensor.SqrtF, tensor.Floor, tensor.Ceil, tensor.Round:
+	case tensor.SqrtF, tensor.ExpF, tensor.LogF, tensor.TanhF, tensor.Floor, tensor.Ceil, tensor.Round:
 		p.Type = typeThat(r, tensor.DType.Float)
 		in = []tensor.DType{p.Type}
 	default:
