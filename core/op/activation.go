@@ -8,7 +8,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Functions of one float32 tensor, element by element.
+// Functions of one tensor of floats, element by element.
 
 var _ = define(
 	Def{Name: "Exp", Min: 1, Max: 1, Outputs: 1, Lower: function(tensor.ExpF),
@@ -41,43 +41,50 @@ var _ = define(
 		}},
 	// 1 / (1 + e⁻ˣ)
 	Def{Name: "Sigmoid", Min: 1, Max: 1, Outputs: 1,
-		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
 			e := b.Op("Exp", b.Op("Neg", c.Inputs[0]))
-			return []string{b.Op("Reciprocal", b.Op("Add", e, b.Scalar(1)))}, nil
-		},
+			return []string{b.Op("Reciprocal", b.Op("Add", e, c.real(b, 1)))}, nil
+		}),
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			y := c.Outputs[0]
 			slope := b.Op("Mul", y, b.Op("Sub", b.Scalar(1), y))
 			return []string{b.Op("Mul", dy[0], slope)}, nil
 		}},
-	Def{Name: "Gelu", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.String("approximate", "none")}, Expand: expandGelu},
+	Def{Name: "Gelu", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.String("approximate", "none")}, Expand: wide(expandGelu)},
 )
 
-// function lowers an operator to a map primitive on float32.
+// function lowers an operator to a map primitive on floats.
 func function(fn tensor.Fn) func(*Call) ([]view, error) {
 	return func(c *Call) ([]view, error) {
-		if err := c.want(0, tensor.Float32); err != nil {
+		if err := c.floats(); err != nil {
 			return nil, err
 		}
-		return one(c.l.pointwise(fn, tensor.Float32, c.In[0]))
+		v, err := c.l.pointwise(fn, c.In[0].Type, c.In[0])
+		if err != nil && c.In[0].Type == tensor.Float64 {
+			err = fmt.Errorf("it is not defined on float64; cast input %q to float32: %w", c.Inputs[0], err)
+		}
+		return one(v, err)
 	}
 }
 
 // expandGelu writes ½x·(1 + g), where g is erf(x/√2), or, approximated,
 // tanh(√(2/π)·(x + 0.044715·x³)).
 func expandGelu(c *Call, b *graph.Builder) ([]string, error) {
+	if err := c.floats(); err != nil {
+		return nil, err
+	}
 	x := c.Inputs[0]
 	var g string
 	switch a := c.text("approximate"); a {
 	case "none":
-		g = b.Op("Erf", b.Op("Mul", x, b.Scalar(1/math.Sqrt2)))
+		g = b.Op("Erf", b.Op("Mul", x, c.real(b, 1/math.Sqrt2)))
 	case "tanh":
 		cube := b.Op("Mul", b.Op("Mul", x, x), x)
-		inner := b.Op("Add", x, b.Op("Mul", cube, b.Scalar(0.044715)))
-		g = b.Op("Tanh", b.Op("Mul", inner, b.Scalar(math.Sqrt2/math.SqrtPi)))
+		inner := b.Op("Add", x, b.Op("Mul", cube, c.real(b, 0.044715)))
+		g = b.Op("Tanh", b.Op("Mul", inner, c.real(b, math.Sqrt2/math.SqrtPi)))
 	default:
 		return nil, fmt.Errorf("approximation %q is not supported; use none or tanh", a)
 	}
-	half := b.Op("Mul", x, b.Scalar(0.5))
-	return []string{b.Op("Mul", half, b.Op("Add", g, b.Scalar(1)))}, nil
+	half := b.Op("Mul", x, c.real(b, 0.5))
+	return []string{b.Op("Mul", half, b.Op("Add", g, c.real(b, 1)))}, nil
 }

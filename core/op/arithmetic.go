@@ -45,13 +45,16 @@ var _ = define(
 			up := b.Op("Where", b.Op("Greater", x, zero), dy[0], zero)
 			return []string{b.Op("Where", b.Op("Less", x, zero), b.Op("Neg", dy[0]), up)}, nil
 		}},
-	Def{Name: "Sqrt", Min: 1, Max: 1, Outputs: 1, Lower: pointwise(tensor.SqrtF),
+	Def{Name: "Sqrt", Min: 1, Max: 1, Outputs: 1, Lower: function(tensor.SqrtF),
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			return []string{b.Op("Div", b.Op("Mul", dy[0], b.Scalar(0.5)), c.Outputs[0])}, nil
 		}},
 	Def{Name: "Reciprocal", Min: 1, Max: 1, Outputs: 1,
 		Lower: func(c *Call) ([]view, error) {
-			return one(c.l.pointwise(tensor.Div, tensor.Float32, c.l.hold(number(tensor.Float32, 1)), c.In[0]))
+			if err := c.floats(); err != nil {
+				return nil, err
+			}
+			return one(c.l.pointwise(tensor.Div, c.In[0].Type, c.l.hold(number(c.In[0].Type, 1)), c.In[0]))
 		},
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			y := c.Outputs[0]

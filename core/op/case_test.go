@@ -75,6 +75,12 @@ func given(t tensor.DType, shape []int, v ...float64) arg {
 	return arg{t: t, shape: shape, draw: func(_ *rand.Rand, i int) float64 { return v[i] }}
 }
 
+// as is the input in another type.
+func as(t tensor.DType, a arg) arg {
+	a.t = t
+	return a
+}
+
 func fixed(a arg) arg {
 	a.fixed = true
 	return a
@@ -140,7 +146,8 @@ func (s sample) draw() (arrays []array, tensors []*tensor.Tensor) {
 		for i := range x.v {
 			x.v[i] = a.draw(r, i)
 		}
-		arrays, tensors = append(arrays, x), append(tensors, x.tensor(a.t))
+		drawn := x.tensor(a.t)
+		arrays, tensors = append(arrays, read(drawn)), append(tensors, drawn)
 	}
 	return arrays, tensors
 }
@@ -149,8 +156,8 @@ func (a array) tensor(t tensor.DType) *tensor.Tensor {
 	x := tensor.Must(tensor.New(t, a.shape))
 	for i, v := range a.v {
 		switch {
-		case t == tensor.Float32:
-			x.Set(i, tensor.F32(float32(v)))
+		case t.Float():
+			x.Set(i, tensor.FloatWord(t, v))
 		case v >= math.MaxInt64: // as a float, it is one too many
 			x.Set(i, math.MaxInt64)
 		default:
@@ -163,9 +170,12 @@ func (a array) tensor(t tensor.DType) *tensor.Tensor {
 func read(x *tensor.Tensor) array {
 	a := array{x.Shape, make([]float64, x.Len())}
 	for i := range a.v {
-		if x.Type == tensor.Float32 {
-			a.v[i] = float64(tensor.AsF32(x.At(i)))
-		} else {
+		switch {
+		case x.Type.Float():
+			a.v[i] = tensor.FloatOf(x.Type, x.At(i))
+		case x.Type == tensor.Uint64:
+			a.v[i] = float64(x.At(i))
+		default:
 			a.v[i] = float64(int64(x.At(i)))
 		}
 	}
@@ -245,6 +255,17 @@ func near(x, y, tolerance float64) bool {
 		return x == y || math.IsNaN(x) && math.IsNaN(y)
 	}
 	return math.Abs(x-y) <= tolerance*(1+math.Abs(y))
+}
+
+// tolerance is what rounding a result to a type may do to it.
+func tolerance(t tensor.DType) float64 {
+	switch t {
+	case tensor.Float16:
+		return 1e-3
+	case tensor.BFloat16:
+		return 8e-3
+	}
+	return 4e-6
 }
 
 // fataler is what tests and property checks have in common.

@@ -108,17 +108,6 @@ func (l *lowering) hold(t *tensor.Tensor) view {
 	return whole(ref, t.Type, t.Shape)
 }
 
-// number returns a tensor without axes that holds v.
-func number(t tensor.DType, v int) *tensor.Tensor {
-	x := tensor.Must(tensor.New(t, tensor.Shape{}))
-	if t == tensor.Float32 {
-		x.Set(0, tensor.F32(float32(v)))
-	} else {
-		x.Set(0, tensor.Word(v))
-	}
-	return x
-}
-
 // known returns the value of v if it is constant, otherwise nil.
 func (l *lowering) known(v view) (*tensor.Tensor, error) {
 	if v.src.Kind != graph.RefConst {
@@ -222,6 +211,9 @@ func (l *lowering) pointwise(fn tensor.Fn, t tensor.DType, in ...view) (view, er
 
 // reduce emits a fold of v over the given axes, which keep the extent 1.
 func (l *lowering) reduce(fn tensor.Fn, t tensor.DType, v view, over []int, imm ...tensor.Word) (view, error) {
+	if t.Half() && (fn == tensor.FoldSum || fn == tensor.FoldProd) {
+		return l.summed(v, func(v view) (view, error) { return l.reduce(fn, v.Type, v, over, imm...) })
+	}
 	v, err := l.affine(v)
 	if err != nil {
 		return view{}, err

@@ -8,11 +8,12 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Matrix products. Each is one contraction; transposing costs nothing.
+// Matrix products. Each is one contraction; transposing costs nothing. Halves
+// are summed in float32 and rounded once.
 
 var _ = define(
 	Def{Name: "MatMul", Min: 2, Max: 2, Outputs: 1, Lower: lowerMatMul, Grad: matMulGrad},
-	Def{Name: "Gemm", Min: 2, Max: 3, Outputs: 1, Expand: expandGemm, Attrs: []graph.Attr{
+	Def{Name: "Gemm", Min: 2, Max: 3, Outputs: 1, Expand: wide(expandGemm), Attrs: []graph.Attr{
 		graph.Float("alpha", 1), graph.Float("beta", 1), graph.Int("transA", 0), graph.Int("transB", 0),
 	}},
 )
@@ -33,7 +34,7 @@ func lowerMatMul(c *Call) ([]view, error) {
 		return nil, err
 	}
 	m, n := len(a.Shape), len(b.Shape)
-	if m == 0 || n == 0 || !a.Type.Numeric() {
+	if m == 0 || n == 0 || !a.Type.Numeric() || a.Type.Size() == 1 {
 		return nil, fmt.Errorf("%v%v and %v%v cannot be multiplied as matrices", a.Type, a.Shape, b.Type, b.Shape)
 	}
 	inner := b.Shape[max(0, n-2)]
@@ -63,7 +64,14 @@ func lowerMatMul(c *Call) ([]view, error) {
 		right = []tensor.Dim{k}
 	}
 	p := &tensor.Primitive{Fn: tensor.Dot, Type: a.Type, Shape: s, Fold: []int{inner}}
-	return one(c.l.emit(p, a.access(left), b.access(right)))
+	if a.Type.Half() {
+		p.Type = tensor.Float32
+	}
+	y, err := c.l.emit(p, a.access(left), b.access(right))
+	if err == nil && a.Type.Half() {
+		y, err = c.l.pointwise(tensor.Cast, a.Type, y)
+	}
+	return one(y, err)
 }
 
 // batchDims returns the coordinates on the axes before the last two of an
@@ -123,6 +131,9 @@ func swapLast(b *graph.Builder, value string, rank int) string {
 
 // expandGemm writes alpha·A·B + beta·C.
 func expandGemm(c *Call, b *graph.Builder) ([]string, error) {
+	if err := c.alike(0); err != nil {
+		return nil, err
+	}
 	for i := range 2 {
 		if len(c.In[i].Shape) != 2 {
 			return nil, fmt.Errorf("input %q has shape %v, but should be a matrix", c.Inputs[i], c.In[i].Shape)
@@ -136,10 +147,19 @@ func expandGemm(c *Call, b *graph.Builder) ([]string, error) {
 		right, s[1] = swapLast(b, right, 2), c.In[1].Shape[0]
 	}
 	scaled := func(value, attr string) string {
-		if f := c.float(attr); f != 1 {
-			return b.Op("Mul", value, b.Scalar(f))
+		f := c.float(attr)
+		switch {
+		case f == 1:
+			return value
+		case c.In[0].Type.Float():
+			return b.Op("Mul", value, c.real(b, float64(f)))
 		}
-		return value
+		return b.Op("Mul", value, c.number(b, int(f)))
+	}
+	for _, attr := range []string{"alpha", "beta"} {
+		if f := c.float(attr); !c.In[0].Type.Float() && (!(f > -1<<24 && f < 1<<24) || f != float32(int(f))) {
+			return nil, fmt.Errorf("%s is %v, but should be an integer where the matrices are %v", attr, f, c.In[0].Type)
+		}
 	}
 	y := scaled(b.Op("MatMul", left, right), "alpha")
 	if c.has(2) {

@@ -14,10 +14,10 @@ var softmaxAttrs = []graph.Attr{graph.Int("axis", -1)}
 var _ = define(
 	// eˣ⁻ᵐ / Σ eˣ⁻ᵐ, where m is the maximum
 	Def{Name: "Softmax", Min: 1, Max: 1, Outputs: 1, Attrs: softmaxAttrs,
-		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
 			_, e, sum, err := c.exponentials(b)
 			return []string{b.Op("Div", e, sum)}, err
-		},
+		}),
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			a, err := axisOf(c.int("axis"), len(c.In[0].Shape))
 			y := c.Outputs[0]
@@ -26,10 +26,10 @@ var _ = define(
 		}},
 	// x − m − log Σ eˣ⁻ᵐ
 	Def{Name: "LogSoftmax", Min: 1, Max: 1, Outputs: 1, Attrs: softmaxAttrs,
-		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
 			d, _, sum, err := c.exponentials(b)
 			return []string{b.Op("Sub", d, b.Op("Log", sum))}, err
-		},
+		}),
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			a, err := axisOf(c.int("axis"), len(c.In[0].Shape))
 			total := along(b, "ReduceSum", dy[0], a)

@@ -43,7 +43,7 @@ func TestSamplesEqualTheirMeaning(t *testing.T) {
 					t.Fatalf("output %d has shape %v, want %v", i, x.shape, want.shape)
 				}
 				for j := range want.v {
-					if !near(x.v[j], want.v[j], 4e-6) {
+					if !near(x.v[j], want.v[j], tolerance(got[i].Type)) {
 						t.Fatalf("output %d, element %d: %v, want %v", i, j, x.v[j], want.v[j])
 					}
 				}

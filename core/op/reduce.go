@@ -19,14 +19,14 @@ var _ = define(
 		}},
 	// The sum divided by the number of terms.
 	Def{Name: "ReduceMean", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
-		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
 			n, err := c.terms()
 			if err != nil {
 				return nil, err
 			}
 			sum := b.With(c.Attrs...).Op("ReduceSum", c.Inputs...)
-			return []string{b.Op("Div", sum, b.Const(number(c.In[0].Type, n)))}, nil
-		},
+			return []string{b.Op("Div", sum, c.number(b, n))}, nil
+		}),
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			n, err := c.terms()
 			if err != nil {
