@@ -8,8 +8,8 @@ import (
 )
 
 // Tasks runs named pieces of work in the background, each at most once at a
-// time, and at most so many of them together. What fails is reported, and rests
-// for a while before it starts again.
+// time, and at most so many of them together. What fails rests for a while
+// before it starts again; what goes on failing is reported.
 type Tasks struct {
 	kit    *Kit
 	limit  chan struct{}
@@ -30,6 +30,7 @@ const (
 	firstRest = 100 * time.Millisecond
 	longRest  = 3 * time.Second
 	memory    = time.Minute
+	patient   = 2 // failures in a row before people are told: somebody is not ready yet
 )
 
 // NewTasks returns an empty set; limit 0 stands for no limit.
@@ -68,28 +69,31 @@ func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context)
 			}
 		}
 		err := do(ctx)
-		if ctx.Err() == nil {
-			t.note(name, err)
+		if ctx.Err() != nil {
+			return
 		}
-		if err != nil && ctx.Err() == nil {
-			t.kit.Log.Warn("will be tried again", "role", t.kit.Name, "task", name, "error", err)
+		if row := t.note(name, err); row > patient {
+			t.kit.Log.Warn("will be tried again", "task", name, "error", err)
 			t.kit.Emit(Event{Kind: Trouble, Unit: -1, Text: name + ": " + err.Error()})
+		} else if err != nil {
+			t.kit.Log.Debug("will be tried again", "task", name, "error", err)
 		}
 	}()
 }
 
-// note remembers how a task ended.
-func (t *Tasks) note(name string, err error) {
+// note remembers how a task ended, and returns how often it has failed in a row.
+func (t *Tasks) note(name string, err error) (row int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(t.failed, func(_ string, f failure) bool { return now.Sub(f.until) > memory })
 	if err == nil {
 		delete(t.failed, name)
-		return
+		return 0
 	}
 	f := t.failed[name]
 	t.failed[name] = failure{f.row + 1, now.Add(min(firstRest<<min(f.row, 10), longRest))}
+	return f.row + 1
 }
 
 // Keep cancels every task whose name wanted does not accept.

@@ -72,6 +72,12 @@ func TestTasksThatAreNotWantedEnd(t *testing.T) {
 func TestTasksRestAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := newTasks(0)
+		told := 0
+		tasks.kit.Observe = func(e Event) {
+			if e.Kind == Trouble {
+				told++
+			}
+		}
 		var result error
 		runs := 0
 		start := func() {
@@ -88,6 +94,9 @@ func TestTasksRestAfterFailures(t *testing.T) {
 		}
 		if runs < 20 || runs > 30 {
 			t.Errorf("a task that fails ran %d times in a minute", runs)
+		}
+		if told != runs-patient {
+			t.Errorf("people were told of %d of %d failures", told, runs)
 		}
 		result = nil
 		time.Sleep(longRest)
