@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -23,6 +24,48 @@ func (b bounded) Prepare(p *graph.Program) (Runner, error) {
 		return nil, fmt.Errorf("the program takes up to %d MB of memory, the limit here is %d MB", need>>20, b.limit>>20)
 	}
 	return b.Executor.Prepare(p)
+}
+
+// Patient returns an executor that refuses programs of more than limit steps,
+// so that a hostile one cannot keep it busy.
+func Patient(e Executor, limit uint64) Executor { return patient{e, limit} }
+
+type patient struct {
+	Executor
+	limit uint64
+}
+
+// Prepare implements Executor.
+func (x patient) Prepare(p *graph.Program) (Runner, error) {
+	if need := Steps(p); need > x.limit {
+		return nil, &LongError{x.Name(), need, x.limit}
+	}
+	return x.Executor.Prepare(p)
+}
+
+// LongError is about a program that an executor would take too long for.
+type LongError struct {
+	Executor    string
+	Need, Limit uint64
+}
+
+// Error implements error.
+func (e *LongError) Error() string {
+	return fmt.Sprintf("the program takes %d steps, the limit of executor %s is %d", e.Need, e.Executor, e.Limit)
+}
+
+// Steps returns the terms and elements that a run computes.
+func Steps(p *graph.Program) (total uint64) {
+	for i := range p.Nodes {
+		n := p.Nodes[i].Primitive
+		// Neither has more than 2⁴⁰ elements.
+		high, low := bits.Mul64(uint64(n.Shape.Elements()), uint64(max(n.Terms(), 1)))
+		if high > 0 {
+			low = 1 << 62
+		}
+		total = min(total+min(low, 1<<62), 1<<62)
+	}
+	return total
 }
 
 // Memory returns the bytes of all values of a run: what it reads and makes, and

@@ -62,9 +62,46 @@ func (c *Call) text(name string) string   { return c.attr(name).String }
 func (c *Call) constant(i int) (*tensor.Tensor, error) {
 	t, err := c.l.known(c.In[i])
 	if err == nil && t == nil {
-		err = fmt.Errorf("input %q must be constant: make it an initializer, or fix the shapes it follows from", c.Inputs[i])
+		err = &OpenError{c.Inputs[i], c.l.sources(c.In[i])}
 	}
 	return t, err
+}
+
+// OpenError is about a value that an operator must know beforehand and that
+// follows from inputs of the graph.
+type OpenError struct {
+	Value  string
+	Inputs []string // that it follows from, in the order of the graph
+}
+
+// Error implements error.
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("input %q must be constant: make it an initializer, or fix the shapes it follows from; it depends on the inputs %q", e.Value, e.Inputs)
+}
+
+// sources returns the inputs of the graph that a value follows from.
+func (l *lowering) sources(v view) (names []string) {
+	live := l.live([]graph.Ref{v.src})
+	read := map[int]bool{}
+	note := func(r graph.Ref) {
+		if r.Kind == graph.RefSlot {
+			read[r.Index] = true
+		}
+	}
+	note(v.src)
+	for i, n := range l.nodes {
+		for _, r := range n.From {
+			if live[i] {
+				note(r)
+			}
+		}
+	}
+	for i, in := range l.names.Graph().Inputs {
+		if read[i] {
+			names = append(names, in.Name)
+		}
+	}
+	return names
 }
 
 // vector returns the constant integers of input i, which has at most one axis.

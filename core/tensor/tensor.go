@@ -64,25 +64,35 @@ func FromBytes(t DType, s Shape, b []byte) (*Tensor, error) {
 		return nil, err
 	}
 	copy(x.buf, b)
+	if err := x.Canon(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Canon makes elements canonical that were written into t's bytes: one NaN.
+// Booleans other than 0 and 1 are refused.
+func (t *Tensor) Canon() error {
 	switch {
-	case t == Float32:
-		for i, v := range Of[float32](x) {
+	case t.Type == Float32:
+		all := Of[float32](t)
+		for i, v := range all {
 			if v != v {
-				Of[float32](x)[i] = CanonNaN(v)
+				all[i] = CanonNaN(v)
 			}
 		}
-	case t.Float():
-		for i := range x.Len() {
-			x.Set(i, canonical(t, x.At(i)))
+	case t.Type.Float():
+		for i := range t.Len() {
+			t.Set(i, canonical(t.Type, t.At(i)))
 		}
-	case t == Bool:
-		for _, v := range x.buf {
+	case t.Type == Bool:
+		for i, v := range t.buf {
 			if v > 1 {
-				return nil, fmt.Errorf("boolean element is %d", v)
+				return fmt.Errorf("boolean element %d is %d, not 0 or 1", i, v)
 			}
 		}
 	}
-	return x, nil
+	return nil
 }
 
 // From returns a tensor that holds a copy of v.

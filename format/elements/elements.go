@@ -23,20 +23,8 @@ func Read(r io.Reader, typ tensor.DType, shape tensor.Shape) (*tensor.Tensor, er
 	if _, err := io.ReadFull(r, t.Bytes()); err != nil {
 		return nil, fmt.Errorf("read %d elements: %w", t.Len(), err)
 	}
-	switch typ {
-	case tensor.Float32:
-		v := tensor.Of[float32](t)
-		for i, x := range v {
-			if x != x {
-				v[i] = tensor.CanonNaN(x)
-			}
-		}
-	case tensor.Bool:
-		for i, x := range t.Bytes() {
-			if x > 1 {
-				return nil, fmt.Errorf("boolean element %d is %d, not 0 or 1", i, x)
-			}
-		}
+	if err := t.Canon(); err != nil {
+		return nil, err
 	}
 	return t, nil
 }

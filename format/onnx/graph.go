@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -56,9 +57,9 @@ func (r *reader) graph(x field) (*graph.Graph, error) {
 				g.Name = name
 			}
 		case graphInput:
-			err = add(&g.Inputs, x, r.value)
+			err = add(&g.Inputs, x, r.input)
 		case graphOutput:
-			err = add(&g.Outputs, x, r.value)
+			err = add(&g.Outputs, x, r.output)
 		case graphConst:
 			err = add(&g.Consts, x, r.initializer)
 		case graphNode:
@@ -129,31 +130,52 @@ func overridden(g *graph.Graph) error {
 	return nil
 }
 
-// value reads the name and type of an input or output of the graph.
-func (r *reader) value(x field) (v graph.Value, err error) {
+// input reads the name and type of an input of the graph.
+func (r *reader) input(x field) (graph.Value, error) {
+	v, typ, err := r.value(x)
+	if err == nil {
+		v.Type, v.Shape, err = r.valueType(typ, r.opt.Shapes[v.Name])
+	}
+	return v, err
+}
+
+// output reads the name and type of an output of the graph.
+func (r *reader) output(x field) (graph.Value, error) {
+	v, typ, err := r.value(x)
+	switch {
+	case err != nil:
+	case r.opt.Shapes != nil:
+		v.Type, _, err = r.tensorType(typ)
+	default:
+		v.Type, v.Shape, err = r.valueType(typ, nil)
+	}
+	return v, err
+}
+
+// value reads the name of an input or output of the graph, and finds its type.
+func (r *reader) value(x field) (v graph.Value, typ field, err error) {
 	m, err := r.message(&valueSchema, x)
 	if err != nil {
-		return v, err
+		return v, typ, err
 	}
-	var typ field
 	for y, err := range m.fields() {
 		switch {
 		case err != nil:
-			return v, err
+			return v, typ, err
 		case y.num == valueName:
 			if v.Name, err = r.text(y, graph.MaxName); err != nil {
-				return v, err
+				return v, typ, err
 			}
 		case y.num == valueType:
 			typ = y
 		}
 	}
-	v.Type, v.Shape, err = r.valueType(typ)
-	return v, err
+	return v, typ, nil
 }
 
-// valueType reads a TypeProto, which must be a tensor type.
-func (r *reader) valueType(x field) (typ tensor.DType, shape tensor.Shape, err error) {
+// tensorType reads the element type of a TypeProto, which must be a tensor
+// type, and finds the shape, if there is one.
+func (r *reader) tensorType(x field) (typ tensor.DType, shape *field, err error) {
 	m, err := r.message(&typeSchema, x)
 	if err != nil {
 		return 0, nil, err
@@ -173,31 +195,48 @@ func (r *reader) valueType(x field) (typ tensor.DType, shape tensor.Shape, err e
 	if !m.has(tensorTypeElem) {
 		return 0, nil, fmt.Errorf("no element type is given")
 	}
-	if !m.has(tensorTypeShape) {
-		return 0, nil, unsupported("no shape is given: infer shapes (onnx.shape_inference.infer_shapes) or export it again with fixed ones")
-	}
 	for y, err := range m.fields() {
 		if err != nil {
 			return 0, nil, err
 		}
-		if y.num == tensorTypeElem {
-			typ, err = r.elemType(y)
-		} else {
-			shape, err = r.shape(y)
-		}
-		if err != nil {
+		if y.num == tensorTypeShape {
+			shape = &y
+		} else if typ, err = r.elemType(y); err != nil {
 			return 0, nil, err
 		}
+	}
+	return typ, shape, nil
+}
+
+// valueType reads a TypeProto. What it leaves open is as known says, unless
+// that is nil.
+func (r *reader) valueType(x field, known tensor.Shape) (typ tensor.DType, shape tensor.Shape, err error) {
+	typ, stated, err := r.tensorType(x)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case stated != nil:
+		shape, err = r.shape(*stated, known)
+	case known != nil:
+		shape = known.Clone()
+	default:
+		err = unsupported("no shape is given: infer shapes (onnx.shape_inference.infer_shapes) or export it again with fixed ones")
+	}
+	if err != nil {
+		return 0, nil, err
 	}
 	_, err = elements.Size(typ, shape)
 	return typ, shape, err
 }
 
-// shape reads a TensorShapeProto, with symbolic extents replaced.
-func (r *reader) shape(x field) (tensor.Shape, error) {
+// shape reads a TensorShapeProto, with open extents replaced.
+func (r *reader) shape(x field, known tensor.Shape) (tensor.Shape, error) {
 	m, err := r.message(&shapeSchema, x)
 	if err != nil {
 		return nil, err
+	}
+	if known != nil && int(m.count[shapeDim]) != len(known) {
+		return nil, fmt.Errorf("shape %v is given, where the model has %d axes", known, m.count[shapeDim])
 	}
 	shape, err := r.newShape(int64(m.count[shapeDim]))
 	if err != nil {
@@ -207,9 +246,32 @@ func (r *reader) shape(x field) (tensor.Shape, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := r.extent(y, len(shape))
+		axis := len(shape)
+		d, symbol, err := r.extent(y, axis)
 		if err != nil {
 			return nil, err
+		}
+		if known != nil {
+			if err := r.bind(symbol, known[axis]); err != nil {
+				return nil, err
+			}
+			if d == open {
+				d = known[axis]
+			}
+			if d != known[axis] {
+				return nil, fmt.Errorf("shape %v is given, where axis %d of the model has %d", known, axis, d)
+			}
+		}
+		size, bound := r.opt.Dims[symbol]
+		switch {
+		case d != open:
+		case symbol == "":
+			return nil, unsupported(fmt.Sprintf("axis %d has no extent: export the model with fixed shapes", axis))
+		case !bound:
+			return nil, unsupported(fmt.Sprintf("axis %d has the symbolic extent %q: give its size, for example %s=1, or export the model with fixed shapes", axis, symbol, symbol))
+		default:
+			r.bound[symbol] = true
+			d = size
 		}
 		shape = append(shape, d)
 	}
@@ -227,37 +289,49 @@ func (r *reader) newShape(n int64) (tensor.Shape, error) {
 	return make(tensor.Shape, 0, n), nil
 }
 
-func (r *reader) extent(x field, axis int) (int, error) {
+// open stands for an extent that the file does not fix.
+const open = math.MinInt
+
+// extent reads a Dimension: its extent, or a symbol for it.
+func (r *reader) extent(x field, axis int) (size int, symbol string, err error) {
 	m, err := r.message(&dimSchema, x)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if m.has(dimValue) && m.has(dimParam) {
-		return 0, fmt.Errorf("axis %d has a fixed and a symbolic extent", axis)
+		return 0, "", fmt.Errorf("axis %d has a fixed and a symbolic extent", axis)
 	}
 	for y, err := range m.fields() {
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		switch y.num {
 		case dimValue:
 			v, err := r.int(y)
-			if err != nil {
-				return 0, err
-			}
-			return int(v), nil
+			return int(v), "", err
 		case dimParam:
-			name, err := r.text(y, graph.MaxName)
-			if err != nil {
-				return 0, err
-			}
-			size, ok := r.opt.Dims[name]
-			if !ok {
-				return 0, unsupported(fmt.Sprintf("axis %d has the symbolic extent %q: give its size, for example %s=1, or export the model with fixed shapes", axis, name, name))
-			}
-			r.bound[name] = true
-			return size, nil
+			symbol, err := r.text(y, graph.MaxName)
+			return open, symbol, err
 		}
 	}
-	return 0, unsupported(fmt.Sprintf("axis %d has no extent: export the model with fixed shapes", axis))
+	return open, "", nil
+}
+
+// bind gives a symbolic dimension its size, which must always be the same.
+func (r *reader) bind(symbol string, size int) error {
+	if symbol == "" {
+		return nil
+	}
+	if old, bound := r.opt.Dims[symbol]; bound && old != size {
+		return fmt.Errorf("dimension %q is given as %d and as %d", symbol, old, size)
+	}
+	if err := r.charge(1, nameCost); err != nil {
+		return err
+	}
+	if r.opt.Dims == nil {
+		r.opt.Dims = map[string]int{}
+	}
+	r.opt.Dims[symbol] = size
+	r.bound[symbol] = true
+	return nil
 }

@@ -30,6 +30,11 @@ type Options struct {
 	MaxBytes int64          // of the model file and its external data; 0 means MaxBytes
 	Dims     map[string]int // extents of symbolic dimensions, such as batch
 	Files    *os.Root       // where external data lies; nil refuses it
+
+	// Shapes are those of the inputs, by name, for models that leave them open.
+	// Symbolic dimensions follow from them. Where they are given, the shapes
+	// that a file states for outputs are not read: op.Infer finds them.
+	Shapes map[string]tensor.Shape
 }
 
 // unsupported is the error for what ONNX allows and this package does not
@@ -50,6 +55,7 @@ func Read(src io.ReaderAt, size int64, opt Options) (*graph.Graph, error) {
 		return nil, fmt.Errorf("read ONNX model: file has %d bytes, limit %d", size, opt.MaxBytes)
 	}
 	r := &reader{file: newFile(src, size), opt: opt, bound: map[string]bool{}}
+	r.opt.Dims = maps.Clone(opt.Dims)
 	g, err := r.model()
 	if err != nil {
 		return nil, fmt.Errorf("read ONNX model: %w", err)

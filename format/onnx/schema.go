@@ -90,6 +90,8 @@ const (
 	tensorInt64s   = 7
 	tensorName     = 8
 	tensorRaw      = 9
+	tensorDoubles  = 10
+	tensorUint64s  = 11
 	tensorFiles    = 13
 	tensorLocation = 14
 
@@ -206,8 +208,8 @@ var tensorSchema = schema{"tensor", [maxField + 1]spec{
 	tensorInt64s:   list("int64_data", varint),
 	tensorName:     one("name", chunk),
 	tensorRaw:      one("raw_data", chunk),
-	10:             list("double_data", fixed64),
-	11:             list("uint64_data", varint),
+	tensorDoubles:  list("double_data", fixed64),
+	tensorUint64s:  list("uint64_data", varint),
 	12:             ignore("doc_string", chunk),
 	tensorFiles:    list("external_data", chunk),
 	tensorLocation: one("data_location", varint),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -42,14 +41,15 @@ func (r *reader) initializer(x field) (c graph.Const, err error) {
 
 // typedData is the field that holds elements of a type outside raw_data.
 var typedData = map[tensor.DType]protowire.Number{
-	tensor.Float32: tensorFloats,
-	tensor.Int32:   tensorInt32s,
-	tensor.Bool:    tensorInt32s,
-	tensor.Int64:   tensorInt64s,
+	tensor.Float32: tensorFloats, tensor.Float64: tensorDoubles,
+	tensor.Int8: tensorInt32s, tensor.Int16: tensorInt32s, tensor.Int32: tensorInt32s,
+	tensor.Uint8: tensorInt32s, tensor.Uint16: tensorInt32s, tensor.Bool: tensorInt32s,
+	tensor.Float16: tensorInt32s, tensor.BFloat16: tensorInt32s, // their bits
+	tensor.Int64: tensorInt64s, tensor.Uint32: tensorUint64s, tensor.Uint64: tensorUint64s,
 }
 
 // dataFields are all fields that can hold elements.
-var dataFields = []protowire.Number{tensorFloats, tensorInt32s, 6, tensorInt64s, tensorRaw, 10, 11}
+var dataFields = []protowire.Number{tensorFloats, tensorInt32s, 6, tensorInt64s, tensorRaw, tensorDoubles, tensorUint64s}
 
 // tensor reads a TensorProto up to its elements, which are loaded later: the
 // tensor returned has only a type and a shape until then.
@@ -140,7 +140,7 @@ func (r *reader) inside(m *message, t *tensor.Tensor) (io.Reader, error) {
 	switch typed := typedData[t.Type]; {
 	case data == 0:
 		from = &s
-	case data == tensorRaw || data == typed && data == tensorFloats:
+	case data == tensorRaw || data == typed && floatSize[tensorSchema.fields[data].wire] != 0:
 		have, err = m.total(data)
 		from = &s
 	case data == typed:
@@ -157,6 +157,28 @@ func (r *reader) inside(m *message, t *tensor.Tensor) (io.Reader, error) {
 		return nil, fmt.Errorf("%v%v takes %d bytes of elements, the file has %d", t.Type, t.Shape, need, have)
 	}
 	return from, r.charge(need, 1)
+}
+
+// ReadTensor returns the tensor in the first size bytes of src, which hold one
+// TensorProto, and its name.
+func ReadTensor(src io.ReaderAt, size int64) (string, *tensor.Tensor, error) {
+	name, t, err := readTensor(src, size)
+	if err != nil {
+		return "", nil, fmt.Errorf("read ONNX tensor: %w", err)
+	}
+	return name, t, nil
+}
+
+func readTensor(src io.ReaderAt, size int64) (string, *tensor.Tensor, error) {
+	if size < 0 || size > MaxBytes {
+		return "", nil, fmt.Errorf("file has %d bytes, limit %d", size, int64(MaxBytes))
+	}
+	r := &reader{file: newFile(src, size)}
+	name, t, err := r.tensor(field{at: 0, end: size})
+	if err != nil {
+		return "", nil, err
+	}
+	return name, t, r.load(r.loads[0])
 }
 
 // stream reads the bytes of all values of one field of a tensor, one after
@@ -215,18 +237,32 @@ func (s *integers) Read(p []byte) (n int, err error) {
 			return n, err
 		}
 		s.cur.at = next
-		switch v := int64(u); {
-		case s.typ == tensor.Int64:
-			binary.LittleEndian.PutUint64(p[n:], u)
-		case v < math.MinInt32 || v > math.MaxInt32:
-			return n, fmt.Errorf("element %d does not fit %v", v, s.typ)
-		case s.typ == tensor.Int32:
-			binary.LittleEndian.PutUint32(p[n:], uint32(v))
-		case v < 0 || v > 1:
-			return n, fmt.Errorf("boolean element is %d, not 0 or 1", v)
+		if !fits(s.typ, u) {
+			return n, fmt.Errorf("element %d does not fit %v", int64(u), s.typ)
+		}
+		switch size {
+		case 1:
+			p[n] = byte(u)
+		case 2:
+			binary.LittleEndian.PutUint16(p[n:], uint16(u))
+		case 4:
+			binary.LittleEndian.PutUint32(p[n:], uint32(u))
 		default:
-			p[n] = byte(v)
+			binary.LittleEndian.PutUint64(p[n:], u)
 		}
 	}
 	return n, nil
+}
+
+// fits reports whether u, sign-extended if typ is signed, is an element of typ:
+// a number, a boolean or the bits of a float.
+func fits(typ tensor.DType, u uint64) bool {
+	unused := uint(64 - 8*typ.Size())
+	switch {
+	case typ == tensor.Bool:
+		return u <= 1
+	case typ.Signed():
+		return int64(u)<<unused>>unused == int64(u)
+	}
+	return u<<unused>>unused == u
 }

@@ -76,6 +76,9 @@ type field struct {
 
 func (x field) len() int64 { return x.end - x.at }
 
+// floatSize is how many bytes a float takes, by its wire type.
+var floatSize = map[protowire.Type]uint64{fixed32: 4, fixed64: 8}
+
 // field decodes the field at at of a message that ends at end.
 func (f *file) field(of *schema, at, end int64) (field, error) {
 	tag, next, err := f.varint(at, end)
@@ -106,7 +109,7 @@ func (f *file) field(of *schema, at, end int64) (field, error) {
 	if n > uint64(end-x.at) {
 		return field{}, fmt.Errorf("byte %d: field %s of %s takes %d bytes where %d are left", at, want.name, of.name, n, end-x.at)
 	}
-	if want.wire == fixed32 && n%4 != 0 {
+	if each := floatSize[want.wire]; each != 0 && n%each != 0 {
 		return field{}, fmt.Errorf("byte %d: field %s of %s has %d bytes, which is no number of floats", at, want.name, of.name, n)
 	}
 	x.end = x.at + int64(n)

@@ -1,0 +1,10 @@
+// Package backend runs ONNX's backend tests: folders that hold model.onnx and,
+// in test_data_set_N, the inputs and the outputs that the model should give.
+//
+// A test passes if every output has the expected type, shape and values, within
+// the tolerance that ONNX's own runner has, and if both executors give the same
+// bits. A model that is refused before anything of it runs is unsupported, for
+// a reason that is told; everything else fails.
+//
+// Source: onnx/backend/test (github.com/onnx/onnx).
+package backend

@@ -1,0 +1,138 @@
+// Package model runs an ONNX model for given inputs, without a network.
+//
+// Programs are static: what shapes depend on must be known when one is made.
+// Inputs of a model that do so (the shape that Reshape takes, the axes that a
+// reduction takes) become constants of the program, and no others do. So a
+// program made for one set of inputs serves all that agree in shapes and in
+// these.
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/onnx"
+)
+
+// Values are tensors by name.
+type Values map[string]*tensor.Tensor
+
+// Model is an ONNX model made a program for given inputs.
+type Model struct {
+	Program *graph.Program
+	Inputs  []graph.Value // that the program reads
+	Fixed   []graph.Const // inputs that became constants
+	Outputs []graph.Value
+}
+
+// Load reads the model in the first size bytes of src and makes the program
+// that it is for the given inputs. Shapes of opt need not be given.
+func Load(src io.ReaderAt, size int64, opt onnx.Options, in Values) (*Model, error) {
+	opt.Shapes = make(map[string]tensor.Shape, len(in))
+	for name, t := range in {
+		opt.Shapes[name] = append(tensor.Shape{}, t.Shape...)
+	}
+	g, err := onnx.Read(src, size, opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(g.Inputs, in); err != nil {
+		return nil, err
+	}
+	m := &Model{}
+	t, err := m.infer(g, in)
+	if err != nil {
+		return nil, err
+	}
+	m.Inputs, m.Outputs = t.Inputs, t.Outputs
+	m.Program, err = t.Function()
+	return m, err
+}
+
+// infer types g. Inputs that must be known for that are fixed, those alone.
+func (m *Model) infer(g *graph.Graph, in Values) (*op.Typed, error) {
+	for {
+		t, err := op.Infer(g)
+		var open *op.OpenError
+		if !errors.As(err, &open) || len(open.Inputs) == 0 {
+			return t, err
+		}
+		c := *g
+		c.Consts = slices.Clone(g.Consts)
+		for _, name := range open.Inputs {
+			k := graph.Const{Name: name, Tensor: in[name]}
+			m.Fixed = append(m.Fixed, k)
+			c.Consts = append(c.Consts, k)
+		}
+		c.Inputs = slices.DeleteFunc(slices.Clone(g.Inputs), func(v graph.Value) bool { return slices.Contains(open.Inputs, v.Name) })
+		g = &c
+	}
+}
+
+// check returns an error unless the values are those that inputs take.
+func check(inputs []graph.Value, in Values) error {
+	known := make(map[string]bool, len(inputs))
+	for _, v := range inputs {
+		known[v.Name] = true
+		t := in[v.Name]
+		if t == nil {
+			return fmt.Errorf("input %q, %v%v, is not given", v.Name, v.Type, v.Shape)
+		}
+		if t.Type != v.Type || !t.Shape.Equal(v.Shape) {
+			return fmt.Errorf("input %q is %v%v, and %v%v is given", v.Name, v.Type, v.Shape, t.Type, t.Shape)
+		}
+	}
+	for name := range in {
+		if !known[name] {
+			return fmt.Errorf("the model has no input %q", name)
+		}
+	}
+	return nil
+}
+
+// Run computes the outputs for inputs that agree with those that m was made
+// for.
+func (m *Model) Run(ctx context.Context, e engine.Executor, in Values) (Values, error) {
+	given := Values{}
+	for name, t := range in {
+		given[name] = t
+	}
+	for _, k := range m.Fixed {
+		if t := given[k.Name]; t == nil || !t.Equal(k.Tensor) {
+			return nil, fmt.Errorf("input %q fixes shapes: make a program for its new value", k.Name)
+		}
+		delete(given, k.Name)
+	}
+	if err := check(m.Inputs, given); err != nil {
+		return nil, err
+	}
+	state := &graph.State{Slots: m.Program.Slots}
+	for _, s := range state.Slots {
+		name, read := strings.CutPrefix(s.Name, "in/")
+		t, err := given[name], error(nil)
+		if !read {
+			t, err = tensor.New(s.Type, s.Shape)
+		}
+		if err != nil {
+			return nil, err
+		}
+		state.Tensors = append(state.Tensors, t)
+	}
+	after, err := engine.Run(ctx, e, m.Program, graph.Inputs{States: []*graph.State{state}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := Values{}
+	for _, v := range m.Outputs {
+		out[v.Name] = after.Find("out/" + v.Name)
+	}
+	return out, nil
+}
