@@ -1,0 +1,467 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Pooling. Sums over windows are convolutions of each channel with ones; the
+// greatest of a window is a fold. What is outside the input takes no part.
+
+var poolAttrs = slices.Clip(append(windowAttrs, graph.Int("ceil_mode", 0)))
+
+var _ = define(
+	Def{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Expand: expandAveragePool},
+	Def{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: expandLpPool},
+	Def{Name: "MaxPool", Min: 1, Max: 1, Outputs: 2, Attrs: append(poolAttrs, graph.Int("storage_order", 0)), Lower: lowerMaxPool, Grad: maxPoolGrad},
+	Def{Name: "MaxUnpool", Min: 2, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("kernel_shape"), graph.Ints("pads"), graph.Ints("strides")}, Expand: expandMaxUnpool},
+	Def{Name: "GlobalAveragePool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMean")},
+	Def{Name: "GlobalMaxPool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMax")},
+	Def{Name: "GlobalLpPool", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("p", 2)},
+		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+			return c.norm(b, func(x string) string { return along(b, "ReduceSum", x, spatialAxes(len(c.In[0].Shape))...) })
+		}},
+	Def{Name: "Col2Im", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("dilations"), graph.Ints("pads"), graph.Ints("strides")},
+		Lower: lowerCol2Im, Grad: col2ImGrad},
+)
+
+// maxTable bounds the constants that an operator makes for itself.
+const maxTable = 1 << 24
+
+// global reduces all spatial axes.
+func global(reduce string) func(*Call, *graph.Builder) ([]string, error) {
+	return func(c *Call, b *graph.Builder) ([]string, error) {
+		if len(c.In[0].Shape) < 2 {
+			return nil, fmt.Errorf("input %q has shape %v, but should have a batch and channels", c.Inputs[0], c.In[0].Shape)
+		}
+		if over := spatialAxes(len(c.In[0].Shape)); len(over) > 0 {
+			return []string{along(b, reduce, c.Inputs[0], over...)}, nil
+		}
+		return c.Inputs, nil
+	}
+}
+
+// poolWindow returns the window of a pooling operator.
+func (c *Call) poolWindow() (*window, error) {
+	x := c.In[0].Shape
+	if len(x) < 3 {
+		return nil, fmt.Errorf("input %q has shape %v, but should have a batch, channels and at least one spatial axis", c.Inputs[0], x)
+	}
+	w, err := c.newWindow(x[2:], c.list("kernel_shape"))
+	if err != nil {
+		return nil, err
+	}
+	return w, w.place(c.text("auto_pad"), c.flag("ceil_mode"))
+}
+
+// sums writes the sums of x over windows, channel by channel.
+func (c *Call) sums(b *graph.Builder, x string, w *window) (string, error) {
+	s, t := c.In[0].Shape, c.In[0].Type
+	if !t.Float() {
+		return "", c.want(0, tensor.Float32)
+	}
+	n := tensor.Shape{s[0] * s[1], 1}
+	kernel := append(tensor.Shape{1, 1}, w.kernel...)
+	ones := b.Op("Expand", b.Const(number(t, 1)), b.Ints(kernel...))
+	y := b.With(w.closed().attrs()...).Op("Conv", reshaped(b, x, s, append(n.Clone(), w.in...)), ones)
+	return reshaped(b, y, append(n, w.out...), append(s[:2].Clone(), w.out...)), nil
+}
+
+// expandAveragePool divides each sum by its number of terms; padding counts
+// among them if it is included.
+func expandAveragePool(c *Call, b *graph.Builder) ([]string, error) {
+	w, err := c.poolWindow()
+	if err != nil {
+		return nil, err
+	}
+	y, err := c.sums(b, c.Inputs[0], w)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := w.counts(c.In[0].Type, c.flag("count_include_pad"))
+	if err != nil {
+		return nil, err
+	}
+	return []string{b.Op("Div", y, b.Const(counts))}, nil
+}
+
+// counts returns how many terms each window has, or one number if all have as
+// many.
+func (w *window) counts(t tensor.DType, padded bool) (*tensor.Tensor, error) {
+	axes := make([][]int, len(w.in))
+	s := make(tensor.Shape, len(w.in))
+	for a := range w.in {
+		lo, hi := 0, w.in[a]
+		if padded {
+			lo, hi = -w.before[a], hi+w.after[a]
+		}
+		d, k := w.dilation[a], w.kernel[a]
+		terms := func(o int) int {
+			start := o*w.stride[a] - w.before[a]
+			from, to := max(0, -floorDiv(start-lo, d)), min(k-1, floorDiv(hi-1-start, d))
+			return max(1, to-from+1)
+		}
+		s[a] = w.out[a]
+		if w.out[a] > 0 && terms(0) == k && terms(w.out[a]-1) == k {
+			s[a] = 1
+		}
+		if s[a] > maxTable || tensor.Shape(s[:a+1]).Elements() > maxTable {
+			return nil, fmt.Errorf("padded pooling to %v is too large", w.out)
+		}
+		for o := range s[a] {
+			axes[a] = append(axes[a], terms(o))
+		}
+	}
+	x, err := tensor.New(t, s)
+	if err != nil {
+		return nil, err
+	}
+	at := make([]int, len(s))
+	for i := range x.Len() {
+		s.Coords(i, at)
+		n := 1
+		for a, o := range at {
+			n *= axes[a][o]
+		}
+		x.Set(i, number(t, n).At(0))
+	}
+	return x, nil
+}
+
+// norm writes the p-norm over what sum adds up.
+func (c *Call) norm(b *graph.Builder, sum func(x string) string) ([]string, error) {
+	p, t := c.int("p"), c.In[0].Type
+	if p < 1 || p > tensor.MaxDim || !t.Float() {
+		return nil, fmt.Errorf("the norm of order %d of %v is not supported; use floats and a positive order", p, t)
+	}
+	power := b.Op("Abs", c.Inputs[0])
+	if p > 1 {
+		power = b.Op("Pow", power, b.Const(number(t, p)))
+	}
+	y := sum(power)
+	switch p {
+	case 1:
+	case 2:
+		y = b.Op("Sqrt", y)
+	default:
+		y = b.Op("Pow", y, b.Op("Div", b.Const(number(t, 1)), b.Const(number(t, p))))
+	}
+	return []string{y}, nil
+}
+
+func expandLpPool(c *Call, b *graph.Builder) ([]string, error) {
+	w, err := c.poolWindow()
+	if err != nil {
+		return nil, err
+	}
+	out, err2 := c.norm(b, func(x string) (y string) {
+		y, err = c.sums(b, x, w)
+		return y
+	})
+	if err == nil {
+		err = err2
+	}
+	return out, err
+}
+
+// lowerMaxPool folds each window. The position of its greatest element is that
+// of the last in a kernel read backwards, so that it is the first of equals and
+// never outside the input.
+func lowerMaxPool(c *Call) ([]view, error) {
+	w, err := c.poolWindow()
+	if err != nil {
+		return nil, err
+	}
+	x := c.In[0]
+	if !x.Type.Numeric() {
+		return nil, fmt.Errorf("it does not take %v", x.Type)
+	}
+	if x, err = c.l.bounded(x, spatialAxes(len(x.Shape))...); err != nil {
+		return nil, err
+	}
+	s := append(x.Shape[:2].Clone(), w.out...)
+	p := &tensor.Primitive{Fn: tensor.FoldMax, Type: x.Type, Shape: s, Fold: w.kernel}
+	y, err := c.l.emit(p, x.access(append(axes(0, 2), w.reads(2, len(s))...)))
+	if err != nil || len(c.Outputs) < 2 {
+		return []view{y}, err
+	}
+	back := w.reads(2, len(s))
+	for a := range back {
+		back[a].Offset += w.span(a) - 1
+		back[a].Terms[1].Step = -w.dilation[a]
+	}
+	p = &tensor.Primitive{Fn: tensor.FoldArgMax, Type: tensor.Int64, Shape: s, Fold: w.kernel, Imm: []tensor.Word{1}}
+	at, err := c.l.emit(p, x.access(append(axes(0, 2), back...)))
+	if err != nil {
+		return nil, err
+	}
+	at, err = c.flatIndex(at, w)
+	return []view{y, at}, err
+}
+
+// flatIndex turns places in a kernel read backwards into flat indices of input
+// 0; its spatial axes may count from the first on.
+func (c *Call) flatIndex(at view, w *window) (view, error) {
+	stride := tensor.Shape(w.in).Strides()
+	if c.int("storage_order") != 0 {
+		for a, n := 0, 1; a < len(w.in); a++ {
+			stride[a], n = n, n*w.in[a]
+		}
+	}
+	taps := tensor.Shape(w.kernel)
+	coord := make([]int, len(taps))
+	table, err := c.l.table(tensor.Shape{taps.Elements()}, func(i int) int {
+		taps.Coords(taps.Elements()-1-i, coord)
+		v := 0
+		for a, k := range coord {
+			v += stride[a] * w.dilation[a] * k
+		}
+		return v
+	})
+	if err != nil {
+		return view{}, err
+	}
+	if at, err = c.l.affine(at); err != nil {
+		return view{}, err
+	}
+	at, err = c.l.gather(table, at.Shape, []tensor.Dim{{Via: 1}}, at.access(axes(0, len(at.Shape))))
+	for d, n := range at.Shape {
+		s := make(tensor.Shape, len(at.Shape)-d)
+		for i := range s {
+			s[i] = 1
+		}
+		s[0] = n
+		step := tensor.Shape(w.in).Elements()
+		switch {
+		case d == 0:
+			step *= at.Shape[1]
+		case d >= 2:
+			step = stride[d-2] * w.stride[d-2]
+		}
+		var part view
+		if err == nil {
+			part, err = c.l.table(s, func(i int) int {
+				if d < 2 {
+					return i * step
+				}
+				return i*step - w.before[d-2]*stride[d-2]
+			})
+		}
+		if err == nil {
+			at, err = c.l.pointwise(tensor.Add, tensor.Int64, at, part)
+		}
+		if err != nil {
+			return view{}, err
+		}
+	}
+	return at, nil
+}
+
+// table returns a constant of integers.
+func (l *lowering) table(s tensor.Shape, f func(i int) int) (view, error) {
+	t, err := integers(s, f)
+	if err != nil {
+		return view{}, err
+	}
+	return l.hold(t), nil
+}
+
+func integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if s.Elements() > maxTable {
+		return nil, fmt.Errorf("a table of %v is too large", s)
+	}
+	t, err := tensor.New(tensor.Int64, s)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.Len() {
+		t.Set(i, tensor.Word(f(i)))
+	}
+	return t, nil
+}
+
+// maxPoolGrad puts each gradient at the place of its window that Indices names,
+// and adds up what windows share.
+func maxPoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	if dy[0] == "" {
+		return c.only(""), nil
+	}
+	w, err := c.poolWindow()
+	if err != nil {
+		return nil, err
+	}
+	s, in, taps, out := c.In[0].Shape, tensor.Shape(w.in), tensor.Shape(w.kernel), tensor.Shape(w.out)
+	k, n, planes := taps.Elements(), out.Elements(), s[0]*s[1]
+	attrs := slices.DeleteFunc(slices.Clone(c.Attrs), func(a graph.Attr) bool { return a.Name == "storage_order" })
+	index := b.With(attrs...).Ops("MaxPool", 2, c.Inputs[0])[1]
+	plane, err := integers(tensor.Shape{s[0], s[1], 1, 1}, func(i int) int { return i * in.Elements() })
+	if err != nil {
+		return nil, err
+	}
+	tap, at, strides := make([]int, len(taps)), make([]int, len(out)), in.Strides()
+	places, err := integers(tensor.Shape{k, n}, func(i int) int {
+		taps.Coords(i/n, tap)
+		out.Coords(i%n, at)
+		place := 0
+		for a, o := range at {
+			p := o*w.stride[a] + tap[a]*w.dilation[a] - w.before[a]
+			if p < 0 || p >= in[a] {
+				return -1
+			}
+			place += p * strides[a]
+		}
+		return place
+	})
+	if err != nil {
+		return nil, err
+	}
+	full := append(s[:2].Clone(), out...)
+	column := tensor.Shape{s[0], s[1], 1, n}
+	hit := b.Op("Equal", b.Op("Sub", reshaped(b, index, full, column), b.Const(plane)), b.Const(places))
+	shares := b.Op("Where", hit, reshaped(b, dy[0], full, column), b.Scalar(0))
+	dx := c.col2im(b, reshaped(b, shares, tensor.Shape{s[0], s[1], k, n}, tensor.Shape{planes, k, n}), w)
+	return []string{reshaped(b, dx, append(tensor.Shape{planes, 1}, in...), s)}, nil
+}
+
+// col2im adds up columns that were read through a window.
+func (c *Call) col2im(b *graph.Builder, x string, w *window) string {
+	return b.With(w.closed().attrs()...).Op("Col2Im", x, b.Ints(w.in...), b.Ints(w.kernel...))
+}
+
+// expandMaxUnpool puts elements at the flat indices of what was pooled, with
+// zeros elsewhere. An output_shape adds zeros at the end of each axis.
+func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
+	x := c.In[0].Shape
+	if !c.In[1].Shape.Equal(x) || c.In[1].Type != tensor.Int64 {
+		return nil, fmt.Errorf("input %q is %v%v, but should be int64%v", c.Inputs[1], c.In[1].Type, c.In[1].Shape, x)
+	}
+	if len(x) < 3 {
+		return nil, fmt.Errorf("input %q has shape %v, but should have a batch, channels and at least one spatial axis", c.Inputs[0], x)
+	}
+	w, err := c.newWindow(x[2:], c.list("kernel_shape"))
+	if err != nil {
+		return nil, err
+	}
+	s := x.Clone()
+	for a, n := range w.in {
+		if n > tensor.MaxDim/w.stride[a] {
+			return nil, fmt.Errorf("a stride of %d over %d is out of range", w.stride[a], n)
+		}
+		s[2+a] = (n-1)*w.stride[a] + w.kernel[a] - w.before[a] - w.after[a]
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	planes, from, to := x[0]*x[1], x[2:].Elements(), s[2:].Elements()
+	plane, err := integers(tensor.Shape{planes, 1}, func(i int) int { return i * to })
+	if err != nil {
+		return nil, err
+	}
+	index := b.Op("Sub", reshaped(b, c.Inputs[1], x, tensor.Shape{planes, from}), b.Const(plane))
+	zero := b.Op("Expand", b.Const(number(c.In[0].Type, 0)), b.Ints(planes, to))
+	y := b.With(graph.Int("axis", 1)).Op("ScatterElements", zero, index, reshaped(b, c.Inputs[0], x, tensor.Shape{planes, from}))
+	y = reshaped(b, y, tensor.Shape{planes, to}, s)
+	if c.has(2) {
+		want, err := c.vector(2)
+		if err != nil {
+			return nil, err
+		}
+		if len(want) != len(s) {
+			return nil, fmt.Errorf("output_shape %v does not fit %v", want, s)
+		}
+		more := make([]int, 2*len(s))
+		for a, m := range want {
+			more[len(s)+a] = m - s[a]
+		}
+		y = b.Op("Pad", y, b.Ints(more...), b.Const(number(c.In[0].Type, 0)))
+	}
+	return []string{y}, nil
+}
+
+// colWindow returns the window whose columns Col2Im takes, and the channels.
+func (c *Call) colWindow() (*window, int, error) {
+	x := c.In[0].Shape
+	var lists [2][]int
+	for i := range lists {
+		var err error
+		if lists[i], err = c.vector(1 + i); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, s := range lists {
+		if err := tensor.Shape(s).Check(); err != nil {
+			return nil, 0, err
+		}
+	}
+	w, err := c.newWindow(lists[0], lists[1])
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := w.place("NOTSET", false); err != nil {
+		return nil, 0, err
+	}
+	taps := tensor.Shape(w.kernel).Elements()
+	if len(x) != 3 || x[1]%taps != 0 || x[2] != tensor.Shape(w.out).Elements() {
+		return nil, 0, fmt.Errorf("columns of shape %v do not hold blocks of %v at %v positions", x, w.kernel, w.out)
+	}
+	return w, x[1] / taps, nil
+}
+
+func lowerCol2Im(c *Call) ([]view, error) {
+	w, channels, err := c.colWindow()
+	if err != nil {
+		return nil, err
+	}
+	batch, n := c.In[0].Shape[0], len(w.in)
+	lead := tensor.Shape{batch * channels}
+	x, err := c.l.reshape(c.In[0], append(append(lead.Clone(), w.kernel...), w.out...))
+	if err != nil {
+		return nil, err
+	}
+	x, t, err := c.l.transpose(x, w, lead, nil)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]int, 2*n)
+	for a := range all {
+		all[a] = 1 + a
+	}
+	if x, err = c.l.bounded(x, all...); err != nil {
+		return nil, err
+	}
+	p := &tensor.Primitive{Fn: tensor.FoldSum, Type: x.Type, Shape: t.shape, Fold: t.fold}
+	y, err := c.l.emit(p, x.access(append(append(axes(0, 1), t.k...), t.o...)))
+	if err != nil {
+		return nil, err
+	}
+	if y, err = c.l.cut(y, t, w, lead); err != nil {
+		return nil, err
+	}
+	return one(c.l.reshape(y, append(tensor.Shape{batch, channels}, w.in...)))
+}
+
+// col2ImGrad reads the columns from the gradient: a convolution with the unit
+// kernels of a block.
+func col2ImGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	w, channels, err := c.colWindow()
+	if err != nil {
+		return nil, err
+	}
+	planes, taps := c.In[0].Shape[0]*channels, tensor.Shape(w.kernel).Elements()
+	if taps > maxTable/taps {
+		return nil, fmt.Errorf("blocks of %v are too large", w.kernel)
+	}
+	unit := tensor.Must(tensor.New(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...)))
+	for i := range taps {
+		unit.Set(i*taps+i, tensor.F32(1))
+	}
+	g := reshaped(b, dy[0], c.Out[0].Shape, append(tensor.Shape{planes, 1}, w.in...))
+	g = b.With(w.attrs()...).Op("Conv", g, b.Const(unit))
+	return c.only(reshaped(b, g, append(tensor.Shape{planes, taps}, w.out...), c.In[0].Shape)), nil
+}
