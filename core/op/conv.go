@@ -16,8 +16,8 @@ var _ = define(
 		Attrs: append(windowAttrs, graph.Int("group", 1), graph.Ints("output_padding"), graph.Ints("output_shape"))},
 )
 
-// summed is the type in which products of a type are summed.
-func summed(t tensor.DType) tensor.DType {
+// productType is the type in which products of a type are summed.
+func productType(t tensor.DType) tensor.DType {
 	switch {
 	case t.Half():
 		return tensor.Float32
@@ -86,7 +86,7 @@ func (l *lowering) convolve(x, k view, w *window, group int) (view, error) {
 	s := groups(x.Shape[0], group, k.Shape[0]/group)
 	space, out := len(s), channels(k.Shape[0]/group, len(s)-1, group)
 	s = append(s, w.out...)
-	p := &tensor.Primitive{Fn: tensor.Dot, Type: summed(x.Type), Shape: s, Fold: k.Shape[1:]}
+	p := &tensor.Primitive{Fn: tensor.Dot, Type: productType(x.Type), Shape: s, Fold: k.Shape[1:]}
 	in, tap := channels(k.Shape[1], len(s), group), len(s)+1
 	y, err := l.emit(p,
 		x.access(append([]tensor.Dim{axis(0), in}, w.reads(space, tap)...)),
@@ -229,7 +229,7 @@ func (l *lowering) convolveBack(x, k view, w *window, group int) (view, error) {
 		return view{}, err
 	}
 	in := channels(c, len(t.shape), group)
-	y, err := l.emit(&tensor.Primitive{Fn: tensor.Dot, Type: summed(x.Type), Shape: t.shape, Fold: t.fold},
+	y, err := l.emit(&tensor.Primitive{Fn: tensor.Dot, Type: productType(x.Type), Shape: t.shape, Fold: t.fold},
 		x.access(append([]tensor.Dim{axis(0), in}, t.o...)),
 		k.access(append([]tensor.Dim{in, axis(len(lead) - 1)}, t.k...)))
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *source) graph() *graph.Graph {
 		c := graph.Const{Name: fmt.Sprintf("const%d", i), Tensor: tensor.Must(tensor.From(tensor.Shape{len(list)}, list))}
 		g.Consts, values = append(g.Consts, c), append(values, c.Name)
 	}
-	names := append(op.Names(), "Conv")
+	names := append(op.Names(), "Convolve")
 	for i := range 1 + s.n(6) {
 		n := graph.Node{Name: fmt.Sprint(i), Op: names[s.n(len(names))]}
 		for range s.n(4) {

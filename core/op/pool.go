@@ -14,16 +14,16 @@ import (
 var poolAttrs = slices.Clip(append(windowAttrs, graph.Int("ceil_mode", 0)))
 
 var _ = define(
-	Def{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Expand: expandAveragePool},
-	Def{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: expandLpPool},
+	Def{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Expand: wide(expandAveragePool)},
+	Def{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: wide(expandLpPool)},
 	Def{Name: "MaxPool", Min: 1, Max: 1, Outputs: 2, Attrs: append(poolAttrs, graph.Int("storage_order", 0)), Lower: lowerMaxPool, Grad: maxPoolGrad},
 	Def{Name: "MaxUnpool", Min: 2, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("kernel_shape"), graph.Ints("pads"), graph.Ints("strides")}, Expand: expandMaxUnpool},
 	Def{Name: "GlobalAveragePool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMean")},
 	Def{Name: "GlobalMaxPool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMax")},
 	Def{Name: "GlobalLpPool", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("p", 2)},
-		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
 			return c.norm(b, func(x string) string { return along(b, "ReduceSum", x, spatialAxes(len(c.In[0].Shape))...) })
-		}},
+		})},
 	Def{Name: "Col2Im", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("dilations"), graph.Ints("pads"), graph.Ints("strides")},
 		Lower: lowerCol2Im, Grad: col2ImGrad},
 )
@@ -59,13 +59,13 @@ func (c *Call) poolWindow() (*window, error) {
 
 // sums writes the sums of x over windows, channel by channel.
 func (c *Call) sums(b *graph.Builder, x string, w *window) (string, error) {
-	s, t := c.In[0].Shape, c.In[0].Type
-	if !t.Float() {
-		return "", c.want(0, tensor.Float32)
+	if err := c.floats(); err != nil {
+		return "", err
 	}
+	s := c.In[0].Shape
 	n := tensor.Shape{s[0] * s[1], 1}
 	kernel := append(tensor.Shape{1, 1}, w.kernel...)
-	ones := b.Op("Expand", b.Const(number(t, 1)), b.Ints(kernel...))
+	ones := b.Op("Expand", c.number(b, 1), b.Ints(kernel...))
 	y := b.With(w.closed().attrs()...).Op("Conv", reshaped(b, x, s, append(n.Clone(), w.in...)), ones)
 	return reshaped(b, y, append(n, w.out...), append(s[:2].Clone(), w.out...)), nil
 }
@@ -133,13 +133,16 @@ func (w *window) counts(t tensor.DType, padded bool) (*tensor.Tensor, error) {
 
 // norm writes the p-norm over what sum adds up.
 func (c *Call) norm(b *graph.Builder, sum func(x string) string) ([]string, error) {
-	p, t := c.int("p"), c.In[0].Type
-	if p < 1 || p > tensor.MaxDim || !t.Float() {
-		return nil, fmt.Errorf("the norm of order %d of %v is not supported; use floats and a positive order", p, t)
+	p := c.int("p")
+	if p < 1 || p > tensor.MaxDim {
+		return nil, fmt.Errorf("p is %d, but should be positive", p)
+	}
+	if err := c.floats(); err != nil {
+		return nil, err
 	}
 	power := b.Op("Abs", c.Inputs[0])
 	if p > 1 {
-		power = b.Op("Pow", power, b.Const(number(t, p)))
+		power = b.Op("Pow", power, c.number(b, p))
 	}
 	y := sum(power)
 	switch p {
@@ -147,7 +150,7 @@ func (c *Call) norm(b *graph.Builder, sum func(x string) string) ([]string, erro
 	case 2:
 		y = b.Op("Sqrt", y)
 	default:
-		y = b.Op("Pow", y, b.Op("Div", b.Const(number(t, 1)), b.Const(number(t, p))))
+		y = b.Op("Pow", y, b.Op("Div", c.number(b, 1), c.number(b, p)))
 	}
 	return []string{y}, nil
 }
@@ -364,7 +367,7 @@ func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, err
 	}
 	index := b.Op("Sub", reshaped(b, c.Inputs[1], x, tensor.Shape{planes, from}), b.Const(plane))
-	zero := b.Op("Expand", b.Const(number(c.In[0].Type, 0)), b.Ints(planes, to))
+	zero := b.Op("Expand", c.number(b, 0), b.Ints(planes, to))
 	y := b.With(graph.Int("axis", 1)).Op("ScatterElements", zero, index, reshaped(b, c.Inputs[0], x, tensor.Shape{planes, from}))
 	y = reshaped(b, y, tensor.Shape{planes, to}, s)
 	if c.has(2) {
@@ -379,7 +382,7 @@ func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
 		for a, m := range want {
 			more[len(s)+a] = m - s[a]
 		}
-		y = b.Op("Pad", y, b.Ints(more...), b.Const(number(c.In[0].Type, 0)))
+		y = b.Op("Pad", y, b.Ints(more...), c.number(b, 0))
 	}
 	return []string{y}, nil
 }

@@ -20,7 +20,7 @@ func TestRefusals(t *testing.T) {
 		in    []arg
 		outs  int
 	}{
-		{"not supported; write the model without it", "Conv", nil, []arg{f(1, 1, 3, 3), f(1, 1, 2, 2)}, 1},
+		{"not supported; write the model without it", "Convolve", nil, []arg{f(1, 1, 3, 3), f(1, 1, 2, 2)}, 1},
 		{"it has 1 inputs, but takes 2", "Add", nil, []arg{f(1)}, 1},
 		{"it has 3 outputs, but gives 1 to 2", "Dropout", nil, []arg{f(1)}, 3},
 		{"input 0 is missing", "Sub", nil, []arg{none, f(1)}, 1},

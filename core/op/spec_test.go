@@ -13,8 +13,8 @@ func TestSpecificationNamesEveryOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z, ]*) \|`).FindAllSubmatch(b, -1) {
-		for _, name := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(string(row[1]), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z0-9, ]*) \|`).FindAllSubmatch(b, -1) {
+		for _, name := range regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`).FindAllString(string(row[1]), -1) {
 			named[name] = true
 		}
 	}

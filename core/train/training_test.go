@@ -165,7 +165,7 @@ func TestStepRefusesOtherGraphs(t *testing.T) {
 		"in ascending order":         func(g *graph.Graph) { g.Inputs[0], g.Inputs[1] = g.Inputs[1], g.Inputs[0] },
 		"are bound":                  func(g *graph.Graph) { g.Outputs = g.Outputs[1:] },
 		`slot "loss" gets`:           func(g *graph.Graph) { slices.Reverse(g.Outputs) },
-		"step graph: node":           func(g *graph.Graph) { g.Nodes[0].Op = "Conv" },
+		"step graph: node":           func(g *graph.Graph) { g.Nodes[0].Op = "Convolve" },
 	} {
 		g := *tr.Graph
 		g.Inputs, g.Outputs, g.Nodes = slices.Clone(g.Inputs), slices.Clone(g.Outputs), slices.Clone(g.Nodes)
@@ -256,7 +256,7 @@ func TestNewRefuses(t *testing.T) {
 		},
 		"should be integers [batch 4]": func(g *graph.Graph, _ *train.Recipe) { g.Inputs[0].Shape = tensor.Shape{batch, context + 1} },
 		"should be float32 [2 4":       func(g *graph.Graph, _ *train.Recipe) { g.Outputs[0].Name = g.Nodes[0].Inputs[0] },
-		`model with inputs of shape`:   func(g *graph.Graph, _ *train.Recipe) { g.Nodes[1].Op = "Conv" },
+		`model with inputs of shape`:   func(g *graph.Graph, _ *train.Recipe) { g.Nodes[1].Op = "Convolve" },
 		"is not defined":               func(g *graph.Graph, _ *train.Recipe) { g.Nodes[1].Inputs[0] = "nothing" },
 	} {
 		g, r := bigram(), recipe()
