@@ -20,20 +20,21 @@ var _ = define(
 			scatter := b.With(graph.Int("axis", c.int("axis")), graph.String("reduction", "add"))
 			return []string{scatter.Op("ScatterElements", zeros(b, c.In[0].Shape), c.Inputs[1], dy[0]), ""}, nil
 		}},
-	Def{Name: "GatherND", Min: 2, Max: 2, Outputs: 1, Lower: lowerGatherND,
+	Def{Name: "GatherND", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("batch_dims", 0)}, Lower: lowerGatherND,
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			scatter := b.With(graph.String("reduction", "add"))
-			return []string{scatter.Op("ScatterND", zeros(b, c.In[0].Shape), c.Inputs[1], dy[0]), ""}, nil
+			return []string{scatter.Op("ScatterND", zeros(b, c.In[0].Shape), c.batchIndices(b), dy[0]), ""}, nil
 		}},
 	Def{Name: "ScatterElements", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0), graph.String("reduction", "none")},
 		Lower: lowerScatterElements,
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			return c.scatterGrad(b, dy[0], b.With(graph.Int("axis", c.int("axis"))).Op("GatherElements", dy[0], c.Inputs[1]))
+			axis := graph.Int("axis", c.int("axis"))
+			return c.scatterGrad(b, dy[0], b.With(axis, graph.String("reduction", "add")), b.With(axis), "GatherElements")
 		}},
 	Def{Name: "ScatterND", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.String("reduction", "none")},
 		Lower: lowerScatterND,
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			return c.scatterGrad(b, dy[0], b.Op("GatherND", dy[0], c.Inputs[1]))
+			return c.scatterGrad(b, dy[0], b.With(graph.String("reduction", "add")), b.With(), "GatherND")
 		}},
 )
 
@@ -156,19 +157,22 @@ func lowerGatherElements(c *Call) ([]view, error) {
 }
 
 // tuples returns the indices of GatherND and ScatterND, and how many axes each
-// of them selects.
-func (c *Call) tuples() (index view, k int, err error) {
+// of them selects, after those of a batch.
+func (c *Call) tuples(batch int) (index view, k int, err error) {
 	if index, err = c.indices(); err != nil {
 		return view{}, 0, err
 	}
-	x := c.In[0].Shape
-	if len(index.Shape) == 0 || index.Shape[len(index.Shape)-1] > len(x) || index.Shape[len(index.Shape)-1] < 1 {
-		return view{}, 0, fmt.Errorf("indices of shape %v do not select from data of shape %v", index.Shape, x)
+	x, n := c.In[0].Shape, len(index.Shape)-1
+	if n >= 0 {
+		k = index.Shape[n]
 	}
-	return index, index.Shape[len(index.Shape)-1], nil
+	if n < 0 || k < 1 || batch < 0 || batch > n || batch+k > len(x) || !x[:batch].Equal(index.Shape[:batch]) {
+		return view{}, 0, fmt.Errorf("indices of shape %v do not select from data of shape %v with %d axes of batches", index.Shape, x, batch)
+	}
+	return index, k, nil
 }
 
-// tuple returns how index j of each tuple is read, when the tuples lie on n
+// tuple reads entry j of the index tuples, whose other coordinates are the n
 // axes from the first on.
 func tuple(index view, first, j int) operand {
 	n := len(index.Shape) - 1
@@ -176,19 +180,44 @@ func tuple(index view, first, j int) operand {
 }
 
 func lowerGatherND(c *Call) ([]view, error) {
-	index, k, err := c.tuples()
+	batch := c.int("batch_dims")
+	index, k, err := c.tuples(batch)
 	if err != nil {
 		return nil, err
 	}
 	x, n := c.In[0].Shape, len(index.Shape)-1
-	s := slices.Concat(index.Shape[:n], x[k:])
-	coords := slices.Concat(make([]tensor.Dim, k), axes(n, len(x)-k))
+	s := slices.Concat(index.Shape[:n], x[batch+k:])
+	coords := slices.Concat(axes(0, batch), make([]tensor.Dim, k), axes(n, len(x)-batch-k))
 	ops := make([]operand, k)
 	for j := range ops {
-		coords[j] = tensor.Dim{Via: 1 + j}
+		coords[batch+j] = tensor.Dim{Via: 1 + j}
 		ops[j] = tuple(index, 0, j)
 	}
 	return one(c.l.gather(c.In[0], s, coords, ops...))
+}
+
+// batchIndices writes the indices of a GatherND as they are without a batch:
+// the coordinates of the batch come first in each tuple.
+func (c *Call) batchIndices(b *graph.Builder) string {
+	index, s := c.Inputs[1], c.In[1].Shape
+	if c.int("batch_dims") == 0 {
+		return index
+	}
+	if c.In[1].Type != tensor.Int64 {
+		index = castTo(b, index, tensor.Int64)
+	}
+	s = s.Clone()
+	s[len(s)-1] = 1
+	var parts []string
+	for a := range c.int("batch_dims") {
+		along := make(tensor.Shape, len(s))
+		for i := range along {
+			along[i] = 1
+		}
+		along[a] = s[a]
+		parts = append(parts, b.Op("Expand", b.Op("Reshape", counted(b, s[a]), b.Ints(along...)), b.Ints(s...)))
+	}
+	return b.With(graph.Int("axis", -1)).Op("Concat", append(parts, index)...)
 }
 
 // scattering returns the primitive function that the reduction asks for.
@@ -201,8 +230,14 @@ func (c *Call) scattering() (tensor.Fn, error) {
 		return tensor.ScatterSet, nil
 	case "add":
 		return tensor.ScatterAdd, nil
+	case "mul":
+		return tensor.ScatterMul, nil
+	case "max":
+		return tensor.ScatterMax, nil
+	case "min":
+		return tensor.ScatterMin, nil
 	default:
-		return 0, fmt.Errorf("reduction %q is not supported; use none or add", r)
+		return 0, fmt.Errorf("reduction %q is not supported; use none, add, mul, max or min", r)
 	}
 }
 
@@ -211,7 +246,7 @@ func lowerScatterND(c *Call) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, k, err := c.tuples()
+	index, k, err := c.tuples(0)
 	if err != nil {
 		return nil, err
 	}
@@ -302,11 +337,29 @@ func (l *lowering) widened(v view, s tensor.Shape, fill tensor.Word) (view, erro
 	return l.emit(&tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{fill}}, v.access(axes(0, len(s))))
 }
 
-// scatterGrad: where updates replaced data, the data has no gradient.
-func (c *Call) scatterGrad(b *graph.Builder, data, updates string) ([]string, error) {
-	if c.text("reduction") == "none" {
-		none := zeros(b, c.In[2].Shape)
-		data = b.With(c.Attrs...).Op(c.Op, data, c.Inputs[1], none)
+// scatterGrad writes the gradients of data and updates. scatter adds to the
+// places of the updates, and gather reads them.
+//
+// Where updates replaced data, the data has no gradient. A factor's is that of
+// the product, divided by it. Those that are the extreme share evenly.
+func (c *Call) scatterGrad(b *graph.Builder, dy string, scatter, gather graph.Call, read string) ([]string, error) {
+	op, index := c.Op, c.Inputs[1]
+	at := func(x string) string { return gather.Op(read, x, index) }
+	none := zeros(b, c.In[0].Shape)
+	switch c.text("reduction") {
+	case "none":
+		data := b.With(c.Attrs...).Op(op, dy, index, zeros(b, c.In[2].Shape))
+		return []string{data, "", at(dy)}, nil
+	case "add":
+		return []string{dy, "", at(dy)}, nil
+	case "mul":
+		one := b.Op("Expand", b.Scalar(1), b.Ints(c.In[0].Shape...))
+		factor := b.With(c.Attrs...).Op(op, one, index, c.Inputs[2])
+		return []string{b.Op("Mul", dy, factor), "", b.Op("Div", at(b.Op("Mul", dy, c.Outputs[0])), c.Inputs[2])}, nil
 	}
-	return []string{data, "", updates}, nil
+	y, zero := c.Outputs[0], b.Scalar(0)
+	kept, hit := b.Op("Equal", c.Inputs[0], y), b.Op("Equal", c.Inputs[2], at(y))
+	hits := scatter.Op(op, none, index, castTo(b, hit, tensor.Float32))
+	share := b.Op("Div", dy, b.Op("Add", castTo(b, kept, tensor.Float32), hits))
+	return []string{b.Op("Where", kept, share, zero), "", b.Op("Where", hit, at(share), zero)}, nil
 }

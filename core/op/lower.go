@@ -78,6 +78,15 @@ func (l *lowering) emit(p *tensor.Primitive, in ...operand) (view, error) {
 	return whole(ref, p.Type, p.Shape), nil
 }
 
+// charge takes n terms from the budget for constants.
+func (l *lowering) charge(n int) error {
+	if n > l.budget {
+		return fmt.Errorf("constants of %d elements are too large to be computed while the model is read", n)
+	}
+	l.budget -= n
+	return nil
+}
+
 // compute evaluates a primitive of constants.
 func (l *lowering) compute(p *tensor.Primitive, from []graph.Ref) (view, error) {
 	args := make([]*tensor.Tensor, len(from))

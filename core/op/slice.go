@@ -8,7 +8,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Parts of tensors: joining, cutting and padding along axes.
+// Parts of tensors: joining and cutting along axes.
 
 var _ = define(
 	Def{Name: "Concat", Min: 1, Max: -1, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerConcat,
@@ -34,15 +34,6 @@ var _ = define(
 			return c.only(b.With(graph.Int("axis", c.int("axis"))).Op("Concat", parts...)), nil
 		}},
 	Def{Name: "Slice", Min: 3, Max: 5, Outputs: 1, Lower: lowerSlice, Grad: sliceGrad},
-	Def{Name: "Pad", Min: 2, Max: 4, Outputs: 1, Attrs: []graph.Attr{graph.String("mode", "constant")}, Lower: lowerPad,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			before, after, err := c.pads()
-			for i := range before {
-				before[i], after[i] = -before[i], -after[i]
-			}
-			pads := b.Ints(append(before, after...)...)
-			return c.only(b.Op("Pad", dy[0], pads)), err
-		}},
 )
 
 // zeros is a value of zeros.
@@ -59,7 +50,6 @@ func lowerConcat(c *Call) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	joined := c.In[:1]
 	s := c.In[0].Shape.Clone()
 	for i, v := range c.In[1:] {
 		same := v.Shape.Clone()
@@ -69,20 +59,24 @@ func lowerConcat(c *Call) ([]view, error) {
 		if !same.Equal(s) {
 			return nil, fmt.Errorf("inputs %q and %q have shapes %v and %v, which may differ on axis %d alone", c.Inputs[0], c.Inputs[i+1], c.In[0].Shape, v.Shape, a)
 		}
-		joined = append(joined[:len(joined):len(joined)], v)
 		s[a] += v.Shape[a]
 		if err := s.Check(); err != nil {
 			return nil, err
 		}
-		if len(joined) == tensor.MaxArgs && i+2 < len(c.In) {
-			part, err := c.l.join(joined, a)
-			if err != nil {
-				return nil, err
-			}
-			joined = []view{part}
-		}
 	}
-	return one(c.l.join(joined, a))
+	return one(c.l.joined(c.In, a))
+}
+
+// joined puts any number of tensors one after another along axis a.
+func (l *lowering) joined(in []view, a int) (view, error) {
+	for len(in) > tensor.MaxArgs {
+		part, err := l.join(in[:tensor.MaxArgs], a)
+		if err != nil {
+			return view{}, err
+		}
+		in = append([]view{part}, in[tensor.MaxArgs:]...)
+	}
+	return l.join(in, a)
 }
 
 // join puts tensors of one type one after another along axis a.
@@ -276,81 +270,4 @@ func sliceGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 		g = b.Op("Pad", g, b.Ints(pads...))
 	}
 	return c.only(g), nil
-}
-
-// pads returns how much Pad adds before and after each axis.
-func (c *Call) pads() (before, after []int, err error) {
-	list, err := c.vector(1)
-	if err != nil {
-		return nil, nil, err
-	}
-	rank := len(c.In[0].Shape)
-	named := make([]int, rank)
-	for a := range named {
-		named[a] = a
-	}
-	if c.has(3) {
-		if named, err = c.vector(3); err != nil {
-			return nil, nil, err
-		}
-	}
-	if _, err := axesOf(named, rank); err != nil {
-		return nil, nil, err
-	}
-	if len(list) != 2*len(named) {
-		return nil, nil, fmt.Errorf("%d pads are given for %d axes", len(list), len(named))
-	}
-	before, after = make([]int, rank), make([]int, rank)
-	for i, a := range named {
-		a, _ = axisOf(a, rank)
-		before[a], after[a] = list[i], list[len(named)+i]
-		for _, p := range []int{before[a], after[a]} {
-			if p > tensor.MaxDim || p < -tensor.MaxDim {
-				return nil, nil, fmt.Errorf("pad %d is out of range", p)
-			}
-		}
-	}
-	return before, after, nil
-}
-
-func lowerPad(c *Call) ([]view, error) {
-	if m := c.text("mode"); m != "constant" {
-		return nil, fmt.Errorf("mode %q is not supported; use constant", m)
-	}
-	before, after, err := c.pads()
-	if err != nil {
-		return nil, err
-	}
-	var fill tensor.Word
-	if c.has(2) {
-		t, err := c.constant(2)
-		if err != nil {
-			return nil, err
-		}
-		if t.Len() != 1 || t.Type != c.In[0].Type {
-			return nil, fmt.Errorf("input %q is %v%v, but should be one %v", c.Inputs[2], t.Type, t.Shape, c.In[0].Type)
-		}
-		fill = t.At(0)
-	}
-	v := c.In[0]
-	s := v.Shape.Clone()
-	coords := axes(0, len(s))
-	var moved []int
-	for a := range s {
-		if before[a] == 0 && after[a] == 0 {
-			continue
-		}
-		moved = append(moved, a)
-		coords[a].Offset = -before[a]
-		if s[a] += before[a] + after[a]; s[a] < 0 {
-			return nil, fmt.Errorf("pads %d and %d leave nothing of axis %d of %v", before[a], after[a], a, v.Shape)
-		}
-	}
-	if len(moved) == 0 {
-		return []view{v}, nil
-	}
-	if v, err = c.l.bounded(v, moved...); err != nil {
-		return nil, err
-	}
-	return one(c.l.emit(&tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{fill}}, v.access(coords)))
 }

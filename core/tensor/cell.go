@@ -109,7 +109,7 @@ func (c *Cell) Start() ([]Word, error) {
 		s[0] = extreme(p.Args[0].Type, p.Fn == FoldMin)
 	case FoldProd:
 		s[0] = castWord(Int64, p.Type, 1)
-	case ScatterAdd, ScatterSet:
+	case ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin:
 		w, _, err := c.read(0)
 		if err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (c *Cell) Run(s []Word, lo, hi int) ([]Word, error) {
 func (c *Cell) term(s []Word, k int) ([]Word, error) {
 	counts := true
 	first := 0
-	if fns[c.p.Fn].rule == scatter {
+	if c.p.Fn.Scatters() {
 		first = 1
 	}
 	for i := first; i < len(c.words); i++ {
@@ -192,7 +192,7 @@ func (c *Cell) accumulate(s []Word, k int) {
 		if k == 0 || beats(t, w[0], s[0], p.Imm[0] != 0) {
 			s[0], s[1] = w[0], Word(k)
 		}
-	case ScatterAdd, ScatterSet:
+	case ScatterAdd, ScatterSet, ScatterMul, ScatterMax, ScatterMin:
 		for j, axis := range p.Imm {
 			v, n := int(int64(w[2+j])), p.Shape[axis]
 			if v < 0 {
@@ -202,10 +202,10 @@ func (c *Cell) accumulate(s []Word, k int) {
 				return
 			}
 		}
-		if p.Fn == ScatterSet {
-			s[0] = w[1]
+		if merge, ok := p.Fn.Merge(); ok {
+			s[0] = merge.apply(p.Type, p.Type, []Word{s[0], w[1]})
 		} else {
-			s[0] = plus(p.Type, s[0], w[1])
+			s[0] = w[1]
 		}
 	case Dot:
 		switch p.Type {

@@ -82,6 +82,12 @@ const (
 
 	// Map.
 	Bits // the same bits as another type of the same size; as bool, whether any is set
+
+	// Scatter. Like ScatterAdd, with another function of the element so far and
+	// the update.
+	ScatterMul
+	ScatterMax
+	ScatterMin
 )
 
 // Kind is one of the four kinds of primitive.
@@ -153,13 +159,34 @@ var fns = map[Fn]fnInfo{
 	ShiftLeft: {"shift-left", KindMap, 2, sameInteger, 0, 1}, ShiftRight: {"shift-right", KindMap, 2, sameInteger, 0, 1},
 	Mod: {"mod", KindMap, 2, sameInteger, 0, 4}, Rem: {"rem", KindMap, 2, sameNumeric, 0, 40},
 	SinF: {"sin", KindMap, 1, sameFloat, 0, 40}, CosF: {"cos", KindMap, 1, sameFloat, 0, 40}, AtanF: {"atan", KindMap, 1, sameFloat, 0, 40},
-	FoldProd: {"prod", KindFold, 1, wholeSums, 0, 1},
-	Before:   {"before", KindContraction, 2, precede, 2, 1},
-	Bits:     {"bits", KindMap, 1, reinterpret, 0, 0},
+	FoldProd:   {"prod", KindFold, 1, wholeSums, 0, 1},
+	Before:     {"before", KindContraction, 2, precede, 2, 1},
+	Bits:       {"bits", KindMap, 1, reinterpret, 0, 0},
+	ScatterMul: {"scatter-mul", KindFold, -3, scatter, -1, 1}, ScatterMax: {"scatter-max", KindFold, -3, scatter, -1, 1},
+	ScatterMin: {"scatter-min", KindFold, -3, scatter, -1, 1},
 }
 
 // Kind returns the kind of f, 0 if f is unknown.
 func (f Fn) Kind() Kind { return fns[f].kind }
+
+// Scatters reports whether f is a scatter.
+func (f Fn) Scatters() bool { return fns[f].rule == scatter }
+
+// Merge returns the map function by which a scatter takes an update into an
+// element; false if the update replaces it.
+func (f Fn) Merge() (Fn, bool) {
+	switch f {
+	case ScatterAdd:
+		return Add, true
+	case ScatterMul:
+		return Mul, true
+	case ScatterMax:
+		return Max, true
+	case ScatterMin:
+		return Min, true
+	}
+	return 0, false
+}
 
 // String returns the name of f.
 func (f Fn) String() string {
@@ -220,7 +247,7 @@ func (f Fn) check(in []DType, out DType) error {
 	case locate:
 		ok = ok && out == Int64 && in[0].Numeric()
 	case scatter:
-		ok = ok && in[0] == out && in[1] == out && (f != ScatterAdd || out.Numeric())
+		ok = ok && in[0] == out && in[1] == out && (f == ScatterSet || out.Numeric())
 		for _, x := range in[2:] {
 			ok = ok && x.Integer()
 		}

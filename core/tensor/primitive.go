@@ -115,7 +115,7 @@ func (p *Primitive) Check() error {
 	if p.Fn == Before && (p.Imm[0] >= Word(len(p.Shape)) || p.Imm[1] > 1) {
 		return fmt.Errorf("%v along axis %d of %d, ascending %d", p.Fn, p.Imm[0], len(p.Shape), p.Imm[1])
 	}
-	if info.rule == scatter {
+	if p.Fn.Scatters() {
 		for _, axis := range p.Imm {
 			if axis >= Word(len(p.Shape)) {
 				return fmt.Errorf("%v on axis %d of %d", p.Fn, axis, len(p.Shape))
@@ -161,7 +161,7 @@ func (p *Primitive) checkAccess(i int) error {
 				return fmt.Errorf("coordinate %d read through operand %d", d, dim.Via)
 			}
 		}
-		if i == 0 && fns[p.Fn].rule == scatter { // the base is read before the first term
+		if i == 0 && p.Fn.Scatters() { // the base is read before the first term
 			for _, t := range dim.Terms {
 				if t.Axis >= len(p.Shape) {
 					return fmt.Errorf("coordinate %d of the base follows folded axis %d", d, t.Axis)
@@ -172,7 +172,7 @@ func (p *Primitive) checkAccess(i int) error {
 		if err != nil {
 			return err
 		}
-		mayMiss := p.Fn == Copy && i == 0 || p.Fn == Join || len(p.Fold) > 0 && fns[p.Fn].rule != scatter
+		mayMiss := p.Fn == Copy && i == 0 || p.Fn == Join || len(p.Fold) > 0 && !p.Fn.Scatters()
 		if !mayMiss && lo <= hi && (lo < 0 || hi >= a.Shape[d]) {
 			return fmt.Errorf("coordinate %d reaches from %d to %d, outside extent %d", d, lo, hi, a.Shape[d])
 		}

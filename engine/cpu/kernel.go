@@ -56,7 +56,7 @@ func compile(p *tensor.Primitive) kernel {
 		k = newMap(p)
 	case kind == tensor.KindIndex:
 		k = newIndex(p)
-	case p.Fn == tensor.ScatterAdd, p.Fn == tensor.ScatterSet:
+	case p.Fn.Scatters():
 		k = newScatter(p)
 	case kind == tensor.KindFold && p.Fn != tensor.FoldProd:
 		k = newFold(p)

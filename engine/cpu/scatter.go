@@ -11,8 +11,9 @@ import (
 // are met in the same order.
 type scatterer[T tensor.Element] struct {
 	n       int
-	add     bool
-	nan     T // what becomes of every NaN; only a float can be one
+	fn      tensor.Fn
+	nan     T                     // what becomes of every NaN; only a float can be one
+	merge   func(old, update T) T // unless the function is to set or to add
 	base    *view
 	loops   []int // extents: folded axes, then the output axes that no index selects
 	row     int   // of the last loop, where no index changes along it; else 1
@@ -47,22 +48,34 @@ func (w *walk) at(coord []int) int {
 }
 
 func newScatter(p *tensor.Primitive) kernel {
+	merge, _ := p.Fn.Merge()
 	switch p.Type {
 	case tensor.Float32:
-		return newScatterer(p, canonical(float32(math.NaN())))
+		return newScatterer(p, canonical(float32(math.NaN())), merge.Float)
 	case tensor.Int32:
-		return newScatterer(p, int32(0))
+		return newScatterer(p, 0, merged[int32](merge))
 	case tensor.Int64:
-		return newScatterer(p, int64(0))
+		return newScatterer(p, 0, merged[int64](merge))
 	case tensor.Bool:
-		return newScatterer(p, uint8(0))
+		return newScatterer[uint8](p, 0, nil)
 	}
 	return nil
 }
 
-func newScatterer[T tensor.Element](p *tensor.Primitive, nan T) kernel {
+// merged is a map function of two integers.
+func merged[T int32 | int64](fn tensor.Fn) func(x, y T) T {
+	switch fn {
+	case tensor.Mul:
+		return func(x, y T) T { return x * y }
+	case tensor.Max:
+		return func(x, y T) T { return max(x, y) }
+	}
+	return func(x, y T) T { return min(x, y) }
+}
+
+func newScatterer[T tensor.Element](p *tensor.Primitive, nan T, merge func(old, update T) T) kernel {
 	r := len(p.Shape)
-	k := &scatterer[T]{n: p.Shape.Elements(), add: p.Fn == tensor.ScatterAdd, nan: nan, base: newView(p, 0, axes(0, r)), row: 1}
+	k := &scatterer[T]{n: p.Shape.Elements(), fn: p.Fn, nan: nan, merge: merge, base: newView(p, 0, axes(0, r)), row: 1}
 	var selected [tensor.MaxRank]bool
 	for j, imm := range p.Imm {
 		t := target{arg: 2 + j, axis: int(imm), extent: p.Shape[imm], again: selected[imm]}
@@ -120,8 +133,12 @@ func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor,
 		if o, u, ok := k.find(args, coord); ok {
 			for range k.row {
 				v := src[u]
-				if k.add {
+				switch k.fn {
+				case tensor.ScatterSet:
+				case tensor.ScatterAdd:
 					v += dst[o]
+				default:
+					v = k.merge(dst[o], v)
 				}
 				if v != v {
 					v = k.nan

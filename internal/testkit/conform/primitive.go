@@ -36,7 +36,7 @@ func primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
 	case tensor.KindIndex:
 		indexing(r, p)
 	case tensor.KindFold:
-		if fn == tensor.ScatterAdd || fn == tensor.ScatterSet {
+		if fn.Scatters() {
 			scattering(r, p)
 		} else {
 			folding(r, p)
