@@ -60,7 +60,29 @@ var _ = define(
 			y := c.Outputs[0]
 			return []string{b.Op("Neg", b.Op("Mul", dy[0], b.Op("Mul", y, y)))}, nil
 		}},
-	Def{Name: "Pow", Min: 2, Max: 2, Outputs: 1, Expand: expandPow},
+	Def{Name: "Mod", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("fmod", 0)}, Lower: lowerMod, Grad: modGrad},
+	// From left to right.
+	Def{Name: "Sum", Min: 1, Max: -1, Outputs: 1, Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
+		sum, err := c.sum(b)
+		return []string{sum}, err
+	})},
+	// The sum divided by the number of inputs.
+	Def{Name: "Mean", Min: 1, Max: -1, Outputs: 1, Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
+		sum, err := c.sum(b)
+		return []string{b.Op("Div", sum, c.number(b, len(c.Inputs)))}, err
+	})},
+	Def{Name: "Sign", Min: 1, Max: 1, Outputs: 1, Grad: constantGrad,
+		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+			x, zero := c.Inputs[0], c.number(b, 0)
+			y := b.Op("Where", b.Op("Greater", x, zero), c.number(b, 1), x) // zeros and NaN stay
+			if !c.In[0].Type.Unsigned() {
+				y = b.Op("Where", b.Op("Less", x, zero), c.number(b, -1), y)
+			}
+			return []string{y}, nil
+		}},
+	Def{Name: "Floor", Min: 1, Max: 1, Outputs: 1, Lower: function(tensor.Floor), Grad: constantGrad},
+	Def{Name: "Ceil", Min: 1, Max: 1, Outputs: 1, Lower: function(tensor.Ceil), Grad: constantGrad},
+	Def{Name: "Round", Min: 1, Max: 1, Outputs: 1, Lower: function(tensor.Round), Grad: constantGrad},
 )
 
 // pointwise lowers an operator to a map primitive of its inputs' type; one with
@@ -120,6 +142,9 @@ func extremeGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	left, zero := dy[0], b.Scalar(0)
 	out := make([]string, len(c.In))
 	for i, x := range c.Inputs {
+		if !c.has(i) {
+			continue
+		}
 		hit := b.Op("Equal", x, c.Outputs[0])
 		out[i] = c.unbroadcast(b, i, b.Op("Where", hit, left, zero))
 		left = b.Op("Where", hit, zero, left)
@@ -127,79 +152,36 @@ func extremeGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	return out, nil
 }
 
-// maxPower bounds the exponents of Pow.
-const maxPower = 64
-
-// expandPow writes x to a constant power n or n+½ as products, from the
-// exponent's highest bit to its lowest, times a square root, and takes the
-// reciprocal if it is negative.
-func expandPow(c *Call, b *graph.Builder) ([]string, error) {
-	e, err := c.constant(1)
-	if err != nil {
-		return nil, err
-	}
-	twice, err := halves(e)
-	if err != nil {
-		return nil, err
-	}
-	n, x := max(twice, -twice), c.Inputs[0]
-	if t := c.In[0].Type; t != tensor.Float32 && (!t.Integer() || twice < 0 || twice%2 != 0) {
-		return nil, fmt.Errorf("%v does not have the power %g/2; cast it to float32", t, float64(twice))
-	}
-	power := ""
-	for bit := 1 << 30; bit > 0; bit >>= 1 {
-		if power != "" {
-			power = b.Op("Mul", power, power)
-		}
-		if n/2&bit != 0 {
-			power = product(b, power, x)
-		}
-	}
-	if n%2 != 0 {
-		power = product(b, power, b.Op("Sqrt", x))
-	}
-	s, err := c.In[0].Shape.Broadcast(e.Shape)
-	if err != nil {
-		return nil, err
-	}
-	have := c.In[0].Shape
-	if power == "" {
-		power, have = b.Const(number(c.In[0].Type, 1)), nil
-	}
-	if !have.Equal(s) {
-		power = b.Op("Expand", power, b.Ints(s...))
-	}
-	if twice < 0 {
-		power = b.Op("Reciprocal", power)
-	}
-	return []string{power}, nil
+// constantGrad is that of functions that are constant almost everywhere.
+func constantGrad(c *Call, _ *graph.Builder, _ []string) ([]string, error) {
+	return make([]string, len(c.In)), nil
 }
 
-func product(b *graph.Builder, x, y string) string {
-	if x == "" {
-		return y
+// sum writes the sum of all inputs, which are floats.
+func (c *Call) sum(b *graph.Builder) (string, error) {
+	if err := c.floats(); err != nil {
+		return "", err
 	}
-	return b.Op("Mul", x, y)
+	sum := b.Op("Identity", c.Inputs[0])
+	for _, x := range c.Inputs[1:] {
+		sum = b.Op("Add", sum, x)
+	}
+	return sum, nil
 }
 
-// halves returns twice the one value that all elements of an exponent have.
-func halves(e *tensor.Tensor) (int, error) {
-	refuse := fmt.Errorf("the exponent must be one constant n or n+½ between −%d and %d; write other powers with Exp and Log", maxPower, maxPower)
-	if e.Len() == 0 {
-		return 0, refuse
+// lowerMod takes the sign of the divisor, or, with fmod, that of the dividend.
+func lowerMod(c *Call) ([]view, error) {
+	if c.flag("fmod") {
+		return pointwise(tensor.Rem)(c)
 	}
-	for i := range e.Len() {
-		if e.At(i) != e.At(0) {
-			return 0, refuse
-		}
+	if !c.In[0].Type.Integer() {
+		return nil, fmt.Errorf("it takes integers, or any numbers with fmod 1, but input %q is %v", c.Inputs[0], c.In[0].Type)
 	}
-	v := float64(int64(e.At(0)))
-	if e.Type == tensor.Float32 {
-		v = float64(tensor.AsF32(e.At(0)))
-	}
-	twice := v + v
-	if !(v >= -maxPower && v <= maxPower) || twice != float64(int(twice)) {
-		return 0, refuse
-	}
-	return int(twice), nil
+	return pointwise(tensor.Mod)(c)
+}
+
+// modGrad: x − n·y, where n is the whole number of times that y goes into x.
+func modGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	n := b.Op("Round", b.Op("Div", b.Op("Sub", c.Inputs[0], c.Outputs[0]), c.Inputs[1]))
+	return []string{c.unbroadcast(b, 0, dy[0]), c.unbroadcast(b, 1, b.Op("Neg", b.Op("Mul", dy[0], n)))}, nil
 }

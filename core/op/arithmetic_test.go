@@ -3,6 +3,7 @@ package op_test
 import (
 	"math"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -24,6 +25,8 @@ func sum(x []float64) float64 { return x[0] + x[1] }
 func power(e float64) func([]array) []array {
 	return pointwise(func(x []float64) float64 { return math.Pow(x[0], e) })
 }
+
+var _ = withoutGradient("Ceil", "Floor", "Round", "Sign")
 
 var _ = add(
 	sample{name: "Add", op: "Add", in: []arg{f(2, 3), f(2, 3)}, want: pointwise(sum)},
@@ -59,4 +62,33 @@ var _ = add(
 		want: pointwise(func(x []float64) float64 { return math.Pow(x[0], x[1]) })},
 	sample{name: "Pow, int32", op: "Pow", in: []arg{ints(tensor.Int32, -4, 4, 6), fixed(given(tensor.Int64, nil, 3))}, want: power(3)},
 	sample{name: "Pow, int64 to 0", op: "Pow", in: []arg{ints(tensor.Int64, -4, 4, 6), fixed(given(tensor.Int64, nil, 0))}, want: power(0)},
+	sample{name: "Mod", op: "Mod", in: []arg{ints(tensor.Int32, -9, 9, 8), ints(tensor.Int32, 1, 5, 8)}, want: pointwise(func(x []float64) float64 { return x[0] - x[1]*math.Floor(x[0]/x[1]) })},
+	sample{name: "Mod, negative divisors", op: "Mod", in: []arg{ints(tensor.Int8, -9, 9, 8), ints(tensor.Int8, -5, -1, 8)}, want: pointwise(func(x []float64) float64 { return x[0] - x[1]*math.Floor(x[0]/x[1]) })},
+	sample{name: "Mod, uint64", op: "Mod", in: []arg{ints(tensor.Uint64, 0, 99, 8), ints(tensor.Uint64, 1, 9, 1)}, want: pointwise(func(x []float64) float64 { return math.Mod(x[0], x[1]) })},
+	sample{name: "Mod, fmod", op: "Mod", attrs: fmod, in: []arg{within(-9, 9, 2, 8), f(8)}, want: pointwise(func(x []float64) float64 { return math.Mod(x[0], x[1]) })},
+	sample{name: "Mod, fmod of int16", op: "Mod", attrs: fmod, in: []arg{ints(tensor.Int16, -99, 99, 8), ints(tensor.Int16, 1, 9, 8)}, want: pointwise(func(x []float64) float64 { return math.Mod(x[0], x[1]) })},
+	sample{name: "Mod, fmod of float16", op: "Mod", attrs: fmod, in: []arg{as(tensor.Float16, f(8)), given(tensor.Float16, nil, 0.75)}, want: pointwise(func(x []float64) float64 { return math.Mod(x[0], x[1]) })},
+	sample{name: "Sum", op: "Sum", in: []arg{f(2, 3), f(3), f(2, 1)}, want: pointwise(total)},
+	sample{name: "Sum of one", op: "Sum", in: []arg{f(3)}, want: pointwise(total)},
+	sample{name: "Sum, float16", op: "Sum", in: []arg{as(tensor.Float16, f(5)), as(tensor.Float16, f(5)), as(tensor.Float16, f(5))}, want: pointwise(total)},
+	sample{name: "Mean", op: "Mean", in: []arg{f(2, 3), f(3), f(2, 1)}, want: pointwise(mean)},
+	sample{name: "Sign", op: "Sign", in: []arg{given(tensor.Float32, []int{5}, -2, 0, 3, math.Inf(-1), math.NaN())}, want: pointwise(sign)},
+	sample{name: "Sign, int8", op: "Sign", in: []arg{ints(tensor.Int8, -2, 2, 9)}, want: pointwise(sign)},
+	sample{name: "Sign, uint32", op: "Sign", in: []arg{ints(tensor.Uint32, 0, 2, 9)}, want: pointwise(sign)},
+	elementwise("Floor", within(-9, 9, 9), math.Floor),
+	elementwise("Ceil", within(-9, 9, 9), math.Ceil),
+	elementwise("Round", within(-9, 9, 9), math.RoundToEven),
+	another("ties", elementwise("Round", as(tensor.Float64, exponents(0.5, 1.5, -2.5, 4.5)), math.RoundToEven)),
 )
+
+var fmod = []graph.Attr{graph.Int("fmod", 1)}
+
+func sign(x []float64) float64 {
+	switch {
+	case x[0] > 0:
+		return 1
+	case x[0] < 0:
+		return -1
+	}
+	return x[0]
+}

@@ -30,6 +30,17 @@ func add(s ...sample) bool {
 	return true
 }
 
+// flat are the operators of which every gradient is zero, or the result not a
+// float.
+var flat = map[string]bool{}
+
+func withoutGradient(names ...string) bool {
+	for _, name := range names {
+		flat[name] = true
+	}
+	return true
+}
+
 // array is a tensor of the reference.
 type array struct {
 	shape []int

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -17,6 +18,22 @@ var _ = define(
 	Def{Name: "GreaterOrEqual", Min: 2, Max: 2, Outputs: 1, Lower: compare(tensor.Le, true)},
 	Def{Name: "And", Min: 2, Max: 2, Outputs: 1, Lower: logic(tensor.And)},
 	Def{Name: "Or", Min: 2, Max: 2, Outputs: 1, Lower: logic(tensor.Or)},
+	Def{Name: "Xor", Min: 2, Max: 2, Outputs: 1, Lower: func(c *Call) ([]view, error) {
+		for i := range c.In {
+			if err := c.want(i, tensor.Bool); err != nil {
+				return nil, err
+			}
+		}
+		same, err := c.l.pointwise(tensor.Eq, tensor.Bool, c.In...)
+		if err != nil {
+			return nil, err
+		}
+		return one(c.l.pointwise(tensor.Not, tensor.Bool, same))
+	}},
+	Def{Name: "IsNaN", Min: 1, Max: 1, Outputs: 1, Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		return []string{b.Op("Not", b.Op("Equal", c.Inputs[0], c.Inputs[0]))}, c.floats()
+	}},
+	Def{Name: "IsInf", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("detect_negative", 1), graph.Int("detect_positive", 1)}, Expand: expandIsInf},
 	Def{Name: "Not", Min: 1, Max: 1, Outputs: 1, Lower: logic(tensor.Not)},
 	Def{Name: "Where", Min: 3, Max: 3, Outputs: 1,
 		Lower: func(c *Call) ([]view, error) {
@@ -38,17 +55,19 @@ var _ = define(
 		}},
 	Def{Name: "Cast", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("to", 0), graph.Int("saturate", 1)},
 		Lower: func(c *Call) ([]view, error) {
-			to := tensor.DType(c.int("to"))
-			switch {
-			case int(to) != c.int("to") || !to.Valid():
-				return nil, fmt.Errorf("element type %d is not supported; cast to a type of numbers, or bool", c.int("to"))
-			case to == c.In[0].Type:
-				return c.In, nil
+			to, err := c.elementType("to")
+			if err != nil {
+				return nil, err
 			}
-			return one(c.l.pointwise(tensor.Cast, to, c.In[0]))
+			return one(c.l.cast(c.In[0], to))
 		},
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			return dy, nil
+		}},
+	Def{Name: "CastLike", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("saturate", 1)},
+		Lower: func(c *Call) ([]view, error) { return one(c.l.cast(c.In[0], c.In[1].Type)) },
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			return c.only(dy[0]), nil
 		}},
 )
 
@@ -83,4 +102,20 @@ func logic(fn tensor.Fn) func(*Call) ([]view, error) {
 		}
 		return one(c.l.pointwise(fn, tensor.Bool, c.In...))
 	}
+}
+
+func expandIsInf(c *Call, b *graph.Builder) ([]string, error) {
+	if err := c.floats(); err != nil {
+		return nil, err
+	}
+	x, inf := c.Inputs[0], math.Inf(1)
+	switch up, down := c.flag("detect_positive"), c.flag("detect_negative"); {
+	case up && down:
+		return []string{b.Op("Equal", b.Op("Abs", x), c.real(b, inf))}, nil
+	case up:
+		return []string{b.Op("Equal", x, c.real(b, inf))}, nil
+	case down:
+		return []string{b.Op("Equal", x, c.real(b, -inf))}, nil
+	}
+	return []string{b.Op("Expand", b.Const(number(tensor.Bool, 0)), b.Ints(c.In[0].Shape...))}, nil
 }

@@ -74,12 +74,12 @@ func (l *lowering) summed(v view, f func(view) (view, error)) (view, error) {
 	if !t.Half() {
 		return f(v)
 	}
-	v, err := l.pointwise(tensor.Cast, tensor.Float32, v)
+	v, err := l.cast(v, tensor.Float32)
 	if err == nil {
 		v, err = f(v)
 	}
 	if err != nil {
 		return view{}, err
 	}
-	return l.pointwise(tensor.Cast, t, v)
+	return l.cast(v, t)
 }

@@ -1,0 +1,219 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Powers.
+
+var _ = define(Def{Name: "Pow", Min: 2, Max: 2, Outputs: 1, Expand: wide(expandPow), Grad: powGrad})
+
+// maxPower bounds the exponents n and n+½ whose powers are products.
+const maxPower = 64
+
+// expandPow writes x to a power. An exponent n or n+½ up to maxPower gives
+// products, from its highest bit to its lowest, times a square root, and the
+// reciprocal if it is negative; any other gives e^(y·log|x|). An integer has
+// integer powers by products that wrap, and others in float64, truncated.
+func expandPow(c *Call, b *graph.Builder) ([]string, error) {
+	t, u := c.In[0].Type, c.In[1].Type
+	if !t.Numeric() || !u.Numeric() {
+		return nil, fmt.Errorf("%v does not have powers of type %v", t, u)
+	}
+	x, y := c.Inputs[0], c.Inputs[1]
+	e, err := c.l.known(c.In[1])
+	if err != nil {
+		return nil, err
+	}
+	if e != nil {
+		if twice, ok := halves(e); ok && (t.Float() || twice >= 0 && twice%2 == 0) {
+			return c.fixedPower(b, x, twice)
+		}
+	}
+	switch {
+	case t.Integer() && u.Integer():
+		return []string{c.integerPower(b, x, y)}, nil
+	case t.Integer():
+		z := b.Op("Pow", castTo(b, x, tensor.Float64), castTo(b, y, tensor.Float64))
+		return []string{castTo(b, z, t)}, nil
+	case u != t:
+		return []string{b.Op("Pow", x, castTo(b, y, t))}, nil
+	}
+	z := c.realPower(b, x, y)
+	if e == nil || anyHalf(e) {
+		z = b.Op("Where", c.isHalf(b, y), c.halfPower(b, x, y), z)
+	}
+	return []string{z}, nil
+}
+
+// fixedPower writes x to the power twice/2.
+func (c *Call) fixedPower(b *graph.Builder, x string, twice int) ([]string, error) {
+	n := max(twice, -twice)
+	power := ""
+	for bit := 1 << 30; bit > 0; bit >>= 1 {
+		if power != "" {
+			power = b.Op("Mul", power, power)
+		}
+		if n/2&bit != 0 {
+			power = product(b, power, x)
+		}
+	}
+	if n%2 != 0 {
+		power = product(b, power, b.Op("Sqrt", x))
+	}
+	s, err := c.In[0].Shape.Broadcast(c.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	have := c.In[0].Shape
+	if power == "" {
+		power, have = c.number(b, 1), nil
+	}
+	if !have.Equal(s) {
+		power = b.Op("Expand", power, b.Ints(s...))
+	}
+	if twice < 0 {
+		power = b.Op("Reciprocal", power)
+	}
+	return []string{power}, nil
+}
+
+func product(b *graph.Builder, x, y string) string {
+	if x == "" {
+		return y
+	}
+	return b.Op("Mul", x, y)
+}
+
+// halves returns twice the one value that all elements of an exponent have, if
+// it is n or n+½ up to maxPower.
+func halves(e *tensor.Tensor) (twice int, ok bool) {
+	if e.Len() == 0 {
+		return 0, false
+	}
+	for i := range e.Len() {
+		if e.At(i) != e.At(0) {
+			return 0, false
+		}
+	}
+	v := exponent(e, 0)
+	return int(v + v), isHalf(v)
+}
+
+func anyHalf(e *tensor.Tensor) bool {
+	for i := range e.Len() {
+		if isHalf(exponent(e, i)) {
+			return true
+		}
+	}
+	return false
+}
+
+func exponent(e *tensor.Tensor, i int) float64 {
+	switch {
+	case e.Type.Float():
+		return tensor.FloatOf(e.Type, e.At(i))
+	case e.Type == tensor.Uint64:
+		return float64(e.At(i))
+	}
+	return float64(int64(e.At(i)))
+}
+
+func isHalf(v float64) bool { return math.Abs(v) <= maxPower && v+v == math.Floor(v+v) }
+
+// isHalf tells which elements of y halfPower takes.
+func (c *Call) isHalf(b *graph.Builder, y string) string {
+	twice := b.Op("Add", y, y)
+	small := b.Op("LessOrEqual", b.Op("Abs", y), c.real(b, maxPower))
+	return b.Op("And", small, b.Op("Equal", b.Op("Floor", twice), twice))
+}
+
+// halfPower is fixedPower where y is known only when it is computed.
+func (c *Call) halfPower(b *graph.Builder, x, y string) string {
+	a := b.Op("Abs", y)
+	a = b.Op("Where", c.isHalf(b, y), b.Op("Add", a, a), c.real(b, 0))
+	twice := castTo(b, a, tensor.Int32)
+	p := c.bitPower(b, x, twice, tensor.Int32, 2*maxPower, 2)
+	odd := c.bit(b, twice, tensor.Int32, 1)
+	p = b.Op("Where", odd, b.Op("Mul", p, b.Op("Sqrt", x)), p)
+	return b.Op("Where", b.Op("Less", y, c.real(b, 0)), b.Op("Reciprocal", p), p)
+}
+
+// bit tells where an integer of type t has a bit.
+func (c *Call) bit(b *graph.Builder, n string, t tensor.DType, bit int) string {
+	mask := b.Const(number(t, bit))
+	return b.Op("Equal", b.Op("BitwiseAnd", n, mask), mask)
+}
+
+// bitPower multiplies from the highest bit of n to the lowest.
+func (c *Call) bitPower(b *graph.Builder, x, n string, t tensor.DType, highest, lowest int) string {
+	p := b.Op("Where", c.bit(b, n, t, highest), x, c.number(b, 1))
+	for bit := highest / 2; bit >= lowest; bit /= 2 {
+		p = b.Op("Mul", p, p)
+		p = b.Op("Where", c.bit(b, n, t, bit), b.Op("Mul", p, x), p)
+	}
+	return p
+}
+
+// integerPower writes an integer to an integer power. Beyond 63, of which the
+// power of every number but −1, 0 and 1 has overflowed, an exponent counts as
+// 62 or 63. A negative one gives the quotient of 1, which is 0 for most.
+func (c *Call) integerPower(b *graph.Builder, x, y string) string {
+	u := c.In[1].Type
+	n := y
+	if u.Signed() {
+		u = tensor.Int64
+		y = castTo(b, y, u)
+		least := int64(math.MinInt64) + 2 // as even as the number that has no opposite
+		n = b.Op("Abs", b.Op("Max", y, b.Const(tensor.Scalar(least))))
+	}
+	constant := func(v int) string { return b.Const(number(u, v)) }
+	capped := b.Op("Add", b.Op("BitwiseAnd", n, constant(1)), constant(62))
+	n = b.Op("Where", b.Op("Greater", n, constant(63)), capped, n)
+	p := c.bitPower(b, x, n, u, 32, 1)
+	if u.Signed() {
+		p = b.Op("Where", b.Op("Less", y, constant(0)), b.Op("Div", c.number(b, 1), p), p)
+	}
+	return p
+}
+
+// realPower writes e^(y·log|x|), with the sign and the special cases of IEEE
+// 754: 1 to any power is 1, −1 to an infinite one too, and a negative number
+// has only whole powers.
+func (c *Call) realPower(b *graph.Builder, x, y string) string {
+	a, one, zero := b.Op("Abs", x), c.real(b, 1), c.real(b, 0)
+	z := b.Op("Exp", b.Op("Mul", b.Op("Log", a), y))
+	unit := b.Op("Or", b.Op("Equal", x, one), b.Op("And", b.Op("Equal", a, one), b.Op("IsInf", y)))
+	z = b.Op("Where", unit, one, z)
+	whole := b.Op("Equal", b.Op("Floor", y), y)
+	half := b.Op("Mul", y, c.real(b, 0.5))
+	odd := b.Op("And", whole, b.Op("Not", b.Op("Equal", b.Op("Floor", half), half)))
+	bits := tensor.Int32
+	if c.In[0].Type == tensor.Float64 {
+		bits = tensor.Int64
+	}
+	minus := b.Op("Less", b.With(graph.Int("to", int(bits))).Op("BitCast", x), b.Const(number(bits, 0)))
+	z = b.Op("Where", b.Op("And", minus, odd), b.Op("Neg", z), z)
+	negative := b.Op("And", b.Op("Less", x, zero), b.Op("Less", a, c.real(b, math.Inf(1))))
+	return b.Op("Where", b.Op("And", negative, b.Op("Not", whole)), c.real(b, math.NaN()), z)
+}
+
+// powGrad: dx = dy·y·x^(y−1), and dy·z·log x for an exponent that is not constant.
+func powGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	x, y, z, zero := c.Inputs[0], c.Inputs[1], c.Outputs[0], b.Scalar(0)
+	out := []string{"", ""}
+	if c.In[1].Type != tensor.Float32 {
+		y = castTo(b, y, tensor.Float32)
+	} else if !c.isConstant(1) {
+		log := b.Op("Where", b.Op("Equal", z, zero), zero, b.Op("Mul", z, b.Op("Log", x)))
+		out[1] = c.unbroadcast(b, 1, b.Op("Mul", dy[0], log))
+	}
+	rate := b.Op("Mul", y, b.Op("Pow", x, b.Op("Sub", y, b.Scalar(1))))
+	rate = b.Op("Where", b.Op("Equal", y, zero), zero, rate)
+	out[0] = c.unbroadcast(b, 0, b.Op("Mul", dy[0], rate))
+	return out, nil
+}
