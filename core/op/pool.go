@@ -28,9 +28,6 @@ var _ = define(
 		Lower: lowerCol2Im, Grad: col2ImGrad},
 )
 
-// maxTable bounds the constants that an operator makes for itself.
-const maxTable = 1 << 24
-
 // global reduces all spatial axes.
 func global(reduce string) func(*Call, *graph.Builder) ([]string, error) {
 	return func(c *Call, b *graph.Builder) ([]string, error) {
@@ -40,7 +37,7 @@ func global(reduce string) func(*Call, *graph.Builder) ([]string, error) {
 		if over := spatialAxes(len(c.In[0].Shape)); len(over) > 0 {
 			return []string{along(b, reduce, c.Inputs[0], over...)}, nil
 		}
-		return c.Inputs, nil
+		return []string{b.Op("Identity", c.Inputs[0])}, nil
 	}
 }
 
@@ -270,23 +267,6 @@ func (l *lowering) table(s tensor.Shape, f func(i int) int) (view, error) {
 		return view{}, err
 	}
 	return l.hold(t), nil
-}
-
-func integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
-	if err := s.Check(); err != nil {
-		return nil, err
-	}
-	if s.Elements() > maxTable {
-		return nil, fmt.Errorf("a table of %v is too large", s)
-	}
-	t, err := tensor.New(tensor.Int64, s)
-	if err != nil {
-		return nil, err
-	}
-	for i := range t.Len() {
-		t.Set(i, tensor.Word(f(i)))
-	}
-	return t, nil
 }
 
 // maxPoolGrad puts each gradient at the place of its window that Indices names,
