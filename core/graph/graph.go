@@ -8,9 +8,9 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Opset is the version of ONNX's default operator set in which graphs are held
-// and written; other versions are upgraded when they are read.
-const Opset = 21
+// Opset is the version of ONNX's default operator set in whose forms graphs are
+// held; nodes of older versions are upgraded when they are read.
+const Opset = 27
 
 // Limits on a graph, checked when one is read.
 const (

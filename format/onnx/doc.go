@@ -1,7 +1,7 @@
 // Package onnx reads and writes programs as ONNX model files.
 //
 // Read takes untrusted bytes. It accepts one static graph of the default
-// operator domain, operator sets 13 to 27, brings it to the set that package
+// operator domain, operator sets 6 to 27, brings it to the set that package
 // graph holds, and refuses everything else by name: a model is never
 // approximated. Write gives the one canonical file of a graph, so that reading
 // it back changes nothing and equal graphs are equal bytes.

@@ -1,91 +1,193 @@
 package onnx
 
-import "github.com/tally-network/tally/core/graph"
+import (
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
 
 // Operator sets that are read.
 const (
-	OldestSet = 13
-	NewestSet = 27
+	OldestSet = 6
+	NewestSet = graph.Opset
 )
 
 // edition is a version of an operator's definition that graphs can tell from
-// the one before. The rule takes a node across it, in whichever direction the
-// graph's set lies.
+// the one before.
 type edition struct {
 	since int
-	rule  rule
+	born  bool     // the first
+	rules []rule   // take a node across it, in order
+	attrs []string // that came with it
 }
+
+// born is the first edition of an operator.
+func born(since int) edition { return edition{since: since, born: true} }
+
+// adds is an edition in which, by default, what was added means what was meant
+// before. Attributes are listed if they are newer than what is written else.
+func adds(since int, attrs ...string) edition { return edition{since: since, attrs: attrs} }
+
+// changed is an edition that nodes have to be changed for.
+func changed(since int, rules ...rule) edition { return edition{since: since, rules: rules} }
 
 // editions lists, in ascending order, where operators changed between the sets
 // that are read: inputs, outputs, attributes, defaults or their meaning.
-// Definitions that only take more element types are not listed. A nil rule
-// says that what was added means, by default, what was meant before.
+// Definitions that only take more element types are not listed.
 var editions = map[string][]edition{
-	"AffineGrid":          {{20, introduced}},
-	"Attention":           {{23, introduced}},
-	"AveragePool":         {{19, nil}}, // dilations
-	"BatchNormalization":  {{14, inferenceOnly}},
-	"Bernoulli":           {{15, introduced}},
-	"BitCast":             {{26, introduced}},
-	"BitwiseAnd":          {{18, introduced}},
-	"BitwiseNot":          {{18, introduced}},
-	"BitwiseOr":           {{18, introduced}},
-	"BitwiseXor":          {{18, introduced}},
-	"BlackmanWindow":      {{17, introduced}},
-	"Cast":                {{19, nil}, {24, withoutAttr("round_mode")}}, // saturate
-	"CastLike":            {{15, introduced}, {19, nil}, {24, withoutAttr("round_mode")}},
-	"CausalConvWithState": {{27, introduced}},
-	"CenterCropPad":       {{18, introduced}},
-	"Col2Im":              {{18, introduced}},
-	"CumProd":             {{26, introduced}},
-	"DFT":                 {{17, introduced}, {20, attrToInput("axis", 2, 1)}},
-	"DeformConv":          {{19, introduced}},
-	"DequantizeLinear":    {{21, nil}, {23, withoutAttr("output_dtype")}}, // block_size
-	"GRU":                 {{14, nil}},                                    // layout
-	"Gelu":                {{20, introduced}},
-	"GridSample":          {{16, introduced}, {20, renamedValue("mode", map[string]string{"bilinear": "linear", "bicubic": "cubic"})}},
-	"GroupNormalization":  {{18, introduced}, {21, notUpgraded("scale and bias were by group and are by channel: export the model with operator set 21")}},
-	"HammingWindow":       {{17, introduced}},
-	"HannWindow":          {{17, introduced}},
-	"HardSwish":           {{14, introduced}},
-	"ImageDecoder":        {{20, introduced}},
-	"LSTM":                {{14, nil}}, // layout
-	"LayerNormalization":  {{17, introduced}},
-	"LinearAttention":     {{27, introduced}},
-	"LpPool":              {{18, nil}}, // ceil_mode, dilations
-	"MelWeightMatrix":     {{17, introduced}},
-	"Mish":                {{18, introduced}},
-	"Optional":            {{15, introduced}},
-	"OptionalGetElement":  {{15, introduced}},
-	"OptionalHasElement":  {{15, introduced}, {18, nil}}, // the input is optional
-	"Pad":                 {{18, nil}},                   // axes
-	"QuantizeLinear":      {{19, nil}, {21, nil}, {23, withoutAttr("precision")}},
-	"RMSNormalization":    {{23, introduced}},
-	"RNN":                 {{14, nil}}, // layout
-	"Range":               {{27, withoutAttr("stash_type")}},
-	"ReduceL1":            {{18, attrToInput("axes", 1)}},
-	"ReduceL2":            {{18, attrToInput("axes", 1)}},
-	"ReduceLogSum":        {{18, attrToInput("axes", 1)}},
-	"ReduceLogSumExp":     {{18, attrToInput("axes", 1)}},
-	"ReduceMax":           {{18, attrToInput("axes", 1)}},
-	"ReduceMean":          {{18, attrToInput("axes", 1)}},
-	"ReduceMin":           {{18, attrToInput("axes", 1)}},
-	"ReduceProd":          {{18, attrToInput("axes", 1)}},
-	"ReduceSumSquare":     {{18, attrToInput("axes", 1)}},
-	"RegexFullMatch":      {{20, introduced}},
-	"Reshape":             {{14, nil}}, // allowzero
-	"Resize":              {{18, nil}}, // antialias, axes, keep_aspect_ratio_policy
-	"RoiAlign":            {{16, oldDefault(graph.Attr{Name: "coordinate_transformation_mode", Kind: graph.AttrString, String: "output_half_pixel"})}},
-	"RotaryEmbedding":     {{23, introduced}},
-	"STFT":                {{17, introduced}},
-	"ScatterElements":     {{16, nil}}, // reduction
-	"ScatterND":           {{16, nil}}, // reduction
-	"SequenceMap":         {{17, introduced}},
-	"Shape":               {{15, nil}}, // start, end
-	"Split":               {{18, equalParts}},
-	"StringConcat":        {{20, introduced}},
-	"StringSplit":         {{20, introduced}},
-	"Swish":               {{24, introduced}},
-	"TensorScatter":       {{24, introduced}},
-	"Trilu":               {{14, introduced}},
+	"Acos":                      {born(7)},
+	"Acosh":                     {born(9)},
+	"Add":                       {changed(7, aligned)},
+	"AffineGrid":                {born(20)},
+	"And":                       {changed(7, aligned)},
+	"ArgMax":                    {adds(12)},
+	"ArgMin":                    {adds(12)},
+	"Asin":                      {born(7)},
+	"Asinh":                     {born(9)},
+	"Atan":                      {born(7)},
+	"Atanh":                     {born(9)},
+	"Attention":                 {born(23), adds(24), adds(25)},
+	"AveragePool":               {adds(7), adds(10), adds(19)},
+	"BatchNormalization":        {changed(7, batchTest), changed(9, batchSpatial), changed(14, batchOutputs)},
+	"Bernoulli":                 {born(15)},
+	"BitCast":                   {born(26)},
+	"BitShift":                  {born(11)},
+	"BitwiseAnd":                {born(18)},
+	"BitwiseNot":                {born(18)},
+	"BitwiseOr":                 {born(18)},
+	"BitwiseXor":                {born(18)},
+	"BlackmanWindow":            {born(17)},
+	"Cast":                      {adds(19), adds(24, "round_mode")},
+	"CastLike":                  {born(15), adds(19), adds(24, "round_mode")},
+	"CausalConvWithState":       {born(27)},
+	"Celu":                      {born(12)},
+	"CenterCropPad":             {born(18)},
+	"Clip":                      {changed(11, floatToInput("min", 1), floatToInput("max", 2))},
+	"Col2Im":                    {born(18)},
+	"Compress":                  {born(9)},
+	"ConcatFromSequence":        {born(11)},
+	"Constant":                  {adds(11), adds(12)},
+	"ConstantOfShape":           {born(9)},
+	"ConvInteger":               {born(10)},
+	"Cos":                       {born(7)},
+	"Cosh":                      {born(9)},
+	"CumProd":                   {born(26)},
+	"CumSum":                    {born(11)},
+	"DFT":                       {born(17), changed(20, toInput("axis", 2, tensor.Shape{}, 1))},
+	"DeformConv":                {born(19)},
+	"DepthToSpace":              {adds(11)},
+	"DequantizeLinear":          {born(10), adds(13), adds(21), adds(23, "output_dtype")},
+	"Det":                       {born(11)},
+	"Div":                       {changed(7, aligned)},
+	"Dropout":                   {adds(7), changed(10, dropoutMask), changed(12, dropoutRatio)},
+	"DynamicQuantizeLinear":     {born(11)},
+	"Einsum":                    {born(12)},
+	"Equal":                     {changed(7, aligned)},
+	"Erf":                       {born(9)},
+	"Expand":                    {born(8)},
+	"EyeLike":                   {born(9)},
+	"GRU":                       {changed(7, dropped("output_sequence")), adds(14)},
+	"GatherElements":            {born(11)},
+	"GatherND":                  {born(11), adds(12)},
+	"Gelu":                      {born(20)},
+	"Gemm":                      {changed(7, dropped("broadcast")), adds(11)},
+	"Greater":                   {changed(7, aligned)},
+	"GreaterOrEqual":            {born(12)},
+	"GridSample":                {born(16), changed(20, renamedValue("mode", map[string]string{"bilinear": "linear", "bicubic": "cubic"}))},
+	"GroupNormalization":        {born(18), changed(21, groupsToChannels)},
+	"HammingWindow":             {born(17)},
+	"HannWindow":                {born(17)},
+	"HardSwish":                 {born(14)},
+	"Hardmax":                   {changed(13, flattened)},
+	"ImageDecoder":              {born(20)},
+	"IsInf":                     {born(10)},
+	"IsNaN":                     {born(9)},
+	"LSTM":                      {changed(7, dropped("output_sequence")), adds(14)},
+	"LayerNormalization":        {born(17)},
+	"Less":                      {changed(7, aligned)},
+	"LessOrEqual":               {born(12)},
+	"LinearAttention":           {born(27)},
+	"LogSoftmax":                {changed(13, flattened)},
+	"LpPool":                    {adds(18)},
+	"MatMulInteger":             {born(10)},
+	"MaxPool":                   {adds(8), adds(10)},
+	"MaxUnpool":                 {born(9)},
+	"MeanVarianceNormalization": {born(9)},
+	"MelWeightMatrix":           {born(17)},
+	"Mish":                      {born(18)},
+	"Mod":                       {born(10)},
+	"Mul":                       {changed(7, aligned)},
+	"Multinomial":               {born(7)},
+	"NegativeLogLikelihoodLoss": {born(12)},
+	"NonMaxSuppression":         {born(10)},
+	"NonZero":                   {born(9)},
+	"OneHot":                    {born(9), changed(11, oneHotNegative)},
+	"Optional":                  {born(15)},
+	"OptionalGetElement":        {born(15)},
+	"OptionalHasElement":        {born(15), adds(18)},
+	"Or":                        {changed(7, aligned)},
+	"PRelu":                     {changed(7, slopeOfChannels)},
+	"Pad":                       {changed(11, listToInput("pads", 1), floatToInput("value", 2)), adds(18)},
+	"Pow":                       {changed(7, aligned)},
+	"QLinearConv":               {born(10)},
+	"QLinearMatMul":             {born(10)},
+	"QuantizeLinear":            {born(10), adds(13), adds(19), adds(21), adds(23, "precision")},
+	"RMSNormalization":          {born(23)},
+	"RNN":                       {changed(7, dropped("output_sequence")), adds(14)},
+	"Range":                     {born(11), adds(27, "stash_type")},
+	"ReduceL1":                  {changed(18, listToInput("axes", 1))},
+	"ReduceL2":                  {changed(18, listToInput("axes", 1))},
+	"ReduceLogSum":              {changed(18, listToInput("axes", 1))},
+	"ReduceLogSumExp":           {changed(18, listToInput("axes", 1))},
+	"ReduceMax":                 {changed(18, listToInput("axes", 1))},
+	"ReduceMean":                {changed(18, listToInput("axes", 1))},
+	"ReduceMin":                 {changed(18, listToInput("axes", 1))},
+	"ReduceProd":                {changed(18, listToInput("axes", 1))},
+	"ReduceSum":                 {changed(13, listToInput("axes", 1))},
+	"ReduceSumSquare":           {changed(18, listToInput("axes", 1))},
+	"RegexFullMatch":            {born(20)},
+	"Reshape":                   {adds(14)},
+	"Resize":                    {born(10), changed(11, resizeByScales), changed(13, absentIfEmpty(1), absentIfEmpty(2)), adds(18)},
+	"ReverseSequence":           {born(10)},
+	"RoiAlign":                  {born(10), changed(16, unlessGiven(graph.String("coordinate_transformation_mode", "output_half_pixel")))},
+	"RotaryEmbedding":           {born(23)},
+	"Round":                     {born(11)},
+	"STFT":                      {born(17)},
+	"Scan":                      {born(8), changed(9, notUpgraded("sequence lengths and directions are stated otherwise: export the model with operator set 9 or later"))},
+	"Scatter":                   {born(9), changed(11, renamed("ScatterElements"))},
+	"ScatterElements":           {born(11), adds(16)},
+	"ScatterND":                 {born(11), adds(16)},
+	"SequenceAt":                {born(11)},
+	"SequenceConstruct":         {born(11)},
+	"SequenceEmpty":             {born(11)},
+	"SequenceErase":             {born(11)},
+	"SequenceInsert":            {born(11)},
+	"SequenceLength":            {born(11)},
+	"SequenceMap":               {born(17)},
+	"Shape":                     {adds(15)},
+	"Shrink":                    {born(9)},
+	"Sign":                      {born(9)},
+	"Sin":                       {born(7)},
+	"Sinh":                      {born(9)},
+	"Slice":                     {changed(10, listToInput("starts", 1), listToInput("ends", 2), listToInput("axes", 3))},
+	"Softmax":                   {changed(13, flattened)},
+	"SoftmaxCrossEntropyLoss":   {born(12)},
+	"Split":                     {changed(13, listToInput("split", 1)), changed(18, equalParts)},
+	"SplitToSequence":           {born(11)},
+	"Squeeze":                   {changed(13, listToInput("axes", 1))},
+	"StringConcat":              {born(20)},
+	"StringNormalizer":          {born(10)},
+	"StringSplit":               {born(20)},
+	"Sub":                       {changed(7, aligned)},
+	"Swish":                     {born(24)},
+	"Tan":                       {born(7)},
+	"TensorScatter":             {born(24)},
+	"TfIdfVectorizer":           {born(9)},
+	"ThresholdedRelu":           {born(10)},
+	"TopK":                      {changed(10, toInput("k", 1, tensor.Shape{1})), adds(11)},
+	"Trilu":                     {born(14)},
+	"Unique":                    {born(11)},
+	"Unsqueeze":                 {changed(13, listToInput("axes", 1))},
+	"Upsample":                  {changed(7, upsampleSides), changed(9, upsampleScales), changed(11, upsampleResized)},
+	"Where":                     {born(9)},
+	"Xor":                       {changed(7, aligned)},
 }

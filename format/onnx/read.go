@@ -17,11 +17,10 @@ import (
 // otherwise. One protobuf message cannot be larger.
 const MaxBytes = 1<<31 - 1
 
-// Versions of the file format that are read, and the one that is written.
+// Versions of the file format that are read.
 const (
 	oldestIR = 3
 	newestIR = 14
-	writeIR  = 10
 )
 
 // Options say what a model may be. The zero value takes self-contained models

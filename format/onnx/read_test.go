@@ -35,7 +35,7 @@ func TestReadRefuses(t *testing.T) {
 		"empty":             {nil, "IR version 0", true},
 		"not protobuf":      {[]byte("hello, world"), "", false},
 		"new IR":            {join(num(modelIRVersion, 99), msg(modelGraph), msg(modelOpset, num(opsetVersion, 21))), "IR version 99", true},
-		"old set":           {relu(5), "operator set 5: sets 13 to 27 are read", true},
+		"old set":           {relu(5), "operator set 5: sets 6 to 27 are read", true},
 		"future set":        {relu(99), "operator set 99", true},
 		"negative set":      {relu(-1), "operator set version -1", false},
 		"no set":            {join(num(modelIRVersion, 8), msg(modelGraph)), "imports no operator set", true},

@@ -10,179 +10,217 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// rule changes a node so that it means under graph.Opset what it meant under
-// the file's operator set.
-type rule func(u *upgrader, n *graph.Node, since int) error
-
-// upgrader brings the nodes of a graph from one operator set to graph.Opset.
-type upgrader struct {
-	*reader
-	g     *graph.Graph
-	set   int
-	names map[string]bool // all values, once a new one is needed
-}
-
-// upgrade applies the rules of all editions between the file's operator set
-// and graph.Opset.
+// upgrade brings g from the file's operator set to graph.Opset: it applies the
+// rules of all editions between them.
 func (r *reader) upgrade(g *graph.Graph, set int) error {
 	u := &upgrader{reader: r, g: g, set: set}
-	after, upTo := min(set, graph.Opset), max(set, graph.Opset)
 	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		for _, e := range editions[n.Op] {
-			if e.rule == nil || e.since <= after || e.since > upTo {
-				continue
+		if err := u.node(&g.Nodes[i]); err != nil {
+			return fmt.Errorf("%s: %w", nodeLabel(i, &g.Nodes[i]), err)
+		}
+	}
+	if n := len(g.Nodes) + len(u.added); n > graph.MaxNodes {
+		return fmt.Errorf("the graph has %d nodes in operator set %d, limit %d", n, graph.Opset, graph.MaxNodes)
+	}
+	g.Nodes = append(g.Nodes, u.added...)
+	return nil
+}
+
+// upgrader brings the nodes of a graph to graph.Opset.
+type upgrader struct {
+	*reader
+	g      *graph.Graph
+	set    int            // of the file
+	added  []graph.Node   // in the form of graph.Opset
+	names  map[string]int // all values, and the last number after each stem, once a new name is needed
+	shapes map[string]tensor.Shape
+}
+
+// node applies the rules of one node. A rule may make it another operator,
+// whose later editions then count.
+func (u *upgrader) node(n *graph.Node) error {
+	first := ""
+	if len(n.Outputs) > 0 {
+		first = n.Outputs[0]
+	}
+	for at := u.set; ; {
+		list := editions[n.Op]
+		i := slices.IndexFunc(list, func(e edition) bool { return e.since > at })
+		if i < 0 {
+			return nil
+		}
+		e := list[i]
+		at = e.since
+		if e.born {
+			return fmt.Errorf("the operator is new in operator set %d and the model imports set %d: correct its opset_import", e.since, u.set)
+		}
+		for _, rule := range e.rules {
+			w := &rewrite{upgrader: u, n: n, first: first}
+			if rule(w); w.err != nil {
+				return w.err
 			}
-			if err := e.rule(u, n, e.since); err != nil {
-				return fmt.Errorf("%s: %w", nodeLabel(i, n), err)
-			}
 		}
 	}
-	return nil
 }
 
-// introduced is for operators that the older of the two sets does not have.
-func introduced(u *upgrader, n *graph.Node, since int) error {
-	if since > u.set {
-		return fmt.Errorf("the operator is new in operator set %d and the model imports set %d: correct its opset_import", since, u.set)
-	}
-	return unsupported(fmt.Sprintf("the operator is new in operator set %d, programs are held in set %d: export the model with set %d", since, graph.Opset, graph.Opset))
+// rule changes a node so that it means in one edition what it meant in the one
+// before.
+type rule func(*rewrite)
+
+// rewrite changes a node and adds others and constants beside it. After an
+// error it adds nothing more.
+type rewrite struct {
+	*upgrader
+	n     *graph.Node
+	first string // output, after which new values are named
+	err   error
 }
 
-// notUpgraded is for changes that take more than the node to follow.
-func notUpgraded(why string) rule {
-	return func(u *upgrader, n *graph.Node, since int) error {
-		return unsupported(fmt.Sprintf("changed between operator sets %d and %d: %s", u.set, graph.Opset, why))
-	}
-}
-
-// withoutAttr is for an attribute that graph.Opset does not know.
-func withoutAttr(name string) rule {
-	return func(u *upgrader, n *graph.Node, since int) error {
-		if n.Attr(name) == nil {
-			return nil
-		}
-		return unsupported(fmt.Sprintf("attribute %q is new in operator set %d, programs are held in set %d: export the model with set %d", name, since, graph.Opset, graph.Opset))
+// fail notes an error, unless there is one.
+func (w *rewrite) fail(err error) {
+	if w.err == nil {
+		w.err = err
 	}
 }
 
-// oldDefault states the value that an absent attribute had.
-func oldDefault(a graph.Attr) rule {
-	return func(u *upgrader, n *graph.Node, since int) error {
-		if n.Attr(a.Name) != nil {
-			return nil
-		}
-		return u.addAttr(n, a)
+// input returns the name of input at, empty if it is not given.
+func (w *rewrite) input(at int) string {
+	if at < len(w.n.Inputs) {
+		return w.n.Inputs[at]
 	}
+	return ""
 }
 
-// renamedValue gives values of a text attribute their new names.
-func renamedValue(attr string, names map[string]string) rule {
-	return func(u *upgrader, n *graph.Node, since int) error {
-		if a := n.Attr(attr); a != nil && names[a.String] != "" {
-			a.String = names[a.String]
-		}
-		return nil
+// setInput makes a value the input at, which must be free.
+func (w *rewrite) setInput(at int, name string) {
+	switch {
+	case w.err != nil:
+		return
+	case w.input(at) != "":
+		w.fail(fmt.Errorf("input %d where operator set %d takes %d", at, w.set, at))
+		return
 	}
-}
-
-// equalParts states how many outputs Split has where no sizes are given.
-func equalParts(u *upgrader, n *graph.Node, since int) error {
-	if len(n.Inputs) > 1 && n.Inputs[1] != "" {
-		return nil
+	if err := w.charge(int64(max(at+1, len(w.n.Inputs))), 16); err != nil {
+		w.fail(err)
+		return
 	}
-	return u.addAttr(n, graph.Attr{Name: "num_outputs", Kind: graph.AttrInt, Int: int64(len(n.Outputs))})
-}
-
-// inferenceOnly is for BatchNormalization, which once trained by having more
-// than one output, with other rules for the running statistics.
-func inferenceOnly(u *upgrader, n *graph.Node, since int) error {
-	for _, o := range n.Outputs[min(1, len(n.Outputs)):] {
-		if o != "" {
-			return unsupported("outputs beyond the first had another meaning before operator set 14: export the model in inference mode or with set 14 or later")
-		}
-	}
-	return nil
-}
-
-// attrToInput turns an attribute of integers into the input at place at. An
-// absent one stays absent unless it stood for the scalar missing.
-func attrToInput(attr string, at int, missing ...int64) rule {
-	return func(u *upgrader, n *graph.Node, since int) error {
-		if len(n.Inputs) > at {
-			return fmt.Errorf("%d inputs where operator set %d takes %d", len(n.Inputs), u.set, at)
-		}
-		var t *tensor.Tensor
-		var err error
-		switch a := n.Attr(attr); {
-		case a != nil && a.Kind == graph.AttrInts:
-			t, err = tensor.From(tensor.Shape{len(a.Ints)}, a.Ints)
-		case a != nil && a.Kind == graph.AttrInt:
-			t = tensor.Scalar(a.Int)
-		case a != nil:
-			err = fmt.Errorf("attribute %q is not of integers", attr)
-		case len(missing) > 0:
-			t = tensor.Scalar(missing[0])
-		default:
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		n.Attrs = slices.DeleteFunc(n.Attrs, func(a graph.Attr) bool { return a.Name == attr })
-		return u.addInput(n, attr, at, t)
-	}
-}
-
-func (u *upgrader) addAttr(n *graph.Node, a graph.Attr) error {
-	if n.Attr(a.Name) != nil {
-		return fmt.Errorf("attribute %q is not of operator set %d: correct the opset_import", a.Name, u.set)
-	}
-	if err := u.charge(int64(len(n.Attrs)+1), 2*attrCost); err != nil {
-		return err
-	}
-	at, _ := slices.BinarySearchFunc(n.Attrs, a.Name, func(b graph.Attr, name string) int { return strings.Compare(b.Name, name) })
-	n.Attrs = slices.Insert(n.Attrs, at, a)
-	return nil
-}
-
-// addInput makes t an initializer and the input of n at place at.
-func (u *upgrader) addInput(n *graph.Node, what string, at int, t *tensor.Tensor) error {
-	if err := u.charge(1, 3*constCost+int64(t.Len())*8); err != nil {
-		return err
-	}
-	name, err := u.fresh(n, what)
-	if err != nil {
-		return err
-	}
-	inputs := make([]string, at+1)
-	copy(inputs, n.Inputs)
+	inputs := make([]string, max(at+1, len(w.n.Inputs)))
+	copy(inputs, w.n.Inputs)
 	inputs[at] = name
-	n.Inputs = inputs
-	u.g.Consts = append(u.g.Consts, graph.Const{Name: name, Tensor: t})
+	w.n.Inputs = inputs
+}
+
+// take removes an attribute and returns it, or nil if there is none.
+func (w *rewrite) take(name string, kinds ...graph.AttrKind) *graph.Attr {
+	found := w.n.Attr(name)
+	if found == nil {
+		return nil
+	}
+	if a := *found; slices.Contains(kinds, a.Kind) {
+		w.n.Attrs = slices.DeleteFunc(w.n.Attrs, func(b graph.Attr) bool { return b.Name == name })
+		return &a
+	}
+	w.fail(fmt.Errorf("attribute %q is %v, but should be %v", name, found.Kind, kinds[0]))
 	return nil
+}
+
+// put adds an attribute that must not be there.
+func (w *rewrite) put(a graph.Attr) {
+	if w.err != nil {
+		return
+	}
+	if w.n.Attr(a.Name) != nil {
+		w.fail(fmt.Errorf("attribute %q is not of operator set %d: correct the opset_import", a.Name, w.set))
+		return
+	}
+	if err := w.charge(int64(len(w.n.Attrs)+1), 2*attrCost); err != nil {
+		w.fail(err)
+		return
+	}
+	at, _ := slices.BinarySearchFunc(w.n.Attrs, a.Name, func(b graph.Attr, name string) int { return strings.Compare(b.Name, name) })
+	w.n.Attrs = slices.Insert(w.n.Attrs, at, a)
+}
+
+// hold returns the name of a new initializer.
+func (w *rewrite) hold(what string, t *tensor.Tensor) string {
+	if w.err != nil {
+		return ""
+	}
+	if err := w.charge(1, 3*constCost+int64(t.Len())*8); err != nil {
+		w.fail(err)
+		return ""
+	}
+	name := w.fresh(what)
+	w.g.Consts = append(w.g.Consts, graph.Const{Name: name, Tensor: t})
+	return name
+}
+
+// ints returns the name of a new list of integers.
+func (w *rewrite) ints(what string, v ...int64) string {
+	return w.hold(what, tensor.Must(tensor.From(tensor.Shape{len(v)}, v)))
+}
+
+// op returns the output of a new node.
+func (w *rewrite) op(op string, inputs []string, attrs ...graph.Attr) string {
+	out := w.fresh(strings.ToLower(op))
+	w.add(out, op, inputs, attrs)
+	return out
+}
+
+// swap gives the node's output at another name, and its old one to a new node
+// of that operator, which takes the output and the given values.
+func (w *rewrite) swap(at int, op string, more []string, attrs ...graph.Attr) {
+	old := w.n.Outputs[at]
+	w.n.Outputs[at] = w.fresh(fmt.Sprint("output", at))
+	w.add(old, op, append([]string{w.n.Outputs[at]}, more...), attrs)
+}
+
+func (w *rewrite) add(out, op string, inputs []string, attrs []graph.Attr) {
+	if w.err != nil {
+		return
+	}
+	// The list of nodes grows by doubling, and is copied once at the end.
+	if err := w.charge(4, nodeCost+nameCost+int64(len(inputs))*16+int64(len(attrs))*attrCost); err != nil {
+		w.fail(err)
+		return
+	}
+	w.added = append(w.added, graph.Node{Name: out, Op: op, Inputs: inputs, Outputs: []string{out}, Attrs: attrs})
 }
 
 // fresh returns a name for a new value, after the node's first output.
-func (u *upgrader) fresh(n *graph.Node, what string) (string, error) {
-	if u.names == nil {
-		if err := u.collect(); err != nil {
-			return "", err
+func (w *rewrite) fresh(what string) string {
+	if w.err != nil {
+		return ""
+	}
+	if w.names == nil {
+		if err := w.collect(); err != nil {
+			w.fail(err)
+			return ""
 		}
 	}
-	if len(n.Outputs) == 0 {
-		return "", errors.New("the node has no output")
+	if w.first == "" {
+		w.fail(errors.New("the node has no first output"))
+		return ""
 	}
-	stem := n.Outputs[0]
-	name := stem + "." + what
-	for i := 2; u.names[name]; i++ {
-		name = fmt.Sprintf("%s.%s.%d", stem, what, i)
+	stem := w.first + "." + what
+	name := stem
+	if k, used := w.names[stem]; used {
+		for ; used; k++ {
+			name = fmt.Sprintf("%s.%d", stem, k+2)
+			_, used = w.names[name]
+		}
+		w.names[stem] = k
 	}
 	if len(name) > graph.MaxName {
-		return "", fmt.Errorf("the name %q is too long to add %q to: shorten it", stem, what)
+		w.fail(fmt.Errorf("the name %q is too long to add %q to: shorten it", w.first, what))
+		return ""
 	}
-	u.names[name] = true
-	return name, nil
+	if err := w.charge(1, nameCost+2*int64(len(name))); err != nil {
+		w.fail(err)
+		return ""
+	}
+	w.names[name] = 0
+	return name
 }
 
 // collect fills names with every value of the graph.
@@ -194,17 +232,38 @@ func (u *upgrader) collect() error {
 	if err := u.charge(int64(n), nameCost); err != nil {
 		return err
 	}
-	u.names = make(map[string]bool, n)
+	u.names = make(map[string]int, n)
 	for _, v := range u.g.Inputs {
-		u.names[v.Name] = true
+		u.names[v.Name] = 0
 	}
 	for _, c := range u.g.Consts {
-		u.names[c.Name] = true
+		u.names[c.Name] = 0
 	}
 	for i := range u.g.Nodes {
 		for _, o := range u.g.Nodes[i].Outputs {
-			u.names[o] = true
+			u.names[o] = 0
 		}
 	}
 	return nil
+}
+
+// empty reports whether a value is a constant without elements.
+func (u *upgrader) empty(name string) (bool, error) {
+	if u.shapes == nil {
+		if err := u.charge(int64(len(u.g.Consts)+len(u.g.Nodes)), nameCost); err != nil {
+			return false, err
+		}
+		u.shapes = map[string]tensor.Shape{}
+		for _, c := range u.g.Consts {
+			u.shapes[c.Name] = c.Tensor.Shape
+		}
+		for i := range u.g.Nodes {
+			n := &u.g.Nodes[i]
+			if a := n.Attr("value"); n.Op == "Constant" && a != nil && a.Tensor != nil && len(n.Outputs) == 1 {
+				u.shapes[n.Outputs[0]] = a.Tensor.Shape
+			}
+		}
+	}
+	s, known := u.shapes[name]
+	return known && s.Elements() == 0, nil
 }

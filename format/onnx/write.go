@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -106,13 +107,38 @@ func (e *encoder) message(num protowire.Number, body func(*encoder)) {
 	body(e)
 }
 
+// oldestWritten is the operator set that models are written in unless they need
+// a newer one.
+const oldestWritten = 21
+
+// irVersions are the versions of the file format that came with operator sets.
+var irVersions = map[int]int64{21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13, 27: 13}
+
+// writtenSet returns the first operator set, from oldestWritten on, that has all
+// operators and attributes of g, so that as many runtimes as can take the file.
+// What they mean has not changed since. Element types do not count.
+func writtenSet(g *graph.Graph) int {
+	set := oldestWritten
+	for i := range g.Nodes {
+		list := editions[g.Nodes[i].Op]
+		for _, e := range list {
+			named := slices.ContainsFunc(e.attrs, func(a string) bool { return g.Nodes[i].Attr(a) != nil })
+			if named || list[0].born && list[0].since > oldestWritten {
+				set = max(set, e.since)
+			}
+		}
+	}
+	return set
+}
+
 func (e *encoder) model(g *graph.Graph) {
-	e.int(modelIRVersion, writeIR)
+	set := writtenSet(g)
+	e.int(modelIRVersion, irVersions[set])
 	e.text(modelProducer, producer)
 	e.message(modelGraph, func(e *encoder) { e.graph(g) })
 	e.message(modelOpset, func(e *encoder) {
 		e.text(opsetDomain, "")
-		e.int(opsetVersion, graph.Opset)
+		e.int(opsetVersion, int64(set))
 	})
 }
 
