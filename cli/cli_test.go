@@ -150,6 +150,13 @@ func TestHints(t *testing.T) {
 	}
 }
 
+func TestPlainErrorsNameNoSource(t *testing.T) {
+	err := errors.New("spendable balance is smaller: insufficient funds [cosmos/cosmos-sdk@v0.54/x/bank/keeper/send.go:87]: try less")
+	if got := plain(err); got != "spendable balance is smaller: insufficient funds: try less" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

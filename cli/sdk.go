@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"cosmossdk.io/math"
 
 	"github.com/cosmos/cosmos-sdk/client"
 	"github.com/cosmos/cosmos-sdk/client/flags"
@@ -16,11 +19,22 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/node/home"
 )
 
 // sdkVerbs are those whose commands are the Cosmos SDK's own.
 var sdkVerbs = map[string]bool{"keys": true, "tx": true, "query": true}
+
+// denominations lets the SDK's commands take amounts in tally.
+var denominations = sync.OnceValue(func() error {
+	for i, denom := range []string{coin.Display, coin.Denom} {
+		if err := sdk.RegisterDenom(denom, math.LegacyNewDecWithPrec(1, int64(coin.Exponent*i))); err != nil {
+			return err
+		}
+	}
+	return nil
+})
 
 // prepare gives the SDK's commands what they expect: a client of the chain that
 // the home's settings name, and the home's keyring.
@@ -37,6 +51,9 @@ func (e *env) prepare(cmd *cobra.Command) error {
 		return err
 	}
 	sdk.GetConfig().Seal() // keys parse waits for it
+	if err := denominations(); err != nil {
+		return err
+	}
 	c := client.Context{}.
 		WithCodec(enc.Codec).
 		WithInterfaceRegistry(enc.Registry).
