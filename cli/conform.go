@@ -16,7 +16,8 @@ import (
 func (e *env) conform() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "conform", GroupID: "other",
-		Short: "Check this program against the tests of a standard",
+		Short:   "Check this program against the tests of a standard",
+		Example: "  tally conform onnx onnx/backend/test/data/node",
 	}
 	cmd.AddCommand(e.conformONNX())
 	return cmd
