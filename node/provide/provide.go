@@ -44,17 +44,14 @@ func Run(ctx context.Context, k *role.Kit, o Options) error {
 	return k.EachBlock(ctx, p.block)
 }
 
-// patience is how long a lead's offer waits for the order's files. They are
-// fetched in any case.
-const patience = 3 * time.Second
+// patience is how long a lead's offer waits for our node to know of it, and then
+// for the order's files, which are fetched in any case.
+const patience = 2 * time.Second
 
 // offered answers a lead that offers a unit.
 func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) (role.UnitAnswer, error) {
-	l, err := p.kit.Lease(ctx, o.Order)
+	l, err := p.due(ctx, from, o)
 	if err != nil {
-		return role.UnitAnswer{}, err
-	}
-	if err := p.mayOffer(ctx, l, from); err != nil {
 		return role.UnitAnswer{}, err
 	}
 	// Taking a unit whose files are late, or do not make up the order, would cost
@@ -66,6 +63,34 @@ func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) 
 	}
 	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.kit.Account.Address}
 	return role.UnitAnswer{Signature: ed25519.Sign(p.kit.Keys.Peer, a.SignBytes())}, nil
+}
+
+// due returns the lease once it shows that the caller may offer the unit now: a
+// lead must not collect acceptances to use them when it suits it. Our node may
+// be some blocks behind the lead's.
+func (p *provider) due(ctx context.Context, from peer.ID, o role.UnitOffer) (*job.Lease, error) {
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		height := p.kit.Chain.Head().Height
+		l, err := p.kit.Lease(ctx, o.Order)
+		if err == nil {
+			if err := p.mayOffer(ctx, l, from); err != nil {
+				return nil, err
+			}
+		}
+		if err == nil && l.Phase == job.Active && o.Unit/l.Order.Problem.Shards == l.Round && o.Unit < len(l.Units) {
+			if u := &l.Units[o.Unit]; u.Status == job.Open && u.Attempt == o.Attempt {
+				return l, nil
+			}
+		}
+		if err == nil {
+			err = fmt.Errorf("attempt %d of unit %d is not to be given out now", o.Attempt, o.Unit)
+		}
+		if _, late := p.kit.Chain.Next(wait, height); late != nil {
+			return nil, err
+		}
+	}
 }
 
 // mayOffer returns an error unless the caller leads the lease and this provider
