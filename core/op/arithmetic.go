@@ -142,9 +142,6 @@ func extremeGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	left, zero := dy[0], b.Scalar(0)
 	out := make([]string, len(c.In))
 	for i, x := range c.Inputs {
-		if !c.has(i) {
-			continue
-		}
 		hit := b.Op("Equal", x, c.Outputs[0])
 		out[i] = c.unbroadcast(b, i, b.Op("Where", hit, left, zero))
 		left = b.Op("Where", hit, zero, left)

@@ -104,11 +104,6 @@ func (l *lowering) sources(v view) (names []string) {
 	return names
 }
 
-// isConstant reports whether the value of input i is known beforehand. Where
-// such a value is part of what the operator does, and no parameter, it has no
-// gradient: a model that is trained would lose its meaning.
-func (c *Call) isConstant(i int) bool { return c.In[i].src.Kind == graph.RefConst }
-
 // vector returns the constant integers of input i, which has at most one axis.
 func (c *Call) vector(i int) ([]int, error) {
 	t, err := c.constant(i)

@@ -24,6 +24,11 @@ type Def struct {
 	// of its outputs.
 	Expand func(*Call, *graph.Builder) ([]string, error)
 
+	// Settings are inputs of a composite operator that say what it does. Where
+	// they are constant they have no gradient, or training would change the
+	// meaning of a model: an exponent, limits, the statistics of a data set.
+	Settings []int
+
 	// Grad writes the gradients of the inputs, given those of the outputs; an
 	// empty name is no gradient. Without it, an operator is differentiated
 	// through its expansion, or not at all.

@@ -96,6 +96,9 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 func (l *lowering) expand(c *Call) (calls []*Call, err error) {
 	built := l.names.Graph()
 	nodes, consts := len(built.Nodes), len(built.Consts)
+	if err := l.detach(c); err != nil {
+		return nil, err
+	}
 	outputs, err := c.def.Expand(c, l.names)
 	if err != nil {
 		return nil, err
@@ -121,6 +124,24 @@ func (l *lowering) expand(c *Call) (calls []*Call, err error) {
 		l.alias[c.Outputs[i]] = outputs[i]
 	}
 	return calls, nil
+}
+
+// detach gives the constant settings of a call names of their own, so that no
+// gradient reaches the initializers that they are.
+func (l *lowering) detach(c *Call) error {
+	for _, i := range c.def.Settings {
+		if !c.has(i) {
+			continue
+		}
+		t, err := l.known(c.In[i])
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			c.Inputs[i] = l.names.Const(t)
+		}
+	}
+	return nil
 }
 
 // Type returns the element type and shape of a value.

@@ -5,48 +5,69 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/tensor"
 )
 
 // Losses.
 
+var lossAttrs = []graph.Attr{graph.Int("ignore_index", 0), graph.String("reduction", "mean")}
+
 var _ = define(
-	Def{Name: "SoftmaxCrossEntropyLoss", Min: 2, Max: 3, Outputs: 2, Expand: expandCrossEntropy, Attrs: []graph.Attr{
-		graph.String("reduction", "mean"), graph.Int("ignore_index", 0),
-	}},
+	Def{Name: "NegativeLogLikelihoodLoss", Min: 2, Max: 3, Outputs: 1, Expand: wide(expandLikelihood), Attrs: lossAttrs, Settings: []int{2}},
+	// The same of LogSoftmax, which is the second output.
+	Def{Name: "SoftmaxCrossEntropyLoss", Min: 2, Max: 3, Outputs: 2, Attrs: lossAttrs, Settings: []int{2},
+		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
+			if err := c.labelled(); err != nil {
+				return nil, err
+			}
+			logs := b.With(graph.Int("axis", 1)).Op("LogSoftmax", c.Inputs[0])
+			loss := b.With(c.Attrs...).Op("NegativeLogLikelihoodLoss", append([]string{logs}, c.Inputs[1:]...)...)
+			return []string{loss, logs}, nil
+		})},
 )
 
-// expandCrossEntropy writes −log softmax(scores) at each label. A label counts
-// with its class's weight; one that is to be ignored counts nothing (and stands
-// for class 0 until then). The mean divides by the sum of what counts.
-func expandCrossEntropy(c *Call, b *graph.Builder) ([]string, error) {
+// labelled returns an error unless there is a label for each row of scores by
+// class, and a weight for each class, if any.
+func (c *Call) labelled() error {
 	scores, labels := c.In[0], c.In[1]
-	if len(scores.Shape) < 2 || !labels.Type.Integer() {
-		return nil, fmt.Errorf("scores are %v%v and labels %v%v, but should be float32 [N C …] and integers [N …]", scores.Type, scores.Shape, labels.Type, labels.Shape)
+	if len(scores.Shape) < 2 || !scores.Type.Float() || !labels.Type.Integer() {
+		return fmt.Errorf("scores are %v%v and labels %v%v, but should be floats [N C …] and integers [N …]", scores.Type, scores.Shape, labels.Type, labels.Shape)
 	}
 	if want := slices.Delete(scores.Shape.Clone(), 1, 2); !labels.Shape.Equal(want) {
-		return nil, fmt.Errorf("labels have shape %v, but should have %v", labels.Shape, want)
+		return fmt.Errorf("labels have shape %v, but should have %v", labels.Shape, want)
 	}
+	if want := scores.Shape[1:2]; c.has(2) && (!c.In[2].Shape.Equal(want) || c.In[2].Type != scores.Type) {
+		return fmt.Errorf("weights are %v%v, but should be %v%v", c.In[2].Type, c.In[2].Shape, scores.Type, want)
+	}
+	return nil
+}
+
+// expandLikelihood writes minus the score at each label. A label counts with its
+// class's weight; one that is to be ignored counts nothing (and stands for class
+// 0 until then). The mean divides by the sum of what counts.
+func expandLikelihood(c *Call, b *graph.Builder) ([]string, error) {
+	if err := c.labelled(); err != nil {
+		return nil, err
+	}
+	labels := c.In[1]
 	label, weight, counts := c.Inputs[1], "", ""
 	if c.Node.Attr("ignore_index") != nil {
 		ignored := b.Const(number(labels.Type, c.int("ignore_index")))
 		counts = b.Op("Not", b.Op("Equal", label, ignored))
 		label = b.Op("Where", counts, label, b.Const(number(labels.Type, 0)))
 	}
-	switch {
-	case c.has(2):
-		weight = b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], label)
-		if counts != "" {
-			weight = b.Op("Where", counts, weight, b.Scalar(0))
-		}
-	case counts != "":
-		weight = castTo(b, counts, tensor.Float32)
-	}
-	logs := b.With(graph.Int("axis", 1)).Op("LogSoftmax", c.Inputs[0])
-	picked := b.With(graph.Int("axis", 1)).Op("GatherElements", logs, b.Op("Unsqueeze", label, b.Ints(1)))
+	picked := b.With(graph.Int("axis", 1)).Op("GatherElements", c.Inputs[0], b.Op("Unsqueeze", label, b.Ints(1)))
 	loss := b.Op("Neg", b.Op("Squeeze", picked, b.Ints(1)))
-	if weight != "" {
+	if c.has(2) {
+		weight = b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], label)
 		loss = b.Op("Mul", loss, weight)
+	}
+	if counts != "" {
+		loss = b.Op("Where", counts, loss, c.real(b, 0))
+		if c.has(2) {
+			weight = b.Op("Where", counts, weight, c.real(b, 0))
+		} else {
+			weight = castTo(b, counts, c.In[0].Type)
+		}
 	}
 	total := func(x string) string { return b.With(graph.Int("keepdims", 0)).Op("ReduceSum", x) }
 	switch r := c.text("reduction"); {
@@ -60,5 +81,5 @@ func expandCrossEntropy(c *Call, b *graph.Builder) ([]string, error) {
 	default:
 		loss = b.Op("Div", total(loss), total(weight))
 	}
-	return []string{loss, logs}, nil
+	return []string{loss}, nil
 }

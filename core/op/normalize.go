@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/tensor"
 )
 
 // Normalisation along axes.
@@ -36,8 +35,19 @@ var _ = define(
 			p := b.Op("Exp", c.Outputs[0])
 			return []string{b.Op("Sub", dy[0], b.Op("Mul", p, total))}, err
 		}},
-	Def{Name: "LayerNormalization", Min: 2, Max: 3, Outputs: 3, Expand: expandLayerNorm, Grad: layerNormGrad, Attrs: []graph.Attr{
-		graph.Int("axis", -1), graph.Float("epsilon", 1e-5), graph.Int("stash_type", int(tensor.Float32)),
+	// 1 at the first maximum along the axis, 0 elsewhere.
+	Def{Name: "Hardmax", Min: 1, Max: 1, Outputs: 1, Attrs: softmaxAttrs, Grad: constantGrad,
+		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+			a, err := axisOf(c.int("axis"), len(c.In[0].Shape))
+			if err != nil {
+				return nil, err
+			}
+			first := b.With(graph.Int("axis", a)).Op("ArgMax", c.Inputs[0])
+			return []string{castTo(b, b.Op("Equal", first, places(b, c.In[0].Shape, a)), c.In[0].Type)}, c.floats()
+		}},
+	Def{Name: "LpNormalization", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", -1), graph.Int("p", 2)}, Expand: wide(expandLpNorm)},
+	Def{Name: "LRN", Min: 1, Max: 1, Outputs: 1, Expand: wide(expandLRN), Attrs: []graph.Attr{
+		graph.Float("alpha", 1e-4), graph.Float("beta", 0.75), graph.Float("bias", 1), graph.Int("size", 0),
 	}},
 )
 
@@ -57,76 +67,48 @@ func (c *Call) exponentials(b *graph.Builder) (d, e, sum string, err error) {
 	return d, e, along(b, "ReduceSum", e, a), nil
 }
 
-// normalized returns the axes that LayerNormalization folds: all from its axis on.
-func (c *Call) normalized() ([]int, error) {
-	rank := len(c.In[0].Shape)
-	first, err := axisOf(c.int("axis"), rank)
+// expandLpNorm divides by the norm along the axis, and leaves what has none.
+func expandLpNorm(c *Call, b *graph.Builder) ([]string, error) {
+	a, err := axisOf(c.int("axis"), len(c.In[0].Shape))
 	if err != nil {
 		return nil, err
 	}
-	over := make([]int, rank-first)
-	for i := range over {
-		over[i] = first + i
+	p := c.int("p")
+	if p != 1 && p != 2 {
+		return nil, fmt.Errorf("p is %d, but should be 1 or 2", p)
 	}
-	return over, nil
+	norm := along(b, fmt.Sprintf("ReduceL%d", p), c.Inputs[0], a)
+	norm = b.Op("Where", b.Op("Equal", norm, c.real(b, 0)), c.real(b, 1), norm)
+	return []string{b.Op("Div", c.Inputs[0], norm)}, c.floats()
 }
 
-// standardize writes mean, 1/√(variance + ε) and (x − mean)/√(variance + ε).
-func (c *Call) standardize(b *graph.Builder, over []int) (mean, inverse, unit string) {
-	x := c.Inputs[0]
-	mean = along(b, "ReduceMean", x, over...)
-	d := b.Op("Sub", x, mean)
-	variance := along(b, "ReduceMean", b.Op("Mul", d, d), over...)
-	inverse = b.Op("Reciprocal", b.Op("Sqrt", b.Op("Add", variance, b.Scalar(c.float("epsilon")))))
-	return mean, inverse, b.Op("Mul", d, inverse)
-}
+// maxRegion bounds the channels that LRN sums over.
+const maxRegion = 1 << 10
 
-func expandLayerNorm(c *Call, b *graph.Builder) ([]string, error) {
-	if t := c.int("stash_type"); t != int(tensor.Float32) {
-		return nil, fmt.Errorf("stash_type %d is not supported; use 1 (float32)", t)
+// expandLRN divides by (bias + α/size·s)^β, where s is the sum of the squares in
+// the channels around, the lowest first.
+func expandLRN(c *Call, b *graph.Builder) ([]string, error) {
+	x, size := c.In[0].Shape, c.int("size")
+	if len(x) < 2 || size < 1 || size > maxRegion {
+		return nil, fmt.Errorf("it sums over %d channels of shape %v, but takes 1 to %d of [N C …]", size, x, maxRegion)
 	}
-	over, err := c.normalized()
-	if err != nil {
+	if err := c.floats(); err != nil {
 		return nil, err
 	}
-	for i := 1; i < len(c.In); i++ {
-		if s, err := c.In[i].Shape.Broadcast(c.In[0].Shape); err != nil || !s.Equal(c.In[0].Shape) {
-			return nil, fmt.Errorf("input %q has shape %v, which does not broadcast to %v", c.Inputs[i], c.In[i].Shape, c.In[0].Shape)
+	before := (size - 1) / 2
+	square := b.Op("Mul", c.Inputs[0], c.Inputs[0])
+	if size > 1 {
+		square = b.Op("Pad", square, b.Ints(before, size-1-before), "", b.Ints(1))
+	}
+	sum := ""
+	for i := range size {
+		part := b.Op("Slice", square, b.Ints(i), b.Ints(i+x[1]), b.Ints(1))
+		if sum != "" {
+			part = b.Op("Add", sum, part)
 		}
+		sum = part
 	}
-	mean, inverse, unit := c.standardize(b, over)
-	y := b.Op("Mul", unit, c.Inputs[1])
-	if c.has(2) {
-		y = b.Op("Add", y, c.Inputs[2])
-	}
-	return []string{y, mean, inverse}, nil
-}
-
-// layerNormGrad: with u the standardised input and d = dY·scale,
-// dX = (d − mean(d) − u·mean(d·u)) / √(variance + ε).
-func layerNormGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	for i, d := range dy {
-		if i > 0 && d != "" || dy[0] == "" {
-			return nil, fmt.Errorf("its second and third output have no gradient; leave them out of the loss")
-		}
-	}
-	over, err := c.normalized()
-	if err != nil {
-		return nil, err
-	}
-	_, inverse, u := c.standardize(b, over)
-	d := b.Op("Mul", dy[0], c.Inputs[1])
-	shift := b.Op("Sub", d, along(b, "ReduceMean", d, over...))
-	slant := b.Op("Mul", u, along(b, "ReduceMean", b.Op("Mul", d, u), over...))
-	out := []string{
-		b.Op("Mul", b.Op("Sub", shift, slant), inverse),
-		c.unbroadcast(b, 1, b.Op("Mul", dy[0], u)),
-	}
-	if len(c.In) > 2 {
-		out = append(out, "")
-		if c.has(2) {
-			out[2] = c.unbroadcast(b, 2, dy[0])
-		}
-	}
-	return out, nil
+	rate := c.real(b, float64(c.float("alpha"))/float64(size))
+	base := b.Op("Add", b.Op("Mul", sum, rate), c.attrReal(b, "bias"))
+	return []string{b.Op("Div", c.Inputs[0], b.Op("Pow", base, c.attrReal(b, "beta")))}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Powers.
 
-var _ = define(Def{Name: "Pow", Min: 2, Max: 2, Outputs: 1, Expand: wide(expandPow), Grad: powGrad})
+var _ = define(Def{Name: "Pow", Min: 2, Max: 2, Outputs: 1, Expand: wide(expandPow), Grad: powGrad, Settings: []int{1}})
 
 // maxPower bounds the exponents n and n+½ whose powers are products.
 const maxPower = 64
@@ -202,15 +202,15 @@ func (c *Call) realPower(b *graph.Builder, x, y string) string {
 	return b.Op("Where", b.Op("And", negative, b.Op("Not", whole)), c.real(b, math.NaN()), z)
 }
 
-// powGrad: dx = dy·y·x^(y−1), and dy·z·log x for an exponent that is not constant.
+// powGrad: dx = dy·y·x^(y−1), and dy·z·log x for the exponent.
 func powGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	x, y, z, zero := c.Inputs[0], c.Inputs[1], c.Outputs[0], b.Scalar(0)
 	out := []string{"", ""}
-	if c.In[1].Type != tensor.Float32 {
-		y = castTo(b, y, tensor.Float32)
-	} else if !c.isConstant(1) {
+	if c.In[1].Type == tensor.Float32 {
 		log := b.Op("Where", b.Op("Equal", z, zero), zero, b.Op("Mul", z, b.Op("Log", x)))
 		out[1] = c.unbroadcast(b, 1, b.Op("Mul", dy[0], log))
+	} else {
+		y = castTo(b, y, tensor.Float32)
 	}
 	rate := b.Op("Mul", y, b.Op("Pow", x, b.Op("Sub", y, b.Scalar(1))))
 	rate = b.Op("Where", b.Op("Equal", y, zero), zero, rate)

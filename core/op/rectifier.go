@@ -13,7 +13,7 @@ import (
 func alphaIs(v float32) graph.Attr { return graph.Float("alpha", v) }
 
 var _ = define(
-	Def{Name: "Clip", Min: 1, Max: 3, Outputs: 1, Expand: expandClip, Grad: clipGrad},
+	Def{Name: "Clip", Min: 1, Max: 3, Outputs: 1, Expand: expandClip, Settings: []int{1, 2}},
 	Def{Name: "LeakyRelu", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{alphaIs(0.01)},
 		Expand: formula(func(c *Call, b *graph.Builder, x string) string {
 			return c.below(b, x, b.Op("Mul", x, c.attrReal(b, "alpha")), x)
@@ -114,18 +114,6 @@ func expandClip(c *Call, b *graph.Builder) ([]string, error) {
 		x = b.Op("Identity", x)
 	}
 	return []string{x}, nil
-}
-
-// clipGrad gives the gradient to the first of the inputs that equal the result,
-// but not to limits that are constant.
-func clipGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	out, err := extremeGrad(c, b, dy)
-	for i := 1; i < len(out); i++ {
-		if c.has(i) && c.isConstant(i) {
-			out[i] = ""
-		}
-	}
-	return out, err
 }
 
 func expandPRelu(c *Call, b *graph.Builder) ([]string, error) {

@@ -1,0 +1,126 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Running sums and products along an axis. Element i is a fold over the whole
+// axis of the elements i, i−1, …, of which those before the beginning do not
+// count; in reverse, of i, i+1, ….
+
+var cumulateAttrs = []graph.Attr{graph.Int("exclusive", 0), graph.Int("reverse", 0)}
+
+var _ = define(
+	Def{Name: "CumSum", Min: 2, Max: 2, Outputs: 1, Attrs: cumulateAttrs, Lower: cumulate(tensor.FoldSum),
+		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+			back := b.With(graph.Int("exclusive", c.int("exclusive")), graph.Int("reverse", 1-min(1, c.int("reverse"))))
+			return c.only(back.Op("CumSum", dy[0], c.Inputs[1])), nil
+		}},
+	Def{Name: "CumProd", Min: 2, Max: 2, Outputs: 1, Attrs: cumulateAttrs, Lower: cumulate(tensor.FoldProd), Grad: cumProdGrad},
+)
+
+// axisInput returns the axis that the second input names.
+func (c *Call) axisInput() (int, error) {
+	list, err := c.vector(1)
+	if err != nil {
+		return 0, err
+	}
+	if len(list) != 1 {
+		return 0, fmt.Errorf("input %q has %d elements, but should be one axis", c.Inputs[1], len(list))
+	}
+	return axisOf(list[0], len(c.In[0].Shape))
+}
+
+func cumulate(fn tensor.Fn) func(*Call) ([]view, error) {
+	return func(c *Call) ([]view, error) {
+		if !c.In[0].Type.Numeric() {
+			return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
+		}
+		a, err := c.axisInput()
+		if err != nil {
+			return nil, err
+		}
+		step := -1
+		if c.flag("reverse") {
+			step = 1
+		}
+		return one(c.l.summed(c.In[0], func(v view) (view, error) {
+			v, err := c.l.bounded(v, a)
+			if err != nil {
+				return view{}, err
+			}
+			if v, err = c.l.affine(v); err != nil {
+				return view{}, err
+			}
+			s := v.Shape
+			coords := axes(0, len(s))
+			coords[a].Terms = append(coords[a].Terms, tensor.Term{Axis: len(s), Step: step})
+			if c.flag("exclusive") {
+				coords[a].Offset = step
+			}
+			return c.l.emit(&tensor.Primitive{Fn: fn, Type: v.Type, Shape: s, Fold: s[a : a+1]}, v.access(coords))
+		}))
+	}
+}
+
+// cumProdGrad writes the products of all elements but one, row by row for each
+// result, so that the gradient holds for elements that are 0.
+func cumProdGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	a, err := c.axisInput()
+	if err != nil {
+		return nil, err
+	}
+	x := c.In[0].Shape
+	if len(x) == tensor.MaxRank {
+		return nil, fmt.Errorf("its gradient takes one axis more than the %d of %v", len(x), x)
+	}
+	// Row i, column j: element j, if result i depends on it.
+	n, last := x[a], len(x)
+	column := counted(b, n)
+	row := b.Op("Unsqueeze", column, b.Ints(1))
+	first, second := column, row
+	if c.flag("reverse") {
+		first, second = row, column
+	}
+	compare := "LessOrEqual"
+	if c.flag("exclusive") {
+		compare = "Less"
+	}
+	depends := b.Op(compare, first, second)
+	terms := b.Op("Where", depends, b.Op("Unsqueeze", atEnd(b, c.Inputs[0], a, last), b.Ints(last-1)), b.Scalar(1))
+	rates := b.Op("Mul", others(b, terms, last), b.Op("Unsqueeze", atEnd(b, dy[0], a, last), b.Ints(last)))
+	dx := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", b.Op("Where", depends, rates, b.Scalar(0)), b.Ints(last-1))
+	return c.only(fromEnd(b, dx, a, last)), nil
+}
+
+// others is, for each element along an axis, the product of all but it.
+func others(b *graph.Builder, x string, a int) string {
+	part := func(reverse int) string {
+		return b.With(graph.Int("exclusive", 1), graph.Int("reverse", reverse)).Op("CumProd", x, whole64(b, a))
+	}
+	return b.Op("Mul", part(0), part(1))
+}
+
+// atEnd moves axis a to the end, and fromEnd moves it back.
+func atEnd(b *graph.Builder, x string, a, rank int) string {
+	perm := slices.Delete(count(rank), a, a+1)
+	return b.With(graph.Ints("perm", append(perm, a)...)).Op("Transpose", x)
+}
+
+func fromEnd(b *graph.Builder, x string, a, rank int) string {
+	perm := slices.Insert(count(rank-1), a, rank-1)
+	return b.With(graph.Ints("perm", perm...)).Op("Transpose", x)
+}
+
+// count returns 0, 1, … n−1.
+func count(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
