@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -37,5 +38,29 @@ func TestBounded(t *testing.T) {
 	}
 	if got := Memory(p); got < 1<<56 || got > 1<<62 {
 		t.Fatalf("%d bytes", got)
+	}
+}
+
+// Steps are the terms of folds and the elements of all else.
+func TestPatient(t *testing.T) {
+	node := func(fn tensor.Fn, fold []int, shape ...int) graph.Opcode {
+		return graph.Opcode{Primitive: &tensor.Primitive{Fn: fn, Type: tensor.Float32, Shape: shape, Fold: fold}}
+	}
+	p := &graph.Program{Nodes: []graph.Opcode{node(tensor.Copy, nil, 10), node(tensor.FoldSum, []int{7, 2}, 3)}}
+	if got := Steps(p); got != 10+3*14 {
+		t.Fatalf("%d steps", got)
+	}
+	var long *LongError
+	if _, err := Patient(Reference{}, 51).Prepare(p); !errors.As(err, &long) || long.Need != 52 || long.Limit != 51 || long.Executor != "reference" {
+		t.Fatal(err)
+	}
+	if _, err := Patient(Reference{}, 52).Prepare(p); errors.As(err, &long) {
+		t.Fatal(err)
+	}
+	for range 100 {
+		p.Nodes = append(p.Nodes, node(tensor.FoldSum, []int{1 << 40}, 1<<40))
+	}
+	if got := Steps(p); got != 1<<62 {
+		t.Fatalf("%d steps", got)
 	}
 }

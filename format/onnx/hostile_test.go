@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tally-network/tally/core/tensor"
 )
 
 // allocated returns the bytes that f allocates, all of them, freed or not.
@@ -49,6 +51,15 @@ func TestMemory(t *testing.T) {
 		"attributes":        model(21, msg(graphNode, str(nodeOp, "A"), fill(msg(nodeAttr, num(attrKind, 2)), size))),
 		"reduced axes": model(13, input("x"), output("1"), names(20000, func(i int) []byte {
 			return nodeOf("ReduceMax", []string{"x"}, []string{fmt.Sprint(i)}, intsAttr("axes", 0))
+		})),
+		"old operators": model(6, input("x"), output("1"), names(100000, func(i int) []byte {
+			return nodeOf("PRelu", []string{"x", "x"}, []string{fmt.Sprint(i)})
+		})),
+		"old operators of one name": model(6, input("x"), output("1"), names(20000, func(i int) []byte {
+			return nodeOf("PRelu", []string{"x", "x"}, []string{"1"})
+		})),
+		"empty constants": model(11, input("x"), output("1"), names(20000, func(i int) []byte {
+			return nodeOf("Resize", []string{"x", "e", "e"}, []string{fmt.Sprint(i)})
 		})),
 		"ints":            model(21, nodeOf("A", nil, []string{"y"}, msg(nodeAttr, str(attrName, "a"), num(attrKind, 7), msg(attrInts, make([]byte, size)))), output("y")),
 		"unpacked ints":   model(21, nodeOf("A", nil, []string{"y"}, msg(nodeAttr, str(attrName, "a"), num(attrKind, 7), fill(num(attrInts, 0), size))), output("y")),
@@ -157,7 +168,38 @@ func consistent(t *testing.T, file []byte) bool {
 	return true
 }
 
+func FuzzReadTensor(f *testing.F) {
+	f.Add(join(str(tensorName, "c"), num(tensorDims, 2), num(tensorType, 7), packed(tensorInt64s, 1, -1)))
+	f.Add(join(num(tensorDims, 1), num(tensorType, 10), packed(tensorInt32s, 0x3c00)))
+	f.Add(join(num(tensorDims, 1), num(tensorType, 11), str(tensorDoubles, "12345678")))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		var x *tensor.Tensor
+		var err error
+		if used := allocated(func() { _, x, err = ReadTensor(bytes.NewReader(file), int64(len(file))) }); used > int64(len(file))+64<<20 {
+			t.Fatalf("%d bytes took %d bytes of memory", len(file), used)
+		}
+		if err == nil && len(x.Bytes()) > 8*len(file) {
+			t.Fatalf("%d bytes are read as %v%v", len(file), x.Type, x.Shape)
+		}
+	})
+}
+
+func FuzzInspect(f *testing.F) {
+	f.Add(relu(13))
+	f.Add(model(13, nodeOf("If", []string{"x"}, []string{"y"}, msg(nodeAttr, msg(6, str(1, "g")))), input("x"), output("y", 2, 1)))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if used := allocated(func() { _, _ = Inspect(bytes.NewReader(file), int64(len(file))) }); used > int64(len(file))+64<<20 {
+			t.Fatalf("%d bytes took %d bytes of memory", len(file), used)
+		}
+	})
+}
+
 func FuzzRead(f *testing.F) {
+	for set := int64(OldestSet); set <= NewestSet; set += 3 {
+		for _, op := range []string{"Add", "Clip", "Softmax", "PRelu", "OneHot", "Resize", "Upsample", "GroupNormalization", "Dropout", "Slice", "TopK"} {
+			f.Add(model(set, nodeOf(op, []string{"x", "x", "x"}, []string{"y", "z"}, intAttr("axis", 1)), input("x", 2, 2), output("y", 2, 2)))
+		}
+	}
 	whole, err := Write(linear(3, 2))
 	if err != nil {
 		f.Fatal(err)

@@ -1,7 +1,9 @@
 package onnx
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,6 +101,12 @@ func TestReadRefuses(t *testing.T) {
 		"dims 2^63":         {constant(num(tensorDims, -1<<63), num(tensorType, 1)), "not between 0 and 2^40", false},
 		"wrong data field":  {constant(num(tensorType, 1), packed(tensorInt64s, 1)), "float32 elements in int64_data, where float_data or raw_data hold them", false},
 		"two data fields":   {constant(num(tensorType, 1), flt(tensorFloats, 1), str(tensorRaw, "abcd")), "elements in float_data and in raw_data", false},
+		"wide int8":         {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 3), packed(tensorInt32s, -129))), "-129 does not fit int8", false},
+		"negative uint16":   {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 4), packed(tensorInt32s, -1))), "-1 does not fit uint16", false},
+		"wide half":         {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 10), packed(tensorInt32s, 1<<16))), "65536 does not fit float16", false},
+		"wide uint32":       {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 12), packed(tensorUint64s, 1<<32))), "does not fit uint32", false},
+		"uint32 as int64":   {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 12), packed(tensorInt64s, 1))), "uint32 elements in int64_data, where uint64_data or raw_data hold them", false},
+		"half a double":     {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 11), str(tensorDoubles, "abcd"))), "no number of floats", false},
 		"wide int32":        {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 6), packed(tensorInt32s, 1<<31))), "does not fit int32", false},
 		"boolean 2":         {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 9), packed(tensorInt32s, 2))), "element 2 does not fit bool", false},
 		"raw boolean 2":     {relu(21, msg(graphConst, str(tensorName, "c"), num(tensorType, 9), str(tensorRaw, "\x02"))), "is 2, not 0 or 1", false},
@@ -151,6 +159,16 @@ func TestReadTakesElementsFromEveryField(t *testing.T) {
 		"int32":           {[][]byte{num(tensorDims, 2), num(tensorType, 6), packed(tensorInt32s, -1<<31, 1<<31-1)}, tensor.Must(tensor.From(tensor.Shape{2}, []int32{-1 << 31, 1<<31 - 1}))},
 		"int64":           {[][]byte{num(tensorDims, 3), num(tensorType, 7), num(tensorInt64s, -1), packed(tensorInt64s, 1<<62), num(tensorInt64s, 7)}, tensor.Must(tensor.From(tensor.Shape{3}, []int64{-1, 1 << 62, 7}))},
 		"bool":            {[][]byte{num(tensorDims, 2), num(tensorType, 9), packed(tensorInt32s, 0, 1)}, tensor.Must(tensor.Bools(tensor.Shape{2}, false, true))},
+		"int8":            {[][]byte{num(tensorDims, 2), num(tensorType, 3), packed(tensorInt32s, -128, 127)}, tensor.Must(tensor.From(tensor.Shape{2}, []int8{-128, 127}))},
+		"uint8":           {[][]byte{num(tensorDims, 2), num(tensorType, 2), packed(tensorInt32s, 0, 255)}, tensor.Must(tensor.From(tensor.Shape{2}, []uint8{0, 255}))},
+		"int16":           {[][]byte{num(tensorDims, 2), num(tensorType, 5), packed(tensorInt32s, -1<<15, 1<<15-1)}, tensor.Must(tensor.From(tensor.Shape{2}, []int16{-1 << 15, 1<<15 - 1}))},
+		"uint16":          {[][]byte{num(tensorDims, 1), num(tensorType, 4), packed(tensorInt32s, 1<<16-1)}, tensor.Must(tensor.From(tensor.Shape{1}, []uint16{1<<16 - 1}))},
+		"uint32":          {[][]byte{num(tensorDims, 1), num(tensorType, 12), packed(tensorUint64s, 1<<32-1)}, tensor.Must(tensor.From(tensor.Shape{1}, []uint32{1<<32 - 1}))},
+		"uint64":          {[][]byte{num(tensorDims, 2), num(tensorType, 13), packed(tensorUint64s, -1), num(tensorUint64s, 3)}, tensor.Must(tensor.From(tensor.Shape{2}, []uint64{1<<64 - 1, 3}))},
+		"float64":         {[][]byte{num(tensorDims, 1), num(tensorType, 11), str(tensorDoubles, "\x00\x00\x00\x00\x00\x00\xf8\x3f")}, tensor.Must(tensor.From(tensor.Shape{1}, []float64{1.5}))},
+		"float16":         {[][]byte{num(tensorDims, 2), num(tensorType, 10), packed(tensorInt32s, 0x3c00, 0xfe01)}, tensor.Must(tensor.FromBytes(tensor.Float16, tensor.Shape{2}, []byte{0, 0x3c, 0, 0x7e}))},
+		"bfloat16":        {[][]byte{num(tensorDims, 1), num(tensorType, 16), packed(tensorInt32s, 0x3f80)}, tensor.Must(tensor.FromBytes(tensor.BFloat16, tensor.Shape{1}, []byte{0x80, 0x3f}))},
+		"raw float16":     {[][]byte{num(tensorDims, 1), num(tensorType, 10), str(tensorRaw, "\x00\xbc")}, tensor.Must(tensor.FromBytes(tensor.Float16, tensor.Shape{1}, []byte{0, 0xbc}))},
 		"no elements":     {[][]byte{packed(tensorDims, 2, 0), num(tensorType, 7)}, tensor.Must(tensor.New(tensor.Int64, tensor.Shape{2, 0}))},
 		"empty raw":       {[][]byte{num(tensorDims, 0), num(tensorType, 1), str(tensorRaw, "")}, tensor.Must(tensor.New(tensor.Float32, tensor.Shape{0}))},
 		"NaN is made one": {[][]byte{num(tensorType, 1), str(tensorRaw, "\x01\x00\xc0\xff")}, tensor.Scalar(tensor.AsF32(0x7fc00000))},
@@ -186,6 +204,80 @@ func TestReadBindsSymbolicExtents(t *testing.T) {
 		if g, err := read(file, Options{Dims: dims}); err == nil {
 			t.Errorf("%s: read as %v", name, g.Inputs)
 		}
+	}
+}
+
+// Shapes of inputs that are given stand for what the file leaves open, and must
+// not contradict it.
+func TestReadTakesShapesOfInputs(t *testing.T) {
+	typed := func(field protowire.Number, name string, shape []byte) []byte {
+		return msg(field, str(valueName, name), msg(valueType, msg(typeTensor, num(tensorTypeElem, 1), shape)))
+	}
+	shape := func(dims ...[]byte) []byte {
+		var all []byte
+		for _, d := range dims {
+			all = append(all, msg(shapeDim, d)...)
+		}
+		return msg(tensorTypeShape, all)
+	}
+	file := model(21, nodeOf("Add", []string{"x", "z"}, []string{"y"}), typed(graphOutput, "y", shape(str(dimParam, "elsewhere"))),
+		typed(graphInput, "x", shape(str(dimParam, "n"), num(dimValue, 3), nil)), typed(graphInput, "z", nil), typed(graphInput, "w", shape(str(dimParam, "n"))))
+	g, err := read(file, Options{Shapes: map[string]tensor.Shape{"x": {2, 3, 4}, "z": {4}, "w": {2}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []tensor.Shape{{2, 3, 4}, {4}, {2}} {
+		if !g.Inputs[i].Shape.Equal(want) {
+			t.Errorf("input %q is %v", g.Inputs[i].Name, g.Inputs[i].Shape)
+		}
+	}
+	for want, shapes := range map[string]map[string]tensor.Shape{
+		"axis 1 of the model has 3":            {"x": {2, 2, 4}, "z": {4}, "w": {2}},
+		"where the model has 3 axes":           {"x": {2}, "z": {4}, "w": {2}},
+		`dimension "n" is given as 2 and as 5`: {"x": {2, 3, 4}, "z": {4}, "w": {5}},
+		`input "z": no shape is given`:         {"x": {2, 3, 4}, "w": {2}},
+		"extent -1 is not between":             {"x": {2, 3, -1}, "z": {4}, "w": {2}},
+	} {
+		if g, err := read(file, Options{Shapes: shapes}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("read as %v (%v), wanted %s", g, err, want)
+		}
+	}
+}
+
+func TestReadTensor(t *testing.T) {
+	file := join(str(tensorName, "c"), num(tensorDims, 2), num(tensorType, 7), packed(tensorInt64s, 1, -1))
+	name, x, err := ReadTensor(bytes.NewReader(file), int64(len(file)))
+	if want := tensor.Must(tensor.From(tensor.Shape{2}, []int64{1, -1})); err != nil || name != "c" || !x.Equal(want) {
+		t.Fatalf("%q %v (%v)", name, x, err)
+	}
+	for n := range len(file) - 1 {
+		if _, x, err := ReadTensor(bytes.NewReader(file[:n]), int64(n)); err == nil {
+			t.Errorf("the first %d bytes are read as %v", n, x)
+		}
+	}
+	outside := join(num(tensorType, 1), num(tensorLocation, 1))
+	if _, _, err := ReadTensor(bytes.NewReader(outside), int64(len(outside))); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("elements in another file: %v", err)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	file := model(3, nodeOf("Relu", []string{"x"}, []string{"y"}), nodeOf("Abs", []string{"x"}, []string{"z"}), nodeOf("Relu", []string{"z"}, nil),
+		msg(graphNode, str(nodeOp, "Foo"), str(nodeDomain, "com.example"), msg(nodeAttr, msg(6, str(1, "a graph")))),
+		input("w"), input("x", -7), output("y"), msg(graphConst, str(tensorName, "w"), num(tensorType, 8)))
+	s, err := Inspect(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(*s); got != "{[x] [y] [Abs Relu com.example.Foo]}" {
+		t.Error(got)
+	}
+	for n := range file {
+		_, _ = Inspect(bytes.NewReader(file[:n]), int64(n)) // must not panic
+	}
+	many := model(21, bytes.Repeat(nodeOf("A", nil, nil), 1<<20))
+	if used := allocated(func() { _, err = Inspect(bytes.NewReader(many), int64(len(many))) }); used > int64(len(many))+64<<20 {
+		t.Errorf("%d bytes took %d (%v)", len(many), used, err)
 	}
 }
 

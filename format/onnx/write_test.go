@@ -15,6 +15,36 @@ import (
 )
 
 // same reports whether two graphs are equal, nil and empty lists being alike.
+// A model is stamped with the first operator set that has what it uses.
+func TestWrittenSet(t *testing.T) {
+	for want, n := range map[int]graph.Node{
+		21: {Op: "Cast", Attrs: []graph.Attr{graph.Int("saturate", 1)}},
+		23: {Op: "RMSNormalization"},
+		24: {Op: "Cast", Attrs: []graph.Attr{graph.String("round_mode", "up")}},
+		25: {Op: "Attention"},
+		26: {Op: "CumProd"},
+		27: {Op: "Range", Attrs: []graph.Attr{graph.Int("stash_type", 1)}},
+	} {
+		n.Outputs = []string{"y"}
+		g := &graph.Graph{Name: "g", Nodes: []graph.Node{n}, Outputs: []graph.Value{{Name: "y", Type: tensor.Float32, Shape: tensor.Shape{}}}}
+		b, err := Write(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int(b[len(b)-1]); got != want || int64(b[1]) != irVersions[want] {
+			t.Errorf("%s %v is written in set %d, IR %d", n.Op, n.Attrs, got, b[1])
+		}
+		if back, err := read(b, Options{}); err != nil || !same(g, back) {
+			t.Errorf("%s: read back as %+v (%v)", n.Op, back, err)
+		}
+	}
+	for set := oldestWritten; set <= NewestSet; set++ {
+		if irVersions[set] < irVersions[set-1] || irVersions[set] > newestIR {
+			t.Errorf("set %d has IR version %d", set, irVersions[set])
+		}
+	}
+}
+
 func same(a, b *graph.Graph) bool {
 	value := func(v, w graph.Value) bool { return v.Name == w.Name && v.Type == w.Type && v.Shape.Equal(w.Shape) }
 	tensors := func(t, u *tensor.Tensor) bool { return t == u || t != nil && u != nil && t.Equal(u) }

@@ -201,5 +201,5 @@ func dtypeOf(name string) (tensor.DType, error) {
 			return d.typ, nil
 		}
 	}
-	return 0, fmt.Errorf("element type %.20q, convert it to F32, I32, I64 or BOOL: %w", name, errors.ErrUnsupported)
+	return 0, fmt.Errorf("element type %.20q, convert it to one of F32, BF16, I64 and the like: %w", name, errors.ErrUnsupported)
 }

@@ -33,10 +33,10 @@ var dtypes = []struct {
 	typ  tensor.DType
 	name string
 }{
-	{tensor.Int64, "I64"},
-	{tensor.Float32, "F32"},
-	{tensor.Int32, "I32"},
-	{tensor.Bool, "BOOL"},
+	{tensor.Uint64, "U64"}, {tensor.Int64, "I64"}, {tensor.Float64, "F64"},
+	{tensor.Float32, "F32"}, {tensor.Uint32, "U32"}, {tensor.Int32, "I32"},
+	{tensor.BFloat16, "BF16"}, {tensor.Float16, "F16"}, {tensor.Uint16, "U16"}, {tensor.Int16, "I16"},
+	{tensor.Int8, "I8"}, {tensor.Uint8, "U8"}, {tensor.Bool, "BOOL"},
 }
 
 // rank returns the place of t's element type in dtypes, -1 if it has none.

@@ -1,0 +1,263 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Attention of queries to keys. The steps and their types are those of ONNX's
+// own expansion.
+
+var _ = define(
+	Def{Name: "Attention", Min: 3, Max: 7, Outputs: 4, Expand: expandAttention, Attrs: []graph.Attr{
+		graph.Int("is_causal", 0), graph.Int("kv_num_heads", 0), graph.Int("left_window_size", -1), graph.Int("q_num_heads", 0),
+		graph.Int("qk_matmul_output_mode", 0), graph.Int("right_window_size", -1), graph.Float("scale", 0), graph.Float("softcap", 0),
+		graph.Int("softmax_precision", 0),
+	}},
+)
+
+// attention is one application of Attention.
+type attention struct {
+	*Call
+	b                          *graph.Builder
+	batch, heads, rows, size   int // of the queries
+	shared, past, total, width int // heads, places and values of the keys
+}
+
+func expandAttention(c *Call, b *graph.Builder) ([]string, error) {
+	for i, v := range c.In[:3] {
+		if !v.Type.Float() || i == 1 && v.Type != c.In[0].Type || len(v.Shape) != len(c.In[0].Shape) {
+			return nil, fmt.Errorf("input %q is %v%v, which does not go with queries of %v%v", c.Inputs[i], v.Type, v.Shape, c.In[0].Type, c.In[0].Shape)
+		}
+	}
+	if c.has(4) != c.has(5) || c.has(6) && c.has(4) {
+		return nil, fmt.Errorf("past_key and past_value go together, and without nonpad_kv_seqlen")
+	}
+	var x [3]string
+	var s [3]tensor.Shape
+	for i, heads := range []string{"q_num_heads", "kv_num_heads", "kv_num_heads"} {
+		var err error
+		if x[i], s[i], err = c.unpacked(b, c.Inputs[i], c.In[i].Shape, c.int(heads)); err != nil {
+			return nil, err
+		}
+	}
+	past := -s[1][2]
+	for i := 1; i < 3; i++ {
+		var err error
+		if x[i], s[i], err = c.present(b, i+3, x[i], s[i], c.In[i].Type); err != nil {
+			return nil, err
+		}
+	}
+	a := attention{
+		Call: c, b: b,
+		batch: s[0][0], heads: s[0][1], rows: s[0][2], size: s[0][3],
+		shared: s[1][1], past: past + s[1][2], total: s[1][2], width: s[2][3],
+	}
+	switch {
+	case a.shared < 1 || a.heads < 1 || a.heads%a.shared != 0 || a.size == 0:
+		return nil, fmt.Errorf("%d heads of queries of %d elements do not share %d heads of keys", a.heads, a.size, a.shared)
+	case !s[1].Equal(tensor.Shape{a.batch, a.shared, a.total, a.size}) || !s[2].Equal(tensor.Shape{a.batch, a.shared, a.total, a.width}):
+		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", s[0], s[1], s[2])
+	}
+	weights, seen, err := a.weights(x[0], x[1])
+	if err != nil {
+		return nil, err
+	}
+	values := x[2]
+	if t := c.In[0].Type; c.In[2].Type != t {
+		values = castTo(b, values, t)
+	}
+	y := a.product(weights, values, a.rows, a.total, a.width)
+	if len(c.In[0].Shape) == 3 {
+		y = packed(b, y, tensor.Shape{a.batch, a.heads, a.rows, a.width})
+	}
+	return []string{y, x[1], x[2], seen}, nil
+}
+
+// unpacked gives [batch, places, heads·size] the shape [batch, heads, places, size].
+func (c *Call) unpacked(b *graph.Builder, x string, s tensor.Shape, heads int) (string, tensor.Shape, error) {
+	switch {
+	case len(s) == 4:
+		return x, s, nil
+	case len(s) != 3:
+		return "", nil, fmt.Errorf("shape %v should have 3 or 4 axes", s)
+	case heads < 1 || s[2]%heads != 0:
+		return "", nil, fmt.Errorf("%d heads do not divide the last axis of %v", heads, s)
+	}
+	apart := tensor.Shape{s[0], s[1], heads, s[2] / heads}
+	x = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", reshaped(b, x, s, apart))
+	return x, tensor.Shape{s[0], heads, s[1], s[2] / heads}, nil
+}
+
+// packed gives [batch, heads, places, size] the shape [batch, places, heads·size].
+func packed(b *graph.Builder, x string, s tensor.Shape) string {
+	x = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", x)
+	return reshaped(b, x, tensor.Shape{s[0], s[2], s[1], s[3]}, tensor.Shape{s[0], s[2], s[1] * s[3]})
+}
+
+// present joins the keys or values of the past, input i, with those that come.
+func (c *Call) present(b *graph.Builder, i int, x string, s tensor.Shape, t tensor.DType) (string, tensor.Shape, error) {
+	if !c.has(i) {
+		return x, s, nil
+	}
+	past := c.In[i]
+	if len(past.Shape) != 4 || past.Type != t {
+		return "", nil, fmt.Errorf("input %q is %v%v, but should be %v with 4 axes", c.Inputs[i], past.Type, past.Shape, t)
+	}
+	s = s.Clone()
+	s[2] += past.Shape[2]
+	return b.With(graph.Int("axis", 2)).Op("Concat", c.Inputs[i], x), s, nil
+}
+
+// product multiplies x [batch, heads, m, k] and y [batch, shared, k, n]: a head
+// of y serves as many heads of x as there are for each.
+func (a *attention) product(x, y string, m, k, n int) string {
+	if a.heads == a.shared {
+		return a.b.Op("MatMul", x, y)
+	}
+	each := a.heads / a.shared
+	x = reshaped(a.b, x, tensor.Shape{a.batch, a.heads, m, k}, tensor.Shape{a.batch, a.shared, each, m, k})
+	z := a.b.Op("MatMul", x, a.b.Op("Unsqueeze", y, a.b.Ints(2)))
+	return reshaped(a.b, z, tensor.Shape{a.batch, a.shared, each, m, n}, tensor.Shape{a.batch, a.heads, m, n})
+}
+
+// weights writes how much of each value every query takes, and what of this the
+// attribute qk_matmul_output_mode asks to see.
+func (a *attention) weights(q, k string) (weights, seen string, err error) {
+	c, b := a.Call, a.b
+	scale := 1 / math.Sqrt(float64(a.size))
+	if c.Node.Attr("scale") != nil {
+		scale = float64(c.float("scale"))
+	}
+	if !(scale >= 0) {
+		return "", "", fmt.Errorf("scale %v is not supported; it should not be negative", scale)
+	}
+	mode := c.int("qk_matmul_output_mode")
+	if mode < 0 || mode > 3 {
+		return "", "", fmt.Errorf("qk_matmul_output_mode %d is not supported; use 0 to 3", mode)
+	}
+	root := c.real(b, math.Sqrt(scale))
+	q, k = b.Op("Mul", q, root), swapLast(b, b.Op("Mul", k, root), 4)
+	var states [4]string
+	x := a.product(q, k, a.rows, a.size, a.total)
+	states[0] = x
+	if cap := c.float("softcap"); cap != 0 {
+		limit := c.real(b, float64(cap))
+		x = b.Op("Mul", b.Op("Tanh", b.Op("Div", x, limit)), limit)
+	}
+	states[1] = x
+	bias, err := a.bias()
+	if err != nil {
+		return "", "", err
+	}
+	if bias != "" {
+		x = b.Op("Add", x, bias)
+	}
+	states[2] = x
+	empty := ""
+	if bias != "" && (c.has(3) || c.has(6) || c.int("left_window_size") >= 0) { // some query may see nothing at all
+		empty = b.Op("Equal", along(b, "ReduceMax", bias, -1), c.real(b, math.Inf(-1)))
+		x = b.Op("Where", empty, c.real(b, 0), x)
+	}
+	t := c.In[0].Type
+	precise := t
+	if c.Node.Attr("softmax_precision") != nil {
+		if precise = tensor.DType(c.int("softmax_precision")); int(precise) != c.int("softmax_precision") || !precise.Float() {
+			return "", "", fmt.Errorf("softmax_precision %d is no type of floats", c.int("softmax_precision"))
+		}
+	}
+	if precise != t {
+		x = castTo(b, x, precise)
+	}
+	x = b.With(graph.Int("axis", -1)).Op("Softmax", x)
+	if precise != t {
+		x = castTo(b, x, t)
+	}
+	if empty != "" {
+		x = b.Op("Where", empty, c.real(b, 0), x)
+	}
+	states[3] = x
+	return x, states[mode], nil
+}
+
+// bias writes what is added to the products of queries and keys: the mask, and
+// −∞ where a query does not see a key. It is empty if all see all.
+func (a *attention) bias() (string, error) {
+	c, b := a.Call, a.b
+	keep := "" // where a query sees a key
+	also := func(condition string) {
+		if keep != "" {
+			condition = b.Op("And", keep, condition)
+		}
+		keep = condition
+	}
+	grid := tensor.Shape{a.rows, a.total}
+	column := places(b, grid, 1)
+	mask := c.real(b, 0)
+	if c.has(3) {
+		m, err := a.mask()
+		if err != nil {
+			return "", err
+		}
+		if c.In[3].Type == tensor.Bool {
+			also(m)
+		} else {
+			mask = m
+		}
+	}
+	before := whole64(b, a.past) // of the first query
+	if c.has(6) {
+		filled, err := c.perSequence(b, 6, a.batch, 0, 4)
+		if err != nil {
+			return "", err
+		}
+		also(b.Op("Less", column, filled))
+		before = b.Op("Sub", filled, whole64(b, a.rows))
+	}
+	at := b.Op("Add", places(b, grid, 0), before)
+	if c.flag("is_causal") {
+		also(b.Op("LessOrEqual", column, at))
+	}
+	if n := c.int("left_window_size"); n >= 0 {
+		also(b.Op("GreaterOrEqual", column, b.Op("Sub", at, whole64(b, min(n, tensor.MaxDim)))))
+	}
+	if n := c.int("right_window_size"); n >= 0 {
+		also(b.Op("LessOrEqual", column, b.Op("Add", at, whole64(b, min(n, tensor.MaxDim)))))
+	}
+	switch {
+	case keep != "":
+		return b.Op("Where", keep, mask, c.real(b, math.Inf(-1))), nil
+	case c.has(3):
+		return mask, nil
+	}
+	return "", nil
+}
+
+// mask returns the mask with as many columns as there are keys; those that it
+// lacks are not seen.
+func (a *attention) mask() (string, error) {
+	c, b, m := a.Call, a.b, a.Call.In[3]
+	name, s := c.Inputs[3], m.Shape.Clone()
+	var fill *tensor.Tensor
+	if m.Type == tensor.Bool {
+		fill = number(tensor.Bool, 0)
+	} else {
+		t := c.In[0].Type
+		if m.Type != t {
+			name = castTo(b, name, t)
+		}
+		fill = real(t, math.Inf(-1))
+	}
+	if n := len(s) - 1; n >= 0 && s[n] < a.total {
+		name = b.Op("Pad", name, b.Ints(0, a.total-s[n]), b.Const(fill), b.Ints(n))
+		s[n] = a.total
+	}
+	whole := tensor.Shape{a.batch, a.heads, a.rows, a.total}
+	if t, err := s.Broadcast(whole); err != nil || !t.Equal(whole) {
+		return "", fmt.Errorf("the mask has shape %v, which does not broadcast to %v", m.Shape, whole)
+	}
+	return name, nil
+}
