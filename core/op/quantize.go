@@ -291,8 +291,8 @@ func (c *Call) requantized(b *graph.Builder, sums, xs string, i int, ys string, 
 	return []string{rounded(b, y, of, zero, out)}, nil
 }
 
-// byChannel gives a value for each kernel, input i, as many axes as that has.
-func (c *Call) byChannel(b *graph.Builder, i, first int) func(string, tensor.Shape) (string, error) {
+// byKernel gives a value for each kernel, input i, as many axes as that has.
+func (c *Call) byKernel(b *graph.Builder, i, first int) func(string, tensor.Shape) (string, error) {
 	return func(x string, s tensor.Shape) (string, error) {
 		k := c.In[i].Shape
 		if s.Elements() == 1 && len(s) <= 1 {
@@ -325,7 +325,7 @@ func expandConvInteger(c *Call, b *graph.Builder) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.centred(b, 1, 3, c.byChannel(b, 1, 0))
+	k, err := c.centred(b, 1, 3, c.byKernel(b, 1, 0))
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +337,7 @@ func expandQLinearConv(c *Call, b *graph.Builder) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.centred(b, 3, 5, c.byChannel(b, 3, 0))
+	k, err := c.centred(b, 3, 5, c.byKernel(b, 3, 0))
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +345,7 @@ func expandQLinearConv(c *Call, b *graph.Builder) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ks, err := c.byChannel(b, 3, 1)(c.Inputs[4], c.In[4].Shape)
+	ks, err := c.byKernel(b, 3, 1)(c.Inputs[4], c.In[4].Shape)
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ var _ = add(
 	sample{name: "DequantizeLinear, along an axis", op: "DequantizeLinear", in: []arg{ints(tensor.Int16, -999, 999, 2, 3), f(3), ints(tensor.Int16, -9, 9, 3)}, want: dequantized(1, 0)},
 	sample{name: "DequantizeLinear, in blocks", op: "DequantizeLinear", attrs: []graph.Attr{graph.Int("axis", 0), graph.Int("block_size", 3)}, in: []arg{signed(5, 2), f(2, 2), signed(2, 2)}, want: dequantized(0, 3)},
 	sample{name: "DequantizeLinear, to halves", op: "DequantizeLinear", attrs: []graph.Attr{graph.Int("output_dtype", int(tensor.Float16))}, in: []arg{ints(tensor.Int32, -999, 999, 4), f()}, want: dequantized(0, 0)},
-	sample{name: "DynamicQuantizeLinear", op: "DynamicQuantizeLinear", outs: 3, in: []arg{given(tensor.Float32, []int{2, 3}, 0, 2, -3, -2.4, 1.34, 0.5)},
+	sample{name: "DynamicQuantizeLinear", op: "DynamicQuantizeLinear", outs: 3, in: []arg{given(tensor.Float32, []int{2, 3}, 0, 2, -3, -2.4, 1.34, 0.6)},
 		want: func(in []array) []array {
 			lo, hi := 0.0, 0.0
 			for _, v := range in[0].v {
