@@ -23,7 +23,7 @@ func training(tb testing.TB, model demo.GPT) (*graph.Program, graph.Inputs) {
 		tb.Fatal(err)
 	}
 	t, err := train.New(g, train.Recipe{
-		Loss: "next-token-cross-entropy", Optimizer: "adamw", LearningRate: 3e-3, Warmup: 10,
+		Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 3e-3, Warmup: 10},
 		Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.1, Batch: batch,
 	}, tensor.Shape{records, model.Context + 1})
 	if err != nil {

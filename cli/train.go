@@ -25,6 +25,8 @@ problem:
   model: model.onnx          # tokens [batch context] to logits [batch context vocabulary]
   text: book.txt             # UTF-8; its last tenth is held out
   optimizer: {name: adamw, learningRate: 0.005, warmup: 10, weightDecay: 0.01}
+                             # or sgd (momentum, nesterov), adam, adagrad; schedule: cosine
+                             # or linear with decay and final; clipNorm; accumulate
   rounds: 8                  # after each, the units are averaged
   shards: 4                  # units of a round, each by one provider
   steps: 16                  # of a unit

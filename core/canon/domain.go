@@ -24,5 +24,6 @@ const (
 	DomainBlob    Domain = "blob"    // index block of a blob of several blocks
 	DomainBundle  Domain = "bundle"  // manifest of a proof bundle
 	DomainRecord  Domain = "record"  // an ended lease
+	DomainInit    Domain = "init"    // initial values that follow from a name
 	DomainCut     Domain = "cut"     // assignment of a round's units
 )

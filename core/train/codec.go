@@ -10,14 +10,23 @@ import (
 func (r *Recipe) Code(c *canon.Codec) {
 	c.String(&r.Loss, 64)
 	c.String(&r.Optimizer, 64)
-	for _, f := range []*float32{&r.LearningRate, &r.Beta1, &r.Beta2, &r.Epsilon, &r.WeightDecay} {
+	c.String(&r.Schedule, 64)
+	for _, f := range []*float32{
+		&r.LearningRate, &r.Final, &r.Momentum, &r.Beta1, &r.Beta2, &r.Epsilon, &r.WeightDecay, &r.ClipNorm, &r.Adapters.Alpha,
+	} {
 		bits := uint64(math.Float32bits(*f))
 		if c.U64(&bits); bits > math.MaxUint32 {
 			c.Fail("%d is not the bits of a float32", bits)
 		}
 		*f = math.Float32frombits(uint32(bits))
 	}
+	c.Bool(&r.Nesterov)
 	c.Int(&r.Warmup, 1<<24)
+	c.Int(&r.Decay, 1<<24)
+	c.Int(&r.Accumulate, 1<<16)
 	c.Int(&r.Batch, 1<<30)
-	canon.Seq(c, &r.Frozen, 1<<10, 1, func(c *canon.Codec, s *string) { c.String(s, 512) })
+	c.Int(&r.Adapters.Rank, maxRank)
+	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
+		canon.Seq(c, list, 1<<10, 1, func(c *canon.Codec, s *string) { c.String(s, 512) })
+	}
 }

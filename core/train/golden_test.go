@@ -6,6 +6,8 @@ import (
 	"maps"
 	"os"
 	"testing"
+
+	"github.com/tally-network/tally/core/train"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -15,9 +17,21 @@ const golden = "../../vectors/training.json"
 // The program of a small training and the state that it reaches are fixed.
 func TestGolden(t *testing.T) {
 	got := map[string]string{}
-	for _, optimizer := range []string{"sgd", "adamw"} {
+	for name, change := range map[string]func(*train.Recipe){
+		"sgd":      func(r *train.Recipe) { r.Optimizer = "sgd" },
+		"adamw":    func(*train.Recipe) {},
+		"adam":     func(r *train.Recipe) { r.Optimizer = "adam" },
+		"adagrad":  func(r *train.Recipe) { r.Optimizer = "adagrad" },
+		"nesterov": func(r *train.Recipe) { r.Optimizer, r.Momentum, r.Nesterov = "sgd", 0.9, true },
+		"cosine, clipped, accumulated": func(r *train.Recipe) {
+			r.Schedule, r.Decay, r.Final, r.ClipNorm, r.Accumulate = "cosine", 4, 0.1, 0.5, 2
+		},
+		"adapters": func(r *train.Recipe) {
+			r.Adapters = train.Adapters{Rank: 2, Alpha: 1, Of: []string{"head"}}
+		},
+	} {
 		r := recipe()
-		r.Optimizer = optimizer
+		change(&r)
 		tr := begin(t, bigram(), r)
 		s := tr.Start
 		for step := range 5 {
@@ -27,8 +41,8 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[optimizer+", program"] = tr.Program.Commit().Root().String()
-		got[optimizer+", state after 5 steps"] = root.String()
+		got[name+", program"] = tr.Program.Commit().Root().String()
+		got[name+", state after 5 steps"] = root.String()
 	}
 	if *update {
 		b, err := json.MarshalIndent(got, "", "\t")

@@ -33,7 +33,7 @@ func bigram() *graph.Graph {
 
 func recipe() train.Recipe {
 	return train.Recipe{
-		Loss: "next-token-cross-entropy", Optimizer: "adamw", LearningRate: 0.05, Warmup: 4,
+		Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 0.05, Warmup: 4},
 		Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-6, WeightDecay: 0.1, Batch: batch,
 	}
 }
@@ -75,21 +75,21 @@ func order() train.Order { return train.Order{Seed: 7, Records: records, Shards:
 
 // reference trains the same model in float64, by formulas written out.
 type reference struct {
-	r          train.Recipe
-	p, m, v    map[string][]float64
-	t          float64
-	loss       float64
-	embed      bool // whether the embedding is trained
-	usesMoment bool
+	r       train.Recipe
+	p, m, v map[string][]float64
+	sum     map[string][]float64 // of gradients since the last update
+	done, t float64              // steps, updates
+	loss    float64
+	embed   bool // whether the embedding is trained
 }
 
 func newReference(r train.Recipe) *reference {
-	x := &reference{r: r, p: map[string][]float64{}, m: map[string][]float64{}, v: map[string][]float64{}, embed: true, usesMoment: r.Optimizer == "adamw"}
+	x := &reference{r: r, p: map[string][]float64{}, m: map[string][]float64{}, v: map[string][]float64{}, sum: map[string][]float64{}, embed: true}
 	for _, c := range bigram().Consts {
 		for _, w := range tensor.Of[float32](c.Tensor) {
 			x.p[c.Name] = append(x.p[c.Name], float64(w))
 		}
-		x.m[c.Name], x.v[c.Name] = make([]float64, c.Tensor.Len()), make([]float64, c.Tensor.Len())
+		x.m[c.Name], x.v[c.Name], x.sum[c.Name] = make([]float64, c.Tensor.Len()), make([]float64, c.Tensor.Len()), make([]float64, c.Tensor.Len())
 	}
 	return x
 }
@@ -128,28 +128,81 @@ func (x *reference) gradients(rows []int64) (loss float64, g map[string][]float6
 	return loss, g
 }
 
+// rate is the learning rate of the newest step.
+func (x *reference) rate() float64 {
+	r := x.r.Rate
+	rate := float64(r.LearningRate) * min(1, x.done/float64(max(1, r.Warmup)))
+	if r.Decay > 0 {
+		far := min(1, max(0, x.done-float64(r.Warmup))/float64(r.Decay))
+		left := map[string]float64{"linear": 1 - far, "cosine": (1 + math.Cos(math.Pi*far)) / 2}[r.Schedule]
+		rate *= float64(r.Final) + (1-float64(r.Final))*left
+	}
+	return rate
+}
+
+func (x *reference) trains(name string) bool { return name != "embedding" || x.embed }
+
 func (x *reference) step(rows []int64) {
 	var g map[string][]float64
 	x.loss, g = x.gradients(rows)
-	x.t++
-	rate := float64(x.r.LearningRate) * min(1, x.t/float64(max(1, x.r.Warmup)))
-	b1, b2 := float64(x.r.Beta1), float64(x.r.Beta2)
-	for name, p := range x.p {
-		if name == "embedding" && !x.embed {
-			continue
-		}
-		decay := 0.0
-		if name != "bias" {
-			decay = rate * float64(x.r.WeightDecay)
-		}
-		for i, dp := range g[name] {
-			if x.usesMoment {
-				x.m[name][i] = b1*x.m[name][i] + (1-b1)*dp
-				x.v[name][i] = b2*x.v[name][i] + (1-b2)*dp*dp
-				m, v := x.m[name][i]/(1-math.Pow(b1, x.t)), x.v[name][i]/(1-math.Pow(b2, x.t))
-				dp = m / (math.Sqrt(v) + float64(x.r.Epsilon))
+	x.done++
+	every := max(1, x.r.Accumulate)
+	norm := 0.0
+	for name, sum := range x.sum {
+		for i := range sum {
+			if sum[i] += g[name][i] / float64(every); x.trains(name) {
+				norm += sum[i] * sum[i]
 			}
-			p[i] -= decay*p[i] + rate*dp
 		}
+	}
+	if int(x.done)%every != 0 {
+		return
+	}
+	x.t++
+	scale := 1.0
+	if c := float64(x.r.ClipNorm); c > 0 {
+		scale = c / max(math.Sqrt(norm), c)
+	}
+	for name := range x.p {
+		if x.trains(name) {
+			x.update(name, scale)
+		}
+		clear(x.sum[name])
+	}
+}
+
+func (x *reference) update(name string, scale float64) {
+	p, m, v := x.p[name], x.m[name], x.v[name]
+	b1, b2, eps, mu := float64(x.r.Beta1), float64(x.r.Beta2), float64(x.r.Epsilon), float64(x.r.Momentum)
+	rate, decay := x.rate(), 0.0
+	if name != "bias" {
+		decay = float64(x.r.WeightDecay)
+	}
+	for i, dp := range x.sum[name] {
+		dp *= scale
+		coupled := x.r.Optimizer == "adam" || x.r.Optimizer == "adagrad"
+		if coupled {
+			dp += decay * p[i]
+		}
+		switch x.r.Optimizer {
+		case "sgd":
+			m[i] = mu*m[i] + dp
+			if mu != 0 && x.r.Nesterov {
+				dp += mu * m[i]
+			} else {
+				dp = m[i]
+			}
+		case "adam", "adamw":
+			m[i] = b1*m[i] + (1-b1)*dp
+			v[i] = b2*v[i] + (1-b2)*dp*dp
+			dp = m[i] / (1 - math.Pow(b1, x.t)) / (math.Sqrt(v[i]/(1-math.Pow(b2, x.t))) + eps)
+		case "adagrad":
+			v[i] += dp * dp
+			dp /= math.Sqrt(v[i]) + eps
+		}
+		if !coupled {
+			dp += decay * p[i]
+		}
+		p[i] -= rate * dp
 	}
 }

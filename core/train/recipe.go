@@ -10,17 +10,30 @@ import (
 	"github.com/tally-network/tally/core/graph"
 )
 
-// Recipe says how a model is trained.
+// Recipe says how a model is trained. What is zero is left out.
 type Recipe struct {
-	Loss         string   // next-token-cross-entropy
-	Optimizer    string   // sgd or adamw
-	LearningRate float32  // after the warm-up
-	Warmup       int      // steps over which the rate grows linearly from 0
-	Beta1, Beta2 float32  // decay rates of the moments (adamw)
-	Epsilon      float32  // added to the root of the second moment (adamw)
-	WeightDecay  float32  // a step, relative to the rate; not for tensors with fewer than two axes
+	Loss      string // next-token-cross-entropy
+	Optimizer string // sgd, adam, adamw or adagrad
+	Rate
+	Momentum     float32  // decay rate of the velocity (sgd)
+	Nesterov     bool     // look ahead along the velocity (sgd)
+	Beta1, Beta2 float32  // decay rates of the moments (adam, adamw)
+	Epsilon      float32  // added to the root of the second moment (adam, adamw, adagrad)
+	WeightDecay  float32  // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
+	ClipNorm     float32  // greatest Euclidean norm of all gradients together
+	Accumulate   int      // steps whose mean gradient makes one update; 0 is 1
 	Batch        int      // records a step
 	Frozen       []string // path.Match patterns of initializers that stay as they are
+	Adapters     Adapters
+}
+
+// Rate is the learning rate over the steps.
+type Rate struct {
+	LearningRate float32 // after the warm-up
+	Warmup       int     // steps over which the rate grows linearly from 0
+	Schedule     string  // how it falls afterwards: constant, which is the default, linear or cosine
+	Decay        int     // steps over which it falls
+	Final        float32 // what is left of it in the end, relative
 }
 
 // Check returns an error unless every field is in its range.
@@ -38,40 +51,59 @@ func (r Recipe) Check() error {
 		return fmt.Errorf("a warm-up of %d steps is not between 0 and 2^24", r.Warmup)
 	case !(r.Beta1 >= 0 && r.Beta1 < 1 && r.Beta2 >= 0 && r.Beta2 < 1):
 		return fmt.Errorf("decay rates %v and %v are not between 0 and 1", r.Beta1, r.Beta2)
-	case !(r.Epsilon >= 0 && r.Epsilon <= 1) || r.Optimizer == "adamw" && r.Epsilon == 0:
+	case schedules[r.Schedule] == nil:
+		return fmt.Errorf("schedule %q is not supported; use %s", r.Schedule, known(schedules))
+	case r.Decay < 0 || r.Decay > 1<<24 || r.Decay == 0 && r.Schedule != "" && r.Schedule != "constant":
+		return fmt.Errorf("a rate that falls over %d steps is not between 1 and 2^24", r.Decay)
+	case !(r.Final >= 0 && r.Final <= 1):
+		return fmt.Errorf("a rate that falls to %v of itself is not between 0 and 1", r.Final)
+	case !(r.Momentum >= 0 && r.Momentum < 1) || r.Momentum != 0 && r.Optimizer != "sgd":
+		return fmt.Errorf("momentum %v is not between 0 and 1, or not for %s", r.Momentum, r.Optimizer)
+	case r.Nesterov && r.Momentum == 0:
+		return fmt.Errorf("nesterov looks along the momentum; give one")
+	case !(r.ClipNorm >= 0 && r.ClipNorm <= 1e6):
+		return fmt.Errorf("a greatest norm of %v is not between 0 and a million", r.ClipNorm)
+	case r.Accumulate < 0 || r.Accumulate > 1<<16:
+		return fmt.Errorf("gradients of %d steps in one update are not between 1 and 2^16", r.Accumulate)
+	case !(r.Epsilon >= 0 && r.Epsilon <= 1) || r.Optimizer != "sgd" && r.Epsilon == 0:
 		return fmt.Errorf("epsilon %v is not between 0 and 1", r.Epsilon)
 	case !(r.WeightDecay >= 0 && r.WeightDecay <= 1e6):
 		return fmt.Errorf("weight decay %v is not between 0 and a million", r.WeightDecay)
 	case r.Batch < 1 || r.Batch > 1<<30:
 		return fmt.Errorf("a batch of %d records is not between 1 and 2^30", r.Batch)
 	}
-	for _, p := range r.Frozen {
+	for _, p := range slices.Concat(r.Frozen, r.Adapters.Of) {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("pattern %q: %w", p, err)
 		}
 	}
-	return nil
+	return r.Adapters.check()
 }
 
 // freezes reports whether the initializer called name stays as it is.
 func (r Recipe) freezes(name string) bool {
-	return slices.ContainsFunc(r.Frozen, func(p string) bool {
+	return r.Adapters.Rank > 0 && !isAdapter(name) || matches(r.Frozen, name)
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, _ := path.Match(p, name)
 		return ok
 	})
 }
 
-// checkFrozen returns an error if a pattern freezes nothing of g: a misspelt one
-// would let train what should stay.
-func (r Recipe) checkFrozen(g *graph.Graph) error {
-	for _, p := range r.Frozen {
-		if !slices.ContainsFunc(g.Consts, func(c graph.Const) bool { ok, _ := path.Match(p, c.Name); return ok }) {
-			return fmt.Errorf("pattern %q freezes nothing: no initializer has such a name", p)
+// checkPatterns returns an error if a pattern chooses nothing of g: a misspelt
+// one would let train what should stay.
+func (r Recipe) checkPatterns(g *graph.Graph) error {
+	for _, p := range slices.Concat(r.Frozen, r.Adapters.Of) {
+		if !slices.ContainsFunc(g.Consts, func(c graph.Const) bool { return matches([]string{p}, c.Name) }) {
+			return fmt.Errorf("pattern %q chooses nothing: no initializer has such a name", p)
 		}
 	}
 	return nil
 }
 
 func known[V any](table map[string]V) string {
-	return strings.Join(slices.Sorted(maps.Keys(table)), " or ")
+	names := slices.Sorted(maps.Keys(table))
+	return strings.Join(slices.DeleteFunc(names, func(s string) bool { return s == "" }), " or ")
 }

@@ -37,6 +37,10 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	if err := records.Check(); err != nil || len(records) != 2 || records[0] < 1 || records[1] < 2 {
 		return nil, fmt.Errorf("records have shape %v, but should have [records columns]", records)
 	}
+	g, err := Adapt(g, r)
+	if err != nil {
+		return nil, err
+	}
 	m, err := join(g, r, records[1])
 	if err != nil {
 		return nil, err
@@ -126,9 +130,6 @@ func join(g *graph.Graph, r Recipe, columns int) (*op.Typed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkFrozen(g); err != nil {
-		return nil, err
-	}
 	b := graph.NewBuilder("evaluation")
 	m := &model{Graph: g, b: b, params: map[string]string{}, rows: r.Batch, cols: columns}
 	m.batch = b.Input(batchInput, tensor.Int32, tensor.Shape{r.Batch, columns})
@@ -167,11 +168,17 @@ func optimize(forward *graph.Graph, calls []*op.Call, r Recipe) (*stepper, error
 	s.write(s.read(lossSlot, tensor.Scalar[float32](0)), "Identity", loss)
 	step := s.read(stepSlot, tensor.Scalar[int64](0))
 	step = s.write(step, "Add", step, b.Const(tensor.Scalar[int64](1)))
-	update := optimizers[r.Optimizer](s, r, learningRate(b, r, step))
+	var params []param
 	for _, c := range forward.Consts {
 		if g, ok := grads[c.Name]; ok {
-			update(param{strings.TrimPrefix(c.Name, paramPrefix), s.read(c.Name, c.Tensor), g, c.Tensor.Shape})
+			params = append(params, param{strings.TrimPrefix(c.Name, paramPrefix), s.read(c.Name, c.Tensor), g, c.Tensor.Shape})
 		}
+	}
+	s.accumulate(r, step, params)
+	clip(b, r, params)
+	update := optimizers[r.Optimizer](s, r, r.Rate.write(b, step))
+	for _, p := range params {
+		update(p)
 	}
 	slices.SortFunc(s.slots, func(x, y slot) int { return cmp.Compare(x.name, y.name) })
 	return s, nil
@@ -197,8 +204,13 @@ func (t *Training) overSlots(g *graph.Graph) (*op.Typed, error) {
 	return op.Infer(&c)
 }
 
-// Export returns g with its trained initializers taken from the state.
-func Export(s *graph.State, g *graph.Graph) (*graph.Graph, error) {
+// Export returns g as the recipe trains it, with the initializers taken from
+// the state.
+func Export(s *graph.State, g *graph.Graph, r Recipe) (*graph.Graph, error) {
+	g, err := Adapt(g, r)
+	if err != nil {
+		return nil, err
+	}
 	out := *g
 	out.Consts = slices.Clone(g.Consts)
 	for i, slot := range s.Slots {

@@ -27,12 +27,28 @@ func closeTo(t *testing.T, s *graph.State, slot string, want []float64) {
 }
 
 func TestStepsEqualTheFormulas(t *testing.T) {
+	sgd := func(change func(*train.Recipe)) func(*train.Recipe) {
+		return func(r *train.Recipe) { r.Optimizer = "sgd"; change(r) }
+	}
 	for name, change := range map[string]func(*train.Recipe){
-		"adamw":              func(*train.Recipe) {},
-		"adamw, no warm-up":  func(r *train.Recipe) { r.Warmup = 0 },
-		"adamw, no decay":    func(r *train.Recipe) { r.WeightDecay = 0 },
-		"sgd":                func(r *train.Recipe) { r.Optimizer = "sgd" },
-		"a frozen embedding": func(r *train.Recipe) { r.Frozen = []string{"em*"} },
+		"adamw":                  func(*train.Recipe) {},
+		"adamw, no warm-up":      func(r *train.Recipe) { r.Warmup = 0 },
+		"adamw, no decay":        func(r *train.Recipe) { r.WeightDecay = 0 },
+		"adam":                   func(r *train.Recipe) { r.Optimizer = "adam" },
+		"adagrad":                func(r *train.Recipe) { r.Optimizer = "adagrad" },
+		"sgd":                    sgd(func(*train.Recipe) {}),
+		"sgd, momentum":          sgd(func(r *train.Recipe) { r.Momentum = 0.75 }),
+		"sgd, nesterov":          sgd(func(r *train.Recipe) { r.Momentum, r.Nesterov = 0.75, true }),
+		"a constant rate":        func(r *train.Recipe) { r.Schedule = "constant" },
+		"a rate that falls":      func(r *train.Recipe) { r.Schedule, r.Decay = "linear", 5 },
+		"linear, not to nothing": func(r *train.Recipe) { r.Schedule, r.Decay, r.Final = "linear", 5, 0.25 },
+		"cosine":                 sgd(func(r *train.Recipe) { r.Schedule, r.Decay, r.Final = "cosine", 8, 0.1 }),
+		"cosine, no warm-up":     sgd(func(r *train.Recipe) { r.Schedule, r.Decay, r.Warmup = "cosine", 8, 0 }),
+		"clipped":                sgd(func(r *train.Recipe) { r.ClipNorm = 0.25 }),
+		"clipped, but short":     func(r *train.Recipe) { r.ClipNorm = 100 },
+		"accumulated":            sgd(func(r *train.Recipe) { r.Accumulate, r.Momentum = 3, 0.5 }),
+		"accumulated, clipped":   func(r *train.Recipe) { r.Accumulate, r.ClipNorm = 2, 0.25 },
+		"a frozen embedding":     func(r *train.Recipe) { r.Frozen = []string{"em*"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recipe()
@@ -57,15 +73,78 @@ func TestStepsEqualTheFormulas(t *testing.T) {
 					continue
 				}
 				closeTo(t, s, "p/"+p, x.p[p])
-				if r.Optimizer == "adamw" {
-					closeTo(t, s, "m/"+p, x.m[p])
-					closeTo(t, s, "v/"+p, x.v[p])
+				for kind, moment := range map[string][]float64{"m": x.m[p], "v": x.v[p], "g": x.sum[p]} {
+					if s.Find(kind+"/"+p) != nil {
+						closeTo(t, s, kind+"/"+p, moment)
+					}
 				}
 			}
-			if r.Optimizer == "adamw" {
-				closeTo(t, s, "power/beta1", []float64{math.Pow(float64(r.Beta1), 10)})
+			if strings.HasPrefix(r.Optimizer, "adam") {
+				closeTo(t, s, "power/beta1", []float64{math.Pow(float64(r.Beta1), x.t)})
 			}
 		})
+	}
+}
+
+// Adapters alone are trained; an adapted model begins as it was, and what is
+// exported computes what was trained.
+func TestAdapters(t *testing.T) {
+	r := recipe()
+	r.Adapters = train.Adapters{Rank: 2, Alpha: 4, Of: []string{"head", "emb*"}}
+	plain, tr := begin(t, bigram(), recipe()), begin(t, bigram(), r)
+	rows := order().Rows(0, 0)
+	first, adapted := run(t, plain.Program, rows, plain.Start), run(t, tr.Program, rows, tr.Start)
+	closeTo(t, adapted, "loss", []float64{float64(tensor.Of[float32](first.Find("loss"))[0])})
+	s := tr.Start
+	for step := range 60 {
+		s = run(t, tr.Program, order().Rows(0, step), s)
+	}
+	for _, slot := range s.Slots {
+		if name, ok := strings.CutPrefix(slot.Name, "p/"); ok && !strings.HasPrefix(name, "head.lora_") && !strings.HasPrefix(name, "embedding.lora_") {
+			t.Errorf("%s is trained", name)
+		}
+	}
+	if a, b := tensor.Of[float32](first.Find("loss"))[0], tensor.Of[float32](s.Find("loss"))[0]; !(b < a/2) {
+		t.Errorf("the loss went from %v to %v", a, b)
+	}
+	g, err := train.Export(s, bigram(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen := recipe()
+	frozen.Frozen = []string{"bias", "head", "embedding"}
+	again := begin(t, g, frozen)
+	eval := func(tr *train.Training, s *graph.State) *graph.State {
+		p, err := tr.Evaluation(tensor.Shape{records, context + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, p, rows, s)
+	}
+	if x, y := eval(tr, s).Find("loss"), eval(again, again.Start).Find("loss"); !x.Equal(y) {
+		t.Errorf("trained with loss %v, exported with %v", tensor.Of[float32](x), tensor.Of[float32](y))
+	}
+	if _, err := op.Infer(g); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAdaptersRefuse(t *testing.T) {
+	for want, a := range map[string]train.Adapters{
+		"need a rank":             {Rank: 2, Alpha: 1},
+		"need a rank and the":     {Alpha: 1, Of: []string{"head"}},
+		"the weight 0 of":         {Rank: 2, Of: []string{"head"}},
+		"are not between 1 and":   {Rank: -1, Alpha: 1, Of: []string{"head"}},
+		"are for matrices":        {Rank: 1, Alpha: 1, Of: []string{"bias"}},
+		"as many rows and column": {Rank: 4, Alpha: 1, Of: []string{"head"}},
+		"chooses nothing":         {Rank: 2, Alpha: 1, Of: []string{"tail"}},
+		"syntax error":            {Rank: 2, Alpha: 1, Of: []string{"["}},
+	} {
+		r := recipe()
+		r.Adapters = a
+		if _, err := train.New(bigram(), r, tensor.Shape{records, context + 1}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got: %v", want, err)
+		}
 	}
 }
 
@@ -182,7 +261,7 @@ func TestStepRefusesOtherGraphs(t *testing.T) {
 func TestExportPutsWeightsBack(t *testing.T) {
 	tr := begin(t, bigram(), recipe())
 	s := run(t, tr.Program, []int64{0, 1}, tr.Start)
-	g, err := train.Export(s, bigram())
+	g, err := train.Export(s, bigram(), recipe())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +276,7 @@ func TestExportPutsWeightsBack(t *testing.T) {
 	}
 	other := bigram()
 	other.Consts[0].Tensor = pattern(1, 2, 2)
-	if _, err := train.Export(s, other); err == nil {
+	if _, err := train.Export(s, other, recipe()); err == nil {
 		t.Error("weights of another shape were taken")
 	}
 }
@@ -238,18 +317,25 @@ func TestWhatNoGradientReachesStaysConstant(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	shape := tensor.Shape{records, context + 1}
 	for want, change := range map[string]func(g *graph.Graph, r *train.Recipe){
-		"use next-token-cross-entropy": func(_ *graph.Graph, r *train.Recipe) { r.Loss = "hinge" },
-		"use adamw or sgd":             func(_ *graph.Graph, r *train.Recipe) { r.Optimizer = "lion" },
-		"learning rate NaN":            func(_ *graph.Graph, r *train.Recipe) { r.LearningRate = float32(math.NaN()) },
-		"learning rate 0":              func(_ *graph.Graph, r *train.Recipe) { r.LearningRate = 0 },
-		"warm-up of -1":                func(_ *graph.Graph, r *train.Recipe) { r.Warmup = -1 },
-		"decay rates 1":                func(_ *graph.Graph, r *train.Recipe) { r.Beta1 = 1 },
-		"epsilon 0":                    func(_ *graph.Graph, r *train.Recipe) { r.Epsilon = 0 },
-		"weight decay -1":              func(_ *graph.Graph, r *train.Recipe) { r.WeightDecay = -1 },
-		"batch of 0":                   func(_ *graph.Graph, r *train.Recipe) { r.Batch = 0 },
-		"syntax error in pattern":      func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"["} },
-		"freezes nothing":              func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"tabel"} },
-		"not frozen has an influence":  func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"*"} },
+		"use next-token-cross-entropy":        func(_ *graph.Graph, r *train.Recipe) { r.Loss = "hinge" },
+		"use adagrad or adam or adamw or sgd": func(_ *graph.Graph, r *train.Recipe) { r.Optimizer = "lion" },
+		"learning rate NaN":                   func(_ *graph.Graph, r *train.Recipe) { r.LearningRate = float32(math.NaN()) },
+		"learning rate 0":                     func(_ *graph.Graph, r *train.Recipe) { r.LearningRate = 0 },
+		"warm-up of -1":                       func(_ *graph.Graph, r *train.Recipe) { r.Warmup = -1 },
+		"decay rates 1":                       func(_ *graph.Graph, r *train.Recipe) { r.Beta1 = 1 },
+		"greatest norm of -1":                 func(_ *graph.Graph, r *train.Recipe) { r.ClipNorm = -1 },
+		"schedule \"zigzag\"":                 func(_ *graph.Graph, r *train.Recipe) { r.Schedule = "zigzag" },
+		"falls over 0 steps":                  func(_ *graph.Graph, r *train.Recipe) { r.Schedule = "cosine" },
+		"falls to 2 of itself":                func(_ *graph.Graph, r *train.Recipe) { r.Final = 2 },
+		"not for adamw":                       func(_ *graph.Graph, r *train.Recipe) { r.Momentum = 0.9 },
+		"looks along the momentum":            func(_ *graph.Graph, r *train.Recipe) { r.Nesterov = true },
+		"gradients of -1 steps":               func(_ *graph.Graph, r *train.Recipe) { r.Accumulate = -1 },
+		"epsilon 0":                           func(_ *graph.Graph, r *train.Recipe) { r.Epsilon = 0 },
+		"weight decay -1":                     func(_ *graph.Graph, r *train.Recipe) { r.WeightDecay = -1 },
+		"batch of 0":                          func(_ *graph.Graph, r *train.Recipe) { r.Batch = 0 },
+		"syntax error in pattern":             func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"["} },
+		"chooses nothing":                     func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"tabel"} },
+		"not frozen has an influence":         func(_ *graph.Graph, r *train.Recipe) { r.Frozen = []string{"*"} },
 		"has one input": func(g *graph.Graph, _ *train.Recipe) {
 			g.Inputs = append(g.Inputs, g.Inputs[0])
 			g.Inputs[1].Name = "more"

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/safetensors"
+	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -37,12 +38,12 @@ func Fetch(ctx context.Context, k *role.Kit, l *job.Lease) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewResult(s, w.Model, l)
+	return NewResult(s, w, l)
 }
 
-// NewResult writes a state of a model in the formats that other programs read.
-func NewResult(s *graph.State, model *graph.Graph, l *job.Lease) (*Result, error) {
-	g, err := train.Export(s, model)
+// NewResult writes a state of an order's model in the formats that other programs read.
+func NewResult(s *graph.State, w *replay.Work, l *job.Lease) (*Result, error) {
+	g, err := train.Export(s, w.Model, w.Recipe)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type SpecProblem struct {
 	Loss      string         `json:"loss"`
 	Optimizer SpecOptimizer  `json:"optimizer"`
 	Frozen    []string       `json:"frozen,omitempty"` // patterns of initializers that stay as they are
+	Adapters  *SpecAdapters  `json:"adapters,omitempty"`
 	Rounds    int            `json:"rounds"`
 	Shards    int            `json:"shards"`     // units of a round
 	Steps     int            `json:"steps"`      // of a unit
@@ -44,11 +45,25 @@ type SpecProblem struct {
 type SpecOptimizer struct {
 	Name         string  `json:"name"`
 	LearningRate float32 `json:"learningRate"`
-	Warmup       int     `json:"warmup,omitempty"`
+	Warmup       int     `json:"warmup,omitempty"`   // steps
+	Schedule     string  `json:"schedule,omitempty"` // constant, linear or cosine
+	Decay        int     `json:"decay,omitempty"`    // steps over which the rate falls
+	Final        float32 `json:"final,omitempty"`    // of the rate, in the end
+	Momentum     float32 `json:"momentum,omitempty"`
+	Nesterov     bool    `json:"nesterov,omitempty"`
 	Beta1        float32 `json:"beta1,omitempty"`
 	Beta2        float32 `json:"beta2,omitempty"`
 	Epsilon      float32 `json:"epsilon,omitempty"`
 	WeightDecay  float32 `json:"weightDecay,omitempty"`
+	ClipNorm     float32 `json:"clipNorm,omitempty"`
+	Accumulate   int     `json:"accumulate,omitempty"` // steps of one update
+}
+
+// SpecAdapters are trained in place of the matrices that they adapt.
+type SpecAdapters struct {
+	Rank  int      `json:"rank"`
+	Alpha float32  `json:"alpha"`
+	Of    []string `json:"of"` // patterns of initializers
 }
 
 // SpecConditions are the terms of the order.
@@ -137,10 +152,16 @@ func ParseSpec(b []byte) (Spec, error) {
 // Recipe returns the hyperparameters.
 func (s *Spec) Recipe() train.Recipe {
 	o := &s.Problem.Optimizer
-	return train.Recipe{
-		Loss: s.Problem.Loss, Optimizer: o.Name, LearningRate: o.LearningRate, Warmup: o.Warmup, Beta1: o.Beta1, Beta2: o.Beta2,
-		Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,
+	r := train.Recipe{
+		Loss: s.Problem.Loss, Optimizer: o.Name,
+		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
+		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
+		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,
 	}
+	if a := s.Problem.Adapters; a != nil {
+		r.Adapters = train.Adapters{Rank: a.Rank, Alpha: a.Alpha, Of: a.Of}
+	}
+	return r
 }
 
 // Terms returns the conditions.

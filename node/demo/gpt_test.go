@@ -27,7 +27,7 @@ func mustGraph(t *testing.T, c GPT, batch int) *graph.Graph {
 
 func recipe(batch int) train.Recipe {
 	return train.Recipe{
-		Loss: "next-token-cross-entropy", Optimizer: "adamw", LearningRate: 0.02, Warmup: 5,
+		Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 0.02, Warmup: 5},
 		Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01, Batch: batch,
 	}
 }

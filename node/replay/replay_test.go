@@ -43,7 +43,7 @@ func inputs(width int) replay.Inputs {
 	for i := range data.Len() {
 		data.Set(i, tensor.Word(i*i%alphabet))
 	}
-	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "adamw", LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Batch: batch}
+	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 1e-2}, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Batch: batch}
 	return replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}
 }
 

@@ -44,7 +44,7 @@ func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
 	for i := range data.Len() {
 		data.Set(i, tensor.Word(i*i%8))
 	}
-	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", LearningRate: 0.5, Batch: 2}
+	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.5}, Batch: 2}
 	w, err := replay.New(replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, k.Exec)
 	if err != nil {
 		t.Fatal(err)

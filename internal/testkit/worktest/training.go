@@ -61,7 +61,7 @@ func NewTraining(t testing.TB, lie *Lie) *Training {
 	for i := range data.Len() {
 		data.Set(i, tensor.Word(i*i%vocabulary))
 	}
-	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", LearningRate: 0.125, Batch: 2}
+	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.125}, Batch: 2}
 	tr, err := train.New(b.Graph(), recipe, data.Shape)
 	if err != nil {
 		t.Fatal(err)
