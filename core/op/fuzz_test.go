@@ -45,25 +45,38 @@ func (s *source) shape() tensor.Shape {
 }
 
 func (s *source) dtype() tensor.DType {
-	return []tensor.DType{tensor.Float32, tensor.Float32, tensor.Int64, tensor.Int32, tensor.Bool, 0, 77}[s.n(7)]
+	if s.n(2) == 0 {
+		return tensor.Float32
+	}
+	return append([]tensor.DType{0, 77}, tensor.DTypes...)[s.n(2+len(tensor.DTypes))]
 }
 
-// attrs names attributes of all operators, and one of none.
-var attrs = []string{"axis", "keepdims", "perm", "to", "num_outputs", "reduction", "mode", "start", "end", "value", "value_ints", "transA", "alpha", "epsilon", "ignore_index", "noop_with_empty_axes", "allowzero", "approximate", "nonsense"}
+// words that attributes take, and one that none does.
+var words = []string{"none", "add", "mean", "sum", "mul", "max", "min", "constant", "reflect", "tanh", "LEFT", "RIGHT", "linear", "cubic", "SAME_UPPER", "VALID", "ij,jk->ik", "nonsense"}
 
-func (s *source) attr() graph.Attr {
-	name := attrs[s.n(len(attrs))]
-	switch name {
-	case "perm", "value_ints":
-		return graph.Ints(name, s.number(), s.number(), s.number())
-	case "reduction", "mode", "approximate":
-		return graph.String(name, []string{"none", "add", "mean", "constant", "tanh"}[s.n(5)])
-	case "alpha", "epsilon":
-		return graph.Float(name, float32(s.number()))
-	case "value":
-		return graph.Tensor(name, tensor.Scalar(int64(s.number())))
+// attr draws an attribute of an operator, or now and then one that it may not
+// have.
+func (s *source) attr(name string) graph.Attr {
+	known := op.Attrs(name)
+	if len(known) == 0 || s.n(20) == 19 {
+		return graph.Int("nonsense", s.number())
 	}
-	return graph.Int(name, s.number())
+	a := known[s.n(len(known))]
+	switch a.Kind {
+	case graph.AttrInts:
+		list := make([]int, s.n(5))
+		for i := range list {
+			list[i] = s.number()
+		}
+		return graph.Ints(a.Name, list...)
+	case graph.AttrString:
+		return graph.String(a.Name, words[s.n(len(words))])
+	case graph.AttrFloat:
+		return graph.Float(a.Name, float32(s.number())/2)
+	case graph.AttrTensor:
+		return graph.Tensor(a.Name, tensor.Scalar(int64(s.number())))
+	}
+	return graph.Int(a.Name, s.number())
 }
 
 // graph builds a graph of a few inputs, constants and nodes that may or may not
@@ -93,7 +106,7 @@ func (s *source) graph() *graph.Graph {
 			n.Outputs = append(n.Outputs, fmt.Sprintf("v%d.%d", i, j))
 		}
 		for range s.n(3) {
-			n.Attrs = append(n.Attrs, s.attr())
+			n.Attrs = append(n.Attrs, s.attr(n.Op))
 		}
 		g.Nodes, values = append(g.Nodes, n), append(values, n.Outputs...)
 	}
@@ -126,7 +139,7 @@ func (s *source) mutant() *graph.Graph {
 		}
 	}
 	if s.n(5) == 0 {
-		x.attrs = append(x.attrs, s.attr())
+		x.attrs = append(x.attrs, s.attr(x.op))
 	}
 	b, _, outputs := x.build(tensors)
 	for _, o := range outputs {
