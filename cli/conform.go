@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/model"
 	"github.com/tally-network/tally/model/backend"
 )
 
@@ -60,7 +61,7 @@ counts under every operator in its model.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.Executor, "executor", backend.Executors[0], "whose outputs are compared with the expected ones: cpu or reference; the other must give the same bits")
+	f.StringVar(&s.Executor, "executor", model.Executors[0], "whose outputs are compared with the expected ones: cpu or reference; the other must give the same bits")
 	f.StringVar(&only, "only", "", "run tests whose path matches this regular expression")
 	f.BoolVarP(&verbose, "verbose", "v", false, "list what is unsupported, and why")
 	return cmd

@@ -19,8 +19,23 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/onnx"
 )
+
+// Executors are the names of executors, the default first.
+var Executors = []string{"cpu", "reference"}
+
+// Executor returns the executor of that name.
+func Executor(name string) (engine.Executor, error) {
+	switch name {
+	case "cpu":
+		return cpu.New(0), nil
+	case "reference":
+		return engine.Reference{}, nil
+	}
+	return nil, fmt.Errorf("no executor %q: there are %s", name, strings.Join(Executors, " and "))
+}
 
 // Values are tensors by name.
 type Values map[string]*tensor.Tensor

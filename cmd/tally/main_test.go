@@ -26,9 +26,19 @@ func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("scripts start networks")
 	}
+	tests, err := filepath.Abs("../../model/backend/testdata") // ONNX's, with their inputs in $NPY
+	if err != nil {
+		t.Fatal(err)
+	}
+	npy, err := filepath.Abs(filepath.Join("testdata", "npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("TESTS", tests)
+			e.Setenv("NPY", npy)
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TALLY_HOME", filepath.Join(e.WorkDir, "home"))
 			return nil

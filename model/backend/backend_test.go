@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/model"
 )
 
 // TestSuite runs the tests below the directory that TALLY_ONNX_BACKEND names,
@@ -48,7 +49,7 @@ func run(t *testing.T, s Suite) *Report {
 }
 
 func TestReport(t *testing.T) {
-	for _, executor := range Executors {
+	for _, executor := range model.Executors {
 		var told []string
 		r := run(t, Suite{Dir: "testdata", Executor: executor, Tell: func(r Result) { told = append(told, r.Test) }})
 		if r.Passed != 4 || r.Failed != 0 || r.Unsupported != 2 || r.BitMismatches != 0 || r.Uncompared != 0 {

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/model"
 )
 
 // Limits on one test: of the memory that its values take, and of the steps that
@@ -32,20 +32,29 @@ type Suite struct {
 	Tell     func(Result)   // of each test, when it has run; may be nil
 }
 
-// Executors are the names of executors, the default first.
-var Executors = []string{"cpu", "reference"}
-
-// executors returns the named executor and the other.
+// executors returns the named executor and the other, within limits.
 func executors(name string) (judged, other engine.Executor, err error) {
-	fast := engine.Patient(engine.Bounded(cpu.New(0), maxMemory), maxSteps)
-	slow := engine.Patient(engine.Bounded(engine.Reference{}, maxMemory), maxReferenceSteps)
-	switch name {
-	case "", Executors[0]:
-		return fast, slow, nil
-	case Executors[1]:
-		return slow, fast, nil
+	for _, known := range model.Executors {
+		e, err := model.Executor(known)
+		if err != nil {
+			return nil, nil, err
+		}
+		e = engine.Bounded(e, maxMemory)
+		if known == "reference" {
+			e = engine.Patient(e, maxReferenceSteps)
+		} else {
+			e = engine.Patient(e, maxSteps)
+		}
+		if known == name {
+			judged = e
+		} else {
+			other = e
+		}
 	}
-	return nil, nil, fmt.Errorf("no executor %q: there are %s", name, strings.Join(Executors, " and "))
+	if judged == nil {
+		_, err = model.Executor(name)
+	}
+	return judged, other, err
 }
 
 // Report is what a run of a suite tells.
@@ -75,6 +84,9 @@ type Failure struct {
 
 // Run runs the tests below s.Dir in the order of their paths.
 func (s Suite) Run(ctx context.Context) (*Report, error) {
+	if s.Executor == "" {
+		s.Executor = model.Executors[0]
+	}
 	judged, other, err := executors(s.Executor)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/npy"
+	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/model"
+)
+
+func (e *env) runONNX() *cobra.Command {
+	r := onnxRun{e: e}
+	cmd := &cobra.Command{
+		Use: "run-onnx MODEL", GroupID: "other",
+		Short: "Run an ONNX model on this machine",
+		Long: `Runs an ONNX model for inputs in NumPy's .npy files, and writes its outputs to
+such files, NAME.npy for each. Types and shapes of the inputs must be those of the
+model; symbolic extents follow from them. External data may lie in the model's
+directory. The same inputs give the same bits on every machine: each output is
+shown with the root by which the network knows it.`,
+		Example: `  tally run-onnx mnist.onnx --input Input3=digit.npy
+  tally run-onnx encoder.onnx --input ids=ids.npy --input mask=mask.npy --out results --json`,
+		Args: arguments("run-onnx MODEL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.model = args[0]
+			return r.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&r.inputs, "input", nil, "an input and the .npy file that holds it, as NAME=FILE; once for each input")
+	f.StringVar(&r.out, "out", ".", "directory for the outputs, made if it is missing")
+	f.StringVar(&r.executor, "executor", model.Executors[0], "what computes: cpu, or reference, which is slow and defines the result")
+	f.Uint64Var(&r.memory, "memory-mb", 8192, "refuse models that need more memory than this")
+	return cmd
+}
+
+type onnxRun struct {
+	e        *env
+	model    string
+	inputs   []string
+	out      string
+	executor string
+	memory   uint64
+}
+
+// ranModel is what tally run-onnx tells.
+type ranModel struct {
+	Model      string      `json:"model"`
+	Executor   string      `json:"executor"`
+	Inputs     []ranTensor `json:"inputs"`
+	Outputs    []ranTensor `json:"outputs"`
+	Operators  []string    `json:"operators"`
+	Primitives int         `json:"primitives"`
+	FLOPs      int         `json:"flops"`
+	Seconds    float64     `json:"seconds"`
+}
+
+type ranTensor struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Shape []int  `json:"shape"`
+	File  string `json:"file"`
+	Fixed bool   `json:"fixed,omitempty"` // shapes follow from its value
+	Root  string `json:"root,omitempty"`
+}
+
+func (r *onnxRun) run(ctx context.Context) error {
+	exec, err := model.Executor(r.executor)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(r.model)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	summary, err := onnx.Inspect(file, info.Size())
+	if err != nil {
+		return err
+	}
+	in, files, err := r.read(summary.Inputs)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(filepath.Dir(r.model))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	m, err := model.Load(file, info.Size(), onnx.Options{Files: root}, in)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	out, err := m.Run(ctx, engine.Bounded(exec, r.memory<<20), in)
+	if err != nil {
+		return err
+	}
+	flops, _ := m.Program.Cost()
+	told := ranModel{
+		Model: r.model, Executor: exec.Name(), Inputs: []ranTensor{}, Outputs: []ranTensor{}, Operators: summary.Operators,
+		Primitives: len(m.Program.Nodes), FLOPs: flops, Seconds: float64(time.Since(begun).Milliseconds()) / 1000,
+	}
+	for _, name := range summary.Inputs {
+		t := in[name]
+		read := slices.ContainsFunc(m.Inputs, func(v graph.Value) bool { return v.Name == name })
+		told.Inputs = append(told.Inputs, ranTensor{Name: name, Type: t.Type.String(), Shape: t.Shape, File: files[name], Fixed: !read})
+	}
+	if told.Outputs, err = r.write(m, out); err != nil {
+		return err
+	}
+	return r.e.show(told, func(w io.Writer) { told.tell(w) })
+}
+
+// read reads the files that --input names.
+func (r *onnxRun) read(names []string) (model.Values, map[string]string, error) {
+	in, files := model.Values{}, map[string]string{}
+	for _, arg := range r.inputs {
+		// Names may have an equals sign; the longest that the model knows counts.
+		name, path := "", ""
+		for _, known := range names {
+			if rest, ok := strings.CutPrefix(arg, known+"="); ok && len(known) >= len(name) {
+				name, path = known, rest
+			}
+		}
+		switch {
+		case path == "" && !strings.Contains(arg, "="):
+			return nil, nil, fmt.Errorf("--input %q is no NAME=FILE", arg)
+		case path == "":
+			return nil, nil, fmt.Errorf("--input %q names no input of the model: it has %q", arg, names)
+		case in[name] != nil:
+			return nil, nil, fmt.Errorf("input %q is given twice", name)
+		}
+		t, err := readNPY(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("input %q: %w", name, err)
+		}
+		in[name], files[name] = t, path
+	}
+	return in, files, nil
+}
+
+func readNPY(path string) (*tensor.Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	t, err := npy.Read(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// write writes the outputs. What a model names them decides about files in the
+// directory alone.
+func (r *onnxRun) write(m *model.Model, out model.Values) (told []ranTensor, err error) {
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenRoot(r.out)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	used := map[string]bool{}
+	for _, v := range m.Outputs {
+		name := fileName(v.Name)
+		for i := 2; used[name]; i++ {
+			name = fmt.Sprintf("%s-%d", fileName(v.Name), i)
+		}
+		used[name] = true
+		f, err := dir.Create(name + ".npy")
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(npy.Write(f, out[v.Name]), f.Close()); err != nil {
+			return nil, err
+		}
+		t := out[v.Name]
+		told = append(told, ranTensor{Name: v.Name, Type: t.Type.String(), Shape: t.Shape, File: filepath.Join(r.out, name+".npy"), Root: t.Root().String()})
+	}
+	return told, nil
+}
+
+// fileName makes a value's name one that files can have everywhere.
+func fileName(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if strings.ContainsRune("._-", c) || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+			return c
+		}
+		return '_'
+	}, s)
+	return s[:min(len(s), 100)]
+}
+
+func (r *ranModel) tell(w io.Writer) {
+	fmt.Fprintf(w, "%s ran in %.3f s: %d primitives, %d FLOP, executor %s\n", r.Model, r.Seconds, r.Primitives, r.FLOPs, r.Executor)
+	for _, t := range r.Inputs {
+		note := ""
+		if t.Fixed {
+			note = ", fixes shapes"
+		}
+		fmt.Fprintf(w, "  in   %s %s%v%s\n", t.Name, t.Type, t.Shape, note)
+	}
+	for _, t := range r.Outputs {
+		fmt.Fprintf(w, "  out  %s %s%v, root %s, in %s\n", t.Name, t.Type, t.Shape, t.Root, t.File)
+	}
+}
