@@ -7,7 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Values that are there from the beginning, and operators that leave them.
+// Values that are there from the beginning, and the operator that leaves them.
 
 var _ = define(
 	Def{Name: "Constant", Min: 0, Max: 0, Outputs: 1, Lower: lowerConstant, Attrs: []graph.Attr{
@@ -38,11 +38,6 @@ var _ = define(
 		Lower: func(c *Call) ([]view, error) { return c.In, nil },
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			return dy, nil
-		}},
-	Def{Name: "Dropout", Min: 1, Max: 3, Outputs: 2, Attrs: []graph.Attr{graph.Int("seed", 0)},
-		Lower: lowerDropout,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			return c.only(dy[0]), nil
 		}},
 )
 
@@ -75,19 +70,4 @@ func lowerConstant(c *Call) ([]view, error) {
 		return nil, fmt.Errorf("its value is missing")
 	}
 	return []view{c.l.hold(t)}, nil
-}
-
-// lowerDropout leaves its input as it is, as in inference.
-func lowerDropout(c *Call) ([]view, error) {
-	if c.has(2) {
-		training, err := c.constant(2)
-		if err != nil {
-			return nil, err
-		}
-		if training.Type != tensor.Bool || training.Len() != 1 || training.At(0) != 0 {
-			return nil, fmt.Errorf("dropping elements is not supported; export the model with training_mode false")
-		}
-	}
-	kept := c.l.hold(number(tensor.Bool, 1))
-	return []view{c.In[0], kept.broadcast(c.In[0].Shape)}, nil
 }

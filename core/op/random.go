@@ -1,0 +1,263 @@
+package op
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Chance. What is drawn follows from the seed and the place of an element, in
+// integer operators: any runtime draws the same. Two nodes with one seed draw
+// the same, as do two runs of one node.
+
+var _ = define(
+	Def{Name: "RandomUniform", Min: 0, Max: 0, Outputs: 1, Expand: drawn(expandUniform),
+		Attrs: []graph.Attr{graph.Int("dtype", int(tensor.Float32)), graph.Float("high", 1), graph.Float("low", 0), graph.Float("seed", 0), graph.Ints("shape")}},
+	Def{Name: "RandomUniformLike", Min: 1, Max: 1, Outputs: 1, Expand: drawn(expandUniform),
+		Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("high", 1), graph.Float("low", 0), graph.Float("seed", 0)}},
+	Def{Name: "RandomNormal", Min: 0, Max: 0, Outputs: 1, Expand: drawn(expandNormal),
+		Attrs: []graph.Attr{graph.Int("dtype", int(tensor.Float32)), graph.Float("mean", 0), graph.Float("scale", 1), graph.Float("seed", 0), graph.Ints("shape")}},
+	Def{Name: "RandomNormalLike", Min: 1, Max: 1, Outputs: 1, Expand: drawn(expandNormal),
+		Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("mean", 0), graph.Float("scale", 1), graph.Float("seed", 0)}},
+	Def{Name: "Bernoulli", Min: 1, Max: 1, Outputs: 1, Expand: expandBernoulli, Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("seed", 0)}},
+	Def{Name: "Multinomial", Min: 1, Max: 1, Outputs: 1, Expand: expandMultinomial,
+		Attrs: []graph.Attr{graph.Int("dtype", int(tensor.Int32)), graph.Int("sample_size", 1), graph.Float("seed", 0)}},
+	Def{Name: "Dropout", Min: 1, Max: 3, Outputs: 2, Expand: expandDropout, Attrs: []graph.Attr{graph.Int("seed", 0)}},
+)
+
+// mixing is a permutation of 32-bit words that leaves no trace of their order:
+// shifts to the right that are taken exclusive-or, and factors between them.
+// Source: Wellons' search for integer hashes of low bias (lowbias32).
+var mixing = []struct{ shift, factor uint32 }{{16, 0x7feb352d}, {15, 0x846ca68b}, {16, 1}}
+
+func mix(x uint32) uint32 {
+	for _, m := range mixing {
+		x = (x ^ x>>m.shift) * m.factor
+	}
+	return x
+}
+
+// chance draws for one node.
+type chance struct {
+	b    *graph.Builder
+	seed uint32
+	next uint32 // what was drawn so far
+}
+
+// chance needs a seed: without one, everyone would draw something else.
+func (c *Call) chance(b *graph.Builder) (*chance, error) {
+	a := c.Node.Attr("seed")
+	if a == nil {
+		return nil, fmt.Errorf("it has no seed; give it the attribute seed, so that everyone draws the same")
+	}
+	seed := math.Float32bits(a.Float)
+	if a.Kind == graph.AttrInt {
+		seed = mix(uint32(a.Int)) + uint32(a.Int>>32)
+	}
+	return &chance{b: b, seed: seed}, nil
+}
+
+// words writes a random word for each element of shape s: its place, plus a
+// key, mixed, twice.
+func (d *chance) words(s tensor.Shape) (string, error) {
+	if err := s.Check(); err != nil {
+		return "", err
+	}
+	if s.Elements() > math.MaxUint32 {
+		return "", fmt.Errorf("shape %v has more than 2^32 elements; draw parts with seeds of their own", s)
+	}
+	b := d.b
+	word := func(v uint32) string { return b.Const(tensor.Scalar(v)) }
+	x := castTo(b, counted(b, s.Elements()), tensor.Uint32)
+	for range 2 {
+		d.next++
+		x = b.Op("Add", x, word(mix(d.seed+mix(d.next))))
+		for _, m := range mixing {
+			x = b.Op("BitwiseXor", x, b.With(graph.String("direction", "RIGHT")).Op("BitShift", x, word(m.shift)))
+			if m.factor != 1 {
+				x = b.Op("Mul", x, word(m.factor))
+			}
+		}
+	}
+	return reshaped(b, x, tensor.Shape{s.Elements()}, s), nil
+}
+
+// fraction writes numbers from 0 to below 1 in steps of 2⁻²⁴; inner ones are
+// above 0 too, halfway between steps of 2⁻²³.
+func (d *chance) fraction(s tensor.Shape, inner bool) (string, error) {
+	x, err := d.words(s)
+	if err != nil {
+		return "", err
+	}
+	b := d.b
+	drop := uint32(8)
+	if inner {
+		drop = 9
+	}
+	x = b.With(graph.String("direction", "RIGHT")).Op("BitShift", x, b.Const(tensor.Scalar(drop)))
+	x = castTo(b, x, tensor.Float32)
+	if !inner {
+		return b.Op("Mul", x, b.Scalar(1.0/(1<<24))), nil
+	}
+	return b.Op("Mul", b.Op("Add", x, b.Scalar(0.5)), b.Scalar(1.0/(1<<23))), nil
+}
+
+// drawn expands an operator whose result has the type and shape of attributes
+// or of its input, and is computed in float32 or float64.
+func drawn(draw func(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, error)) expansion {
+	return func(c *Call, b *graph.Builder) ([]string, error) {
+		d, err := c.chance(b)
+		if err != nil {
+			return nil, err
+		}
+		s, t := tensor.Shape{}, tensor.Float32
+		if len(c.In) > 0 {
+			s, t = c.In[0].Shape, c.In[0].Type
+		} else {
+			s = toInts(c.attr("shape").Ints)
+		}
+		if t, err = c.typeAttr("dtype", t); err != nil {
+			return nil, err
+		}
+		if !t.Float() {
+			return nil, fmt.Errorf("it draws floats, not %v; set dtype", t)
+		}
+		of := t
+		if t.Half() {
+			of = tensor.Float32
+		}
+		x, err := draw(c, d, s, of)
+		return []string{converted(b, x, of, t)}, err
+	}
+}
+
+// expandUniform draws low + u·(high − low).
+func expandUniform(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
+	u, err := d.fraction(s, false)
+	if err != nil {
+		return "", err
+	}
+	low, high := float64(c.float("low")), float64(c.float("high"))
+	x := d.b.Op("Mul", converted(d.b, u, tensor.Float32, of), d.b.Const(real(of, high-low)))
+	return d.b.Op("Add", x, d.b.Const(real(of, low))), nil
+}
+
+// expandNormal draws mean + scale·√(−2·ln u)·cos 2πv (Box and Muller).
+func expandNormal(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
+	u, err := d.fraction(s, true)
+	if err != nil {
+		return "", err
+	}
+	v, err := d.fraction(s, false)
+	if err != nil {
+		return "", err
+	}
+	b := d.b
+	radius := b.Op("Sqrt", b.Op("Mul", b.Op("Log", u), b.Scalar(-2)))
+	x := b.Op("Mul", radius, b.Op("Cos", b.Op("Mul", v, b.Scalar(2*math.Pi))))
+	x = b.Op("Mul", converted(b, x, tensor.Float32, of), b.Const(real(of, float64(c.float("scale")))))
+	return b.Op("Add", x, b.Const(real(of, float64(c.float("mean"))))), nil
+}
+
+// expandBernoulli draws 1 where u is below the probability.
+func expandBernoulli(c *Call, b *graph.Builder) ([]string, error) {
+	d, err := c.chance(b)
+	if err != nil {
+		return nil, err
+	}
+	to, err := c.typeAttr("dtype", c.In[0].Type)
+	if err != nil {
+		return nil, err
+	}
+	hit, err := d.below(c.Inputs[0], c.In[0].Type, c.In[0].Shape)
+	return []string{castTo(b, hit, to)}, err
+}
+
+// below writes whether u is below p, of type t, for elements of shape s.
+func (d *chance) below(p string, t tensor.DType, s tensor.Shape) (string, error) {
+	if !t.Float() {
+		return "", fmt.Errorf("the probability is %v, but should be a float", t)
+	}
+	u, err := d.fraction(s, false)
+	of := t
+	if t.Half() {
+		of = tensor.Float32
+	}
+	return d.b.Op("Less", converted(d.b, u, tensor.Float32, of), converted(d.b, p, t, of)), err
+}
+
+// expandMultinomial draws the class whose log-probability − ln(−ln u) is the
+// greatest (Gumbel).
+func expandMultinomial(c *Call, b *graph.Builder) ([]string, error) {
+	d, err := c.chance(b)
+	if err != nil {
+		return nil, err
+	}
+	x, n := c.In[0], c.int("sample_size")
+	if len(x.Shape) != 2 || x.Shape[1] < 1 || !x.Type.Float() || n < 0 {
+		return nil, fmt.Errorf("input %q is %v%v, but should be floats [batch classes], of which %d samples are drawn", c.Inputs[0], x.Type, x.Shape, n)
+	}
+	u, err := d.fraction(tensor.Shape{x.Shape[0], n, x.Shape[1]}, true)
+	if err != nil {
+		return nil, err
+	}
+	noise := b.Op("Neg", b.Op("Log", b.Op("Neg", b.Op("Log", u))))
+	sum := b.Op("Add", b.Op("Unsqueeze", converted(b, c.Inputs[0], x.Type, tensor.Float32), b.Ints(1)), noise)
+	class := b.With(graph.Int("axis", 2), graph.Int("keepdims", 0)).Op("ArgMax", sum)
+	to, err := c.typeAttr("dtype", tensor.Int32)
+	return []string{castTo(b, class, to)}, err
+}
+
+// expandDropout leaves its input as it is, or, in training, drops elements
+// where u is below the ratio and scales the others by 1/(1 − ratio).
+func expandDropout(c *Call, b *graph.Builder) ([]string, error) {
+	x := c.Inputs[0]
+	if idle, err := c.idle(); err != nil || idle {
+		all := b.Op("Expand", b.Const(number(tensor.Bool, 1)), b.Ints(c.In[0].Shape...))
+		return []string{b.Op("Identity", x), all}, err
+	}
+	d, err := c.chance(b)
+	if err != nil {
+		return nil, err
+	}
+	ratio, t := b.Scalar(0.5), tensor.Float32
+	if c.has(1) {
+		ratio, t = reshaped(b, c.Inputs[1], c.In[1].Shape, tensor.Shape{}), c.In[1].Type
+	}
+	dropped, err := d.below(ratio, t, c.In[0].Shape)
+	if err != nil {
+		return nil, err
+	}
+	scale := b.Op("Reciprocal", b.Op("Sub", c.real(b, 1), converted(b, ratio, t, c.In[0].Type)))
+	training := reshaped(b, c.Inputs[2], c.In[2].Shape, tensor.Shape{})
+	dropped = b.Op("And", dropped, training)
+	scale = b.Op("Where", training, scale, c.real(b, 1))
+	return []string{b.Op("Where", dropped, c.real(b, 0), b.Op("Mul", x, scale)), b.Op("Not", dropped)}, nil
+}
+
+// idle reports whether Dropout is known to drop nothing.
+func (c *Call) idle() (bool, error) {
+	if !c.has(2) {
+		return true, nil
+	}
+	for i := 1; i < 3; i++ {
+		if c.has(i) && c.In[i].Shape.Elements() != 1 {
+			return false, fmt.Errorf("input %q has shape %v, but should be one value", c.Inputs[i], c.In[i].Shape)
+		}
+	}
+	if err := c.want(2, tensor.Bool); err != nil || !c.In[0].Type.Float() {
+		return false, err
+	}
+	for i := 1; i < 3; i++ {
+		if !c.has(i) {
+			continue
+		}
+		t, err := c.l.known(c.In[i])
+		if err != nil || t != nil && t.At(0) == 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
