@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check fuzz soak bench proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz soak bench proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; conformance cases for each
@@ -20,7 +20,7 @@ test: SPACE_MB = 8000
 OWN = $$(go list ./... | grep -v /gen/)
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## Run one order on a whole network in one process (ARGS="--cheat none", …)
 	@bin/tally demo $(ARGS)
@@ -55,6 +55,14 @@ demo-check: ## Run the demo with and without a cheater, and check what they repo
 	@GOMAXPROCS=1 $(MAKE) --no-print-directory demo ARGS="--json --cheat none --dir bin/check/honest" >bin/check/honest.json
 	@GOPROXY=off $(MAKE) --no-print-directory demo ARGS="--json --dir bin/check/cheated" >bin/check/cheated.json
 	@go run ./internal/democheck bin/tally bin/check/honest.json bin/check/cheated.json
+
+# Where a compiler may fuse products with sums, which it must not do here.
+test-arm64: ## Run the tests of core and engine as arm64, under qemu (qemu-user-static)
+	@command -v qemu-aarch64-static >/dev/null || { echo "qemu-aarch64-static is missing: apt-get install qemu-user-static" >&2; exit 1; }
+	GOARCH=arm64 go test -short -timeout 1h -exec qemu-aarch64-static ./core/... ./engine/...
+
+test-v3: ## Run them on amd64 with fused multiply-add (GOAMD64=v3)
+	GOAMD64=v3 go test -short -timeout 30m ./core/... ./engine/...
 
 fuzz: ## Fuzz every target for FUZZTIME, and draw CASES conformance cases a function
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*:func | |' | while read -r dir target; do \
