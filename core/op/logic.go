@@ -8,7 +8,10 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Comparison, logic, selection and conversion. Only Where has a gradient.
+// Comparison, logic, selection and conversion.
+
+// What these say is about floats of 8 bits alone.
+var roundMode, saturate = graph.String("round_mode", "up"), graph.Int("saturate", 1)
 
 var _ = define(
 	Def{Name: "Equal", Min: 2, Max: 2, Outputs: 1, Lower: compare(tensor.Eq, false)},
@@ -53,7 +56,7 @@ var _ = define(
 				c.unbroadcast(b, 2, b.Op("Where", c.Inputs[0], zero, dy[0])),
 			}, nil
 		}},
-	Def{Name: "Cast", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("to", 0), graph.Int("saturate", 1)},
+	Def{Name: "Cast", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("to", 0), roundMode, saturate},
 		Lower: func(c *Call) ([]view, error) {
 			to, err := c.elementType("to")
 			if err != nil {
@@ -64,7 +67,7 @@ var _ = define(
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			return dy, nil
 		}},
-	Def{Name: "CastLike", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("saturate", 1)},
+	Def{Name: "CastLike", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{roundMode, saturate},
 		Lower: func(c *Call) ([]view, error) { return one(c.l.cast(c.In[0], c.In[1].Type)) },
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			return c.only(dy[0]), nil

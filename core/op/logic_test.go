@@ -40,6 +40,8 @@ var _ = add(
 		return pointwise(func(x []float64) float64 { return math.Trunc(x[0]) })(in[:1])
 	}},
 	sample{name: "CastLike, float32", op: "CastLike", in: []arg{f(6), f(2)}, want: func(in []array) []array { return in[:1] }},
+	sample{name: "Cast, attributes of small floats", op: "Cast", attrs: []graph.Attr{graph.String("round_mode", "down"), graph.Int("saturate", 0), graph.Int("to", int(tensor.Uint8))},
+		in: []arg{within(0, 9, 6)}, want: pointwise(func(x []float64) float64 { return math.Trunc(x[0]) })},
 	sample{name: "Not", op: "Not", in: []arg{bools(8)}, want: truth(func(x, _ float64) bool { return x == 0 })},
 	sample{name: "Where", op: "Where", in: []arg{bools(3, 4), f(4), f(3, 1)}, want: pointwise(choose)},
 	sample{name: "Where, int32", op: "Where", in: []arg{bools(4), ints(tensor.Int32, -9, 9), ints(tensor.Int32, -9, 9, 2, 1)}, want: pointwise(choose)},

@@ -50,8 +50,8 @@ func expandLikelihood(c *Call, b *graph.Builder) ([]string, error) {
 	}
 	labels := c.In[1]
 	label, weight, counts := c.Inputs[1], "", ""
-	if c.Node.Attr("ignore_index") != nil {
-		ignored := b.Const(number(labels.Type, c.int("ignore_index")))
+	if i := c.int("ignore_index"); c.Node.Attr("ignore_index") != nil && fits(labels.Type, i) {
+		ignored := b.Const(number(labels.Type, i))
 		counts = b.Op("Not", b.Op("Equal", label, ignored))
 		label = b.Op("Where", counts, label, b.Const(number(labels.Type, 0)))
 	}

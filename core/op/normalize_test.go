@@ -130,6 +130,8 @@ var _ = add(
 		in: []arg{f(4, 5), given(tensor.Int64, []int{4}, 3, -100, 0, 4)}, want: likelihood("mean", -100)},
 	sample{name: "NegativeLogLikelihoodLoss, ignoring nothing to learn", op: "NegativeLogLikelihoodLoss", attrs: []graph.Attr{graph.Int("ignore_index", 2), reduction("sum")},
 		in: []arg{given(tensor.Float32, []int{2, 3}, math.Inf(-1), 1, 2, 1, 2, 3), given(tensor.Int64, []int{2}, 2, 1)}, want: likelihood("sum", 2)},
+	sample{name: "NegativeLogLikelihoodLoss, ignoring what no label is", op: "NegativeLogLikelihoodLoss", attrs: []graph.Attr{graph.Int("ignore_index", 1<<32)},
+		in: []arg{f(2, 3), given(tensor.Int32, []int{2}, 0, 1)}, want: likelihood("mean", 1<<32)},
 	sample{name: "NegativeLogLikelihoodLoss, weighted, ignoring", op: "NegativeLogLikelihoodLoss", attrs: []graph.Attr{graph.Int("ignore_index", 10)},
 		in: []arg{f(4, 5), given(tensor.Int64, []int{4}, 3, 10, 0, 4), positive(5)}, want: likelihood("mean", 10)},
 	sample{name: "NegativeLogLikelihoodLoss, sum, float16", op: "NegativeLogLikelihoodLoss", attrs: []graph.Attr{reduction("sum")},

@@ -20,6 +20,11 @@ func number(t tensor.DType, v int) *tensor.Tensor {
 	return x
 }
 
+// fits reports whether an integer type has v.
+func fits(t tensor.DType, v int) bool {
+	return int(int64(number(t, v).At(0))) == v && (v >= 0 || t.Signed())
+}
+
 // real returns a tensor without axes of a float type that holds v, rounded.
 func real(t tensor.DType, v float64) *tensor.Tensor {
 	x := tensor.Must(tensor.New(t, tensor.Shape{}))

@@ -27,6 +27,9 @@ var _ = define(
 			if err != nil {
 				return nil, err
 			}
+			if t := c.In[0].Type; t.Integer() && !fits(t, n) {
+				return nil, fmt.Errorf("the number of terms, %d, is no %v; cast input %q", n, t, c.Inputs[0])
+			}
 			return []string{b.Op("Div", c.reduced(b, "ReduceSum", c.Inputs[0]), c.number(b, n))}, nil
 		}),
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {

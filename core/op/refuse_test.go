@@ -167,6 +167,7 @@ func TestRefusals(t *testing.T) {
 		{"axis 3 does not exist", "MeanVarianceNormalization", nil, []arg{f(2, 3, 4)}, 1},
 		{"weights are float32[2], but should be float32[3]", "NegativeLogLikelihoodLoss", nil, []arg{f(2, 3), few(2), f(2)}, 1},
 		{`reduction "max" is not supported`, "NegativeLogLikelihoodLoss", []graph.Attr{reduction("max")}, []arg{f(2, 3), few(2)}, 1},
+		{"the number of terms, 256, is no int8", "ReduceMean", nil, []arg{ints(tensor.Int8, 0, 1, 256)}, 1},
 		{"labels have shape [3], but should have [2]", "SoftmaxCrossEntropyLoss", nil, []arg{f(2, 3), few(3)}, 1},
 		{`approximation "fast" is not supported`, "Gelu", []graph.Attr{graph.String("approximate", "fast")}, []arg{f(2)}, 1},
 	} {
