@@ -137,7 +137,7 @@ func expandAffineGrid(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, err
 	}
 	at := make([]int, n)
-	places, err := reals(c.In[0].Type, tensor.Shape{space.Elements(), n + 1}, func(i int) float64 {
+	places, err := c.reals(c.In[0].Type, tensor.Shape{space.Elements(), n + 1}, func(i int) float64 {
 		a := n - 1 - i%(n+1)
 		if a < 0 {
 			return 1
@@ -159,8 +159,8 @@ func expandAffineGrid(c *Call, b *graph.Builder) ([]string, error) {
 }
 
 // reals returns a constant of a float type.
-func reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
-	x, err := room(t, s)
+func (c *Call) reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
+	x, err := c.room(t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tenso
 }
 
 // integers returns a constant of int64.
-func integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
-	x, err := room(tensor.Int64, s)
+func (c *Call) integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
+	x, err := c.room(tensor.Int64, s)
 	if err != nil {
 		return nil, err
 	}
@@ -182,16 +182,27 @@ func integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
 	return x, nil
 }
 
-// maxTable bounds the elements of constants that operators make for themselves.
-const maxTable = 1 << 24
+// maxTables bounds the elements of all constants that the operators of a graph
+// make for themselves.
+const maxTables = 1 << 24
+
+// tables returns an error if constants of shape s are more than the graph may
+// still make.
+func (c *Call) tables(s tensor.Shape) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if c.l.tables += s.Elements(); c.l.tables > maxTables {
+		c.l.tables = maxTables
+		return fmt.Errorf("with a table of %v, the graph needs more than %d elements of constants", s, maxTables)
+	}
+	return nil
+}
 
 // room returns a tensor for a constant.
-func room(t tensor.DType, s tensor.Shape) (*tensor.Tensor, error) {
-	if err := s.Check(); err != nil {
+func (c *Call) room(t tensor.DType, s tensor.Shape) (*tensor.Tensor, error) {
+	if err := c.tables(s); err != nil {
 		return nil, err
-	}
-	if s.Elements() > maxTable {
-		return nil, fmt.Errorf("it needs a table of %v, limit %d elements", s, maxTable)
 	}
 	return tensor.New(t, s)
 }

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -194,6 +195,9 @@ func (c *Call) transposeWindow() (*window, int, error) {
 		default:
 			return nil, 0, badAutoPad(auto)
 		}
+	}
+	if slices.Min(w.in) < 1 {
+		return nil, 0, fmt.Errorf("pads %v and %v leave nothing of the result", w.before, w.after)
 	}
 	return w, group, append(tensor.Shape{x[0], 1}, w.in...).Check()
 }

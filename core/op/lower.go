@@ -24,6 +24,7 @@ type lowering struct {
 	consts []*tensor.Tensor
 	seen   map[string]graph.Ref // of what there is already, by its encoding
 	budget int
+	tables int // elements of constants that operators made for themselves
 	flops  int
 	bytes  int
 	origin graph.Origin

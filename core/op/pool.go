@@ -78,7 +78,7 @@ func expandAveragePool(c *Call, b *graph.Builder) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := w.counts(c.In[0].Type, c.flag("count_include_pad"))
+	counts, err := c.counts(w, c.In[0].Type, c.flag("count_include_pad"))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func expandAveragePool(c *Call, b *graph.Builder) ([]string, error) {
 
 // counts returns how many terms each window has, or one number if all have as
 // many.
-func (w *window) counts(t tensor.DType, padded bool) (*tensor.Tensor, error) {
+func (c *Call) counts(w *window, t tensor.DType, padded bool) (*tensor.Tensor, error) {
 	axes := make([][]int, len(w.in))
 	s := make(tensor.Shape, len(w.in))
 	for a := range w.in {
@@ -105,14 +105,14 @@ func (w *window) counts(t tensor.DType, padded bool) (*tensor.Tensor, error) {
 		if w.out[a] > 0 && terms(0) == k && terms(w.out[a]-1) == k {
 			s[a] = 1
 		}
-		if s[a] > maxTable || tensor.Shape(s[:a+1]).Elements() > maxTable {
-			return nil, fmt.Errorf("padded pooling to %v is too large", w.out)
+		if err := c.tables(s[a : a+1]); err != nil {
+			return nil, err
 		}
 		for o := range s[a] {
 			axes[a] = append(axes[a], terms(o))
 		}
 	}
-	x, err := tensor.New(t, s)
+	x, err := c.room(t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (c *Call) flatIndex(at view, w *window) (view, error) {
 	}
 	taps := tensor.Shape(w.kernel)
 	coord := make([]int, len(taps))
-	table, err := c.l.table(tensor.Shape{taps.Elements()}, func(i int) int {
+	table, err := c.table(tensor.Shape{taps.Elements()}, func(i int) int {
 		taps.Coords(taps.Elements()-1-i, coord)
 		v := 0
 		for a, k := range coord {
@@ -243,7 +243,7 @@ func (c *Call) flatIndex(at view, w *window) (view, error) {
 		}
 		var part view
 		if err == nil {
-			part, err = c.l.table(s, func(i int) int {
+			part, err = c.table(s, func(i int) int {
 				if d < 2 {
 					return i * step
 				}
@@ -261,12 +261,12 @@ func (c *Call) flatIndex(at view, w *window) (view, error) {
 }
 
 // table returns a constant of integers.
-func (l *lowering) table(s tensor.Shape, f func(i int) int) (view, error) {
-	t, err := integers(s, f)
+func (c *Call) table(s tensor.Shape, f func(i int) int) (view, error) {
+	t, err := c.integers(s, f)
 	if err != nil {
 		return view{}, err
 	}
-	return l.hold(t), nil
+	return c.l.hold(t), nil
 }
 
 // maxPoolGrad puts each gradient at the place of its window that Indices names,
@@ -283,12 +283,12 @@ func maxPoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	k, n, planes := taps.Elements(), out.Elements(), s[0]*s[1]
 	attrs := slices.DeleteFunc(slices.Clone(c.Attrs), func(a graph.Attr) bool { return a.Name == "storage_order" })
 	index := b.With(attrs...).Ops("MaxPool", 2, c.Inputs[0])[1]
-	plane, err := integers(tensor.Shape{s[0], s[1], 1, 1}, func(i int) int { return i * in.Elements() })
+	plane, err := c.integers(tensor.Shape{s[0], s[1], 1, 1}, func(i int) int { return i * in.Elements() })
 	if err != nil {
 		return nil, err
 	}
 	tap, at, strides := make([]int, len(taps)), make([]int, len(out)), in.Strides()
-	places, err := integers(tensor.Shape{k, n}, func(i int) int {
+	places, err := c.integers(tensor.Shape{k, n}, func(i int) int {
 		taps.Coords(i/n, tap)
 		out.Coords(i%n, at)
 		place := 0
@@ -342,7 +342,7 @@ func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, err
 	}
 	planes, from, to := x[0]*x[1], x[2:].Elements(), s[2:].Elements()
-	plane, err := integers(tensor.Shape{planes, 1}, func(i int) int { return i * to })
+	plane, err := c.integers(tensor.Shape{planes, 1}, func(i int) int { return i * to })
 	if err != nil {
 		return nil, err
 	}
@@ -437,10 +437,10 @@ func col2ImGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 		return nil, err
 	}
 	planes, taps := c.In[0].Shape[0]*channels, tensor.Shape(w.kernel).Elements()
-	if taps > maxTable/taps {
-		return nil, fmt.Errorf("blocks of %v are too large", w.kernel)
+	unit, err := c.room(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...))
+	if err != nil {
+		return nil, err
 	}
-	unit := tensor.Must(tensor.New(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...)))
 	for i := range taps {
 		unit.Set(i*taps+i, tensor.F32(1))
 	}

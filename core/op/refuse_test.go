@@ -169,6 +169,7 @@ func TestRefusals(t *testing.T) {
 		{`reduction "max" is not supported`, "NegativeLogLikelihoodLoss", []graph.Attr{reduction("max")}, []arg{f(2, 3), few(2)}, 1},
 		{"the number of terms, 256, is no int8", "ReduceMean", nil, []arg{ints(tensor.Int8, 0, 1, 256)}, 1},
 		{"labels have shape [3], but should have [2]", "SoftmaxCrossEntropyLoss", nil, []arg{f(2, 3), few(3)}, 1},
+		{"forward transform of the conjugate", "DFT", []graph.Attr{inverse}, []arg{f(1, 6, 2)}, 1},
 		{`approximation "fast" is not supported`, "Gelu", []graph.Attr{graph.String("approximate", "fast")}, []arg{f(2)}, 1},
 	} {
 		s := sample{name: "bad", op: c.op, attrs: c.attrs, in: c.in, outs: c.outs}

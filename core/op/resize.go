@@ -29,8 +29,8 @@ type resized struct {
 	start, end    float64 // of the region, in parts of the axis
 }
 
-// reals returns the constant floats of input i.
-func (c *Call) reals(i int) ([]float64, error) {
+// numbers returns the constant floats of input i.
+func (c *Call) numbers(i int) ([]float64, error) {
 	t, err := c.constant(i)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (c *Call) resizings() ([]resized, error) {
 		if !c.given(1) {
 			return nil, fmt.Errorf("it crops, but has no region")
 		}
-		region, err := c.reals(1)
+		region, err := c.numbers(1)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (c *Call) resizings() ([]resized, error) {
 	if c.given(3) {
 		return out, c.fitSizes(out)
 	}
-	scales, err := c.reals(2)
+	scales, err := c.numbers(2)
 	if err != nil {
 		return nil, err
 	}
@@ -320,15 +320,16 @@ func (c *Call) resizeAxis(b *graph.Builder, x string, s tensor.Shape, t tensor.D
 	mode := c.text("coordinate_transformation_mode")
 	var at []int
 	var weights []float64
-	if _, err := room(t, tensor.Shape{r.out}); err != nil {
-		return "", nil, err
-	}
 	shrink := 1.0
 	if c.flag("antialias") {
 		shrink = min(1, r.scale)
-		if float64(r.out)/shrink > maxTable {
-			return "", nil, fmt.Errorf("scale %v of axis %d is too small", r.scale, r.axis)
+		if !(1/shrink < maxTables) {
+			return "", nil, fmt.Errorf("scale %v of axis %d is out of range", r.scale, r.axis)
 		}
+	}
+	// Places and weights take up the tables they are to be held in.
+	if err := c.tables(tensor.Shape{r.out, 2 + 4*int(1/shrink)}); err != nil {
+		return "", nil, err
 	}
 	for i := range r.out {
 		x, err := r.origin(mode, i)
@@ -357,11 +358,11 @@ func (c *Call) resizeAxis(b *graph.Builder, x string, s tensor.Shape, t tensor.D
 		return gather.Op("Gather", x, b.Ints(at...)), s, nil
 	}
 	taps := tensor.Shape{r.out, len(at) / r.out}
-	index, err := integers(taps, func(i int) int { return at[i] })
+	index, err := c.integers(taps, func(i int) int { return at[i] })
 	if err != nil {
 		return "", nil, err
 	}
-	w, err := reals(t, taps, func(i int) float64 { return weights[i] })
+	w, err := c.reals(t, taps, func(i int) float64 { return weights[i] })
 	if err != nil {
 		return "", nil, err
 	}
@@ -380,7 +381,7 @@ func (c *Call) beyond(b *graph.Builder, r resized, rank int) (string, error) {
 	}
 	s := tensor.Shape(slices.Repeat([]int{1}, rank))
 	s[r.axis] = r.out
-	mask, err := room(tensor.Bool, s)
+	mask, err := c.room(tensor.Bool, s)
 	if err != nil {
 		return "", err
 	}

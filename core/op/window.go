@@ -23,7 +23,7 @@ var windowAttrs = []graph.Attr{
 func (c *Call) newWindow(in, kernel []int) (*window, error) {
 	n := len(in)
 	w := &window{in: in, kernel: kernel}
-	if n < 1 || len(kernel) != n {
+	if n < 1 || len(kernel) != n || slices.Min(in) < 1 {
 		return nil, fmt.Errorf("a kernel of shape %v does not fit spatial axes %v", kernel, in)
 	}
 	pads, err := c.spatial("pads", 2*n, 0, -tensor.MaxDim)
