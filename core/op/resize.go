@@ -98,7 +98,7 @@ func (c *Call) resizings() ([]resized, error) {
 		r.scale = scales[i]
 		n := float64(float32(float64(r.in) * r.scale)) // in the type of scales, so that 5 · 1.4 is 7
 		if part := r.end - r.start; part != 1 {
-			n = float64(float64(r.in)*part) * r.scale
+			n = float64(float64(float64(r.in)*part) * r.scale)
 		}
 		if !(r.scale > 0) || !(n >= 0 && n <= tensor.MaxDim) {
 			return nil, fmt.Errorf("scale %v of axis %d is out of range", r.scale, r.axis)

@@ -78,7 +78,7 @@ func gridded(l lookup, corners bool) func([]array) []array {
 	}
 }
 
-func clamped(p, n float64) float64 { return max(0, min(p, n-1)) }
+func nearBorder(p, n float64) float64 { return max(0, min(p, n-1)) }
 
 // mirrored folds places at borders, step by step.
 func mirroredAt(low float64) func(p, n float64) float64 {
@@ -115,12 +115,12 @@ func aligned(h, w, ratio int, scale, shift float64, greatest bool) func([]array)
 					n := float64(x.shape[2+a])
 					v := start[a] + size[a]*(float64(at[2+a])+(float64(i)+0.5)/float64(ratio))
 					outside = outside || v < -1 || v > n
-					place[a] = clamped(v, n)
+					place[a] = nearBorder(v, n)
 				}
 				terms := []float64{0}
 				if !outside {
 					terms = nil
-					l := lookup{reach: 1, fold: clamped, weight: linear}
+					l := lookup{reach: 1, fold: nearBorder, weight: linear}
 					for corner := range 4 { // one neighbour at a time
 						dy, dx := math.Floor(place[0])+float64(corner/2), math.Floor(place[1])+float64(corner%2)
 						w := linear(math.Abs(place[0]-dy)) * linear(math.Abs(place[1]-dx))
@@ -206,7 +206,7 @@ var corners = graph.Int("align_corners", 1)
 var _ = add(
 	sample{name: "GridSample", op: "GridSample", in: []arg{f(2, 2, 3, 2), f(2, 2, 3, 2)}, want: gridded(lookup{1, linear, nil}, false)},
 	sample{name: "GridSample, corners, border", op: "GridSample", attrs: []graph.Attr{corners, padding("border")}, in: []arg{f(1, 2, 3, 4), f(1, 2, 2, 2)},
-		want: gridded(lookup{1, linear, clamped}, true)},
+		want: gridded(lookup{1, linear, nearBorder}, true)},
 	sample{name: "GridSample, reflected", op: "GridSample", attrs: []graph.Attr{padding("reflection")}, in: []arg{f(1, 1, 3, 2), f(1, 3, 2, 2)},
 		want: gridded(lookup{1, linear, mirroredAt(-0.5)}, false)},
 	sample{name: "GridSample, nearest in a volume", op: "GridSample", attrs: []graph.Attr{mode("nearest")}, in: []arg{f(1, 2, 2, 3, 2), f(1, 1, 2, 2, 3)},

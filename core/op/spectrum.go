@@ -119,7 +119,7 @@ func expandDFT(c *Call, b *graph.Builder) ([]string, error) {
 		if inverse {
 			cos, sin = cos/float64(n), -sin/float64(n)
 			if j > 0 && 2*j != n { // its conjugate is left out
-				cos, sin = 2*cos, 2*sin
+				cos, sin = cos+cos, sin+sin
 			}
 		}
 		switch {
