@@ -46,6 +46,7 @@ type Model struct {
 	Inputs  []graph.Value // that the program reads
 	Fixed   []graph.Const // inputs that became constants
 	Outputs []graph.Value
+	Draws   bool // by chance: other runtimes may draw other numbers
 }
 
 // Load reads the model in the first size bytes of src and makes the program
@@ -67,7 +68,7 @@ func Load(src io.ReaderAt, size int64, opt onnx.Options, in Values) (*Model, err
 	if err != nil {
 		return nil, err
 	}
-	m.Inputs, m.Outputs = t.Inputs, t.Outputs
+	m.Inputs, m.Outputs, m.Draws = t.Inputs, t.Outputs, t.Draws()
 	m.Program, err = t.Function()
 	return m, err
 }

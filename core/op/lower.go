@@ -28,6 +28,7 @@ type lowering struct {
 	flops  int
 	bytes  int
 	origin graph.Origin
+	draws  bool // results follow from seeds
 }
 
 func newLowering(g *graph.Graph) *lowering {

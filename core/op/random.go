@@ -46,6 +46,10 @@ type chance struct {
 	next uint32 // what was drawn so far
 }
 
+// Draws reports whether some node of t draws by chance: other runtimes may draw
+// other numbers for it.
+func (t *Typed) Draws() bool { return t.l.draws }
+
 // chance needs a seed: without one, everyone would draw something else.
 func (c *Call) chance(b *graph.Builder) (*chance, error) {
 	a := c.Node.Attr("seed")
@@ -56,6 +60,7 @@ func (c *Call) chance(b *graph.Builder) (*chance, error) {
 	if a.Kind == graph.AttrInt {
 		seed = mix(uint32(a.Int)) + uint32(a.Int>>32)
 	}
+	c.l.draws = true
 	return &chance{b: b, seed: seed}, nil
 }
 

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/model"
 )
 
@@ -115,6 +117,30 @@ func TestFailures(t *testing.T) {
 	}
 	if _, err := (Suite{Dir: "testdata", Executor: "gpu"}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "cpu and reference") {
 		t.Error(err)
+	}
+}
+
+// What another generator drew is not expected of ours; its shape is.
+func TestDrawsAreNotExpected(t *testing.T) {
+	for columns, want := range map[int]Report{3: {Unsupported: 1}, 2: {Failed: 1}} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "node/test_matmul_2d"))); err != nil {
+			t.Fatal(err)
+		}
+		b := graph.NewBuilder("draw")
+		b.Input("a", tensor.Float32, tensor.Shape{3, 4})
+		b.Input("b", tensor.Float32, tensor.Shape{4, 3})
+		b.Output(b.With(graph.Float("seed", 1), graph.Ints("shape", 3, columns)).As("c").Op("RandomUniform"), tensor.Float32, tensor.Shape{3, columns})
+		file, err := onnx.Write(b.Graph())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "model.onnx"), file, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, Suite{Dir: dir}); r.Unsupported != want.Unsupported || r.Failed != want.Failed || r.Passed != 0 {
+			t.Errorf("%d columns: %+v", columns, r)
+		}
 	}
 }
 

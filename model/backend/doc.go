@@ -4,7 +4,8 @@
 // A test passes if every output has the expected type, shape and values, within
 // the tolerance that ONNX's own runner has, and if both executors give the same
 // bits. A model that is refused before anything of it runs is unsupported, for
-// a reason that is told; everything else fails.
+// a reason that is told, and so is one that draws by chance, unless it happens to
+// draw what the test expects; everything else fails.
 //
 // Source: onnx/backend/test (github.com/onnx/onnx).
 package backend
