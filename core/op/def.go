@@ -1,10 +1,10 @@
 package op
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tally-network/tally/core/graph"
 )
@@ -55,7 +55,7 @@ func Names() []string { return slices.Sorted(maps.Keys(table)) }
 func (l *lowering) call(n *graph.Node) (*Call, error) {
 	d, ok := table[n.Op]
 	if !ok {
-		return nil, fmt.Errorf("the operator is not supported; write the model without it, in %s", strings.Join(Names(), " "))
+		return nil, errors.New("the operator is not supported; write the model without it, in those of docs/spec/operators.md")
 	}
 	given := len(n.Inputs)
 	for given > 0 && n.Inputs[given-1] == "" {

@@ -31,5 +31,5 @@
 // for a tensor whose size has not been checked. What is not supported exactly
 // is refused by the name of the node.
 //
-// Source: the ONNX operator specifications, opset 21.
+// Source: the ONNX operator specifications, opset 27.
 package op
