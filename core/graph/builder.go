@@ -11,8 +11,8 @@ import (
 )
 
 // Builder constructs a graph node by node. Values go by their names; a name
-// asked for twice gets a number the second time, so names never clash. What is
-// built follows from the calls alone.
+// asked for twice gets a number the second time, so names never clash, and those
+// of nodes neither. What is built follows from the calls alone.
 type Builder struct {
 	g      *Graph
 	used   map[string]bool
@@ -36,6 +36,7 @@ func Extend(g *Graph) *Builder {
 		b.used[k.Name] = true
 	}
 	for _, n := range g.Nodes {
+		b.used[n.Name] = true
 		for _, o := range n.Outputs {
 			b.used[o] = true
 		}
@@ -170,7 +171,16 @@ func (b *Builder) Import(prefix string, g *Graph, bind map[string]string) map[st
 		return out
 	}
 	for _, n := range g.Nodes {
-		n.Inputs, n.Outputs = rename(n.Inputs), rename(n.Outputs)
+		outputs := rename(n.Outputs)
+		if n.Name == "" || len(outputs) > 0 && n.Name == n.Outputs[0] {
+			n.Name = ""
+			if len(outputs) > 0 {
+				n.Name = outputs[0]
+			}
+		} else {
+			n.Name = b.Fresh(prefix + n.Name)
+		}
+		n.Inputs, n.Outputs = rename(n.Inputs), outputs
 		b.g.Nodes = append(b.g.Nodes, n)
 	}
 	return names

@@ -84,6 +84,14 @@ func TestImportBindsAndRenames(t *testing.T) {
 	if _, err := g.Canonical(); err != nil || again[y] == names[y] {
 		t.Fatalf("second import: %q, %v", again[y], err)
 	}
+	b.Op("Add", data, data)
+	seen := map[string]bool{}
+	for _, n := range b.Graph().Nodes {
+		if seen[n.Name] {
+			t.Errorf("two nodes are called %q", n.Name)
+		}
+		seen[n.Name] = true
+	}
 	if inner.Graph().Nodes[0].Inputs[0] != "x" {
 		t.Error("the imported graph changed")
 	}
