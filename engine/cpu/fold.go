@@ -64,7 +64,7 @@ func newFold(p *tensor.Primitive) kernel {
 		case tensor.FoldMin:
 			return &extremum[float32]{newFolding(p), inf, minFloats, minOfFloats}
 		}
-		return newArgMax(p, -inf)
+		return newArgMax(p, -inf, inf)
 	case tensor.Int32:
 		return newIntegerFold[int32](p, math.MinInt32, math.MaxInt32)
 	case tensor.Int64:
@@ -82,7 +82,7 @@ func newIntegerFold[T integer](p *tensor.Primitive, least, greatest T) kernel {
 	case tensor.FoldMin:
 		return &extremum[T]{newFolding(p), greatest, minIntegers[T], minOfIntegers[T]}
 	}
-	return newArgMax(p, least)
+	return newArgMax(p, least, greatest)
 }
 
 // extremum is the greatest or the least of the terms, in any order.
@@ -156,32 +156,59 @@ func minOfIntegers[T integer](acc T, x []T) T {
 // argMax is the position of the greatest term, the first or the last of equals.
 type argMax[T number] struct {
 	folding
-	least T
-	last  bool
+	least, greatest T
+	last            bool
 }
 
-func newArgMax[T number](p *tensor.Primitive, least T) kernel {
-	f := newFolding(p)
-	f.columns, f.view = false, newView(p, 0, axes(0, len(p.Shape)+len(p.Fold)))
-	if len(f.view.bounds) != 0 {
-		return nil // an absent term still has a position
-	}
-	return &argMax[T]{f, least, p.Imm[0] != 0}
+func newArgMax[T number](p *tensor.Primitive, least, greatest T) kernel {
+	return &argMax[T]{newFolding(p), least, greatest, p.Imm[0] != 0}
 }
 
 func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	dst := tensor.Of[int64](out)
-	buf := row[T](w, 0, args[0].Type)
-	for o := lo; o < hi; o++ {
-		best, at := k.least, 0
-		for t := 0; t < k.terms; t += chunk {
-			for i, v := range load(k.view, args, buf, o*k.terms+t, min(chunk, k.terms-t), k.least) {
-				if v > best || t+i == 0 || k.last && v == best || v != v && (k.last || best == best) {
-					best, at = v, t+i
+	dst := tensor.Of[int64](out)[lo:hi]
+	clear(dst)
+	if k.columns {
+		best := row[T](w, 2, args[0].Type)
+		for o := 0; o < len(dst); o += columnChunk {
+			at := dst[o:min(o+columnChunk, len(dst))]
+			fill(best[:len(at)], k.least)
+			for t := range k.terms {
+				x, y := k.present(w, args, t*k.n+lo+o, len(at))
+				for i := range at {
+					k.take(&best[i], &at[i], x[i], y[i], t)
 				}
 			}
 		}
-		dst[o] = int64(at)
+		return nil
+	}
+	for i := range dst {
+		best := k.least
+		for t := 0; t < k.terms; t += chunk {
+			x, y := k.present(w, args, (lo+i)*k.terms+t, min(chunk, k.terms-t))
+			for j := range x {
+				k.take(&best, &dst[i], x[j], y[j], t+j)
+			}
+		}
 	}
 	return nil
+}
+
+// present returns terms twice: those that are absent as the least value, and as
+// the greatest.
+func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y []T) {
+	x = load(k.view, args, row[T](w, 0, args[0].Type), at, n, k.least)
+	if len(k.view.bounds) == 0 {
+		return x, x
+	}
+	return x, load(k.view, args, row[T](w, 1, args[0].Type), at, n, k.greatest)
+}
+
+// take moves to term t if its value x is present, which is when y is the same,
+// and goes before the best.
+func (k *argMax[T]) take(best *T, at *int64, x, y T, t int) {
+	switch {
+	case x != y && x == k.least: // absent
+	case x > *best, t == 0, k.last && x == *best, x != x && (k.last || *best == *best):
+		*best, *at = x, int64(t)
+	}
 }
