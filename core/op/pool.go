@@ -8,13 +8,12 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Pooling. Sums over windows are convolutions of each channel with ones; the
-// greatest of a window is a fold. What is outside the input takes no part.
+// Pooling: folds of windows. What is outside the input takes no part.
 
 var poolAttrs = slices.Clip(append(windowAttrs, graph.Int("ceil_mode", 0)))
 
 var _ = define(
-	Def{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Expand: wide(expandAveragePool)},
+	Def{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Lower: lowerAveragePool, Grad: averagePoolGrad},
 	Def{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: wide(expandLpPool)},
 	Def{Name: "MaxPool", Min: 1, Max: 1, Outputs: 2, Attrs: append(poolAttrs, graph.Int("storage_order", 0)), Lower: lowerMaxPool, Grad: maxPoolGrad},
 	Def{Name: "MaxUnpool", Min: 2, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("kernel_shape"), graph.Ints("pads"), graph.Ints("strides")}, Expand: expandMaxUnpool},
@@ -54,45 +53,65 @@ func (c *Call) poolWindow() (*window, error) {
 	return w, w.place(c.text("auto_pad"), c.flag("ceil_mode"))
 }
 
-// sums writes the sums of x over windows, channel by channel.
-func (c *Call) sums(b *graph.Builder, x string, w *window) (string, error) {
-	if err := c.floats(); err != nil {
-		return "", err
+// lowerAveragePool divides the sum of each window by its number of terms;
+// padding counts among them if it is included.
+func lowerAveragePool(c *Call) ([]view, error) {
+	w, err := c.poolWindow()
+	if err == nil {
+		err = c.floats()
 	}
-	s := c.In[0].Shape
-	n := tensor.Shape{s[0] * s[1], 1}
-	kernel := append(tensor.Shape{1, 1}, w.kernel...)
-	ones := b.Op("Expand", c.number(b, 1), b.Ints(kernel...))
-	y := b.With(w.closed().attrs()...).Op("Conv", reshaped(b, x, s, append(n.Clone(), w.in...)), ones)
-	return reshaped(b, y, append(n, w.out...), append(s[:2].Clone(), w.out...)), nil
+	if err != nil {
+		return nil, err
+	}
+	return one(c.l.summed(c.In[0], func(x view) (view, error) {
+		counts, err := c.counts(w, x.Type)
+		if err != nil {
+			return view{}, err
+		}
+		y, err := c.l.slide(tensor.FoldSum, x, w)
+		if err != nil {
+			return view{}, err
+		}
+		return c.l.pointwise(tensor.Div, x.Type, y, c.l.hold(counts))
+	}))
 }
 
-// expandAveragePool divides each sum by its number of terms; padding counts
-// among them if it is included.
-func expandAveragePool(c *Call, b *graph.Builder) ([]string, error) {
+// slide folds each window of x.
+func (l *lowering) slide(fn tensor.Fn, x view, w *window) (view, error) {
+	x, err := l.bounded(x, spatialAxes(len(x.Shape))...)
+	if err != nil {
+		return view{}, err
+	}
+	s := append(x.Shape[:2].Clone(), w.out...)
+	p := &tensor.Primitive{Fn: fn, Type: x.Type, Shape: s, Fold: w.kernel}
+	return l.emit(p, x.access(append(axes(0, 2), w.reads(2, len(s))...)))
+}
+
+// averagePoolGrad gives each element of a window its share.
+func averagePoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	w, err := c.poolWindow()
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.sums(b, c.Inputs[0], w)
+	counts, err := c.counts(w, tensor.Float32)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := c.counts(w, c.In[0].Type, c.flag("count_include_pad"))
-	if err != nil {
-		return nil, err
-	}
-	return []string{b.Op("Div", y, b.Const(counts))}, nil
+	s := c.In[0].Shape
+	planes, taps, n := s[0]*s[1], tensor.Shape(w.kernel).Elements(), tensor.Shape(w.out).Elements()
+	g := reshaped(b, b.Op("Div", dy[0], b.Const(counts)), c.Out[0].Shape, tensor.Shape{planes, 1, n})
+	dx := c.col2im(b, b.Op("Expand", g, b.Ints(planes, taps, n)), w)
+	return c.only(reshaped(b, dx, append(tensor.Shape{planes, 1}, w.in...), s)), nil
 }
 
 // counts returns how many terms each window has, or one number if all have as
 // many.
-func (c *Call) counts(w *window, t tensor.DType, padded bool) (*tensor.Tensor, error) {
+func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
 	axes := make([][]int, len(w.in))
 	s := make(tensor.Shape, len(w.in))
 	for a := range w.in {
 		lo, hi := 0, w.in[a]
-		if padded {
+		if c.flag("count_include_pad") {
 			lo, hi = -w.before[a], hi+w.after[a]
 		}
 		d, k := w.dilation[a], w.kernel[a]
@@ -152,19 +171,19 @@ func (c *Call) norm(b *graph.Builder, sum func(x string) string) ([]string, erro
 	return []string{y}, nil
 }
 
+// expandLpPool sums by a convolution of each channel with ones.
 func expandLpPool(c *Call, b *graph.Builder) ([]string, error) {
 	w, err := c.poolWindow()
 	if err != nil {
 		return nil, err
 	}
-	out, err2 := c.norm(b, func(x string) (y string) {
-		y, err = c.sums(b, x, w)
-		return y
+	s := c.In[0].Shape
+	planes := tensor.Shape{s[0] * s[1], 1}
+	return c.norm(b, func(x string) string {
+		ones := b.Op("Expand", c.number(b, 1), b.Ints(append(tensor.Shape{1, 1}, w.kernel...)...))
+		y := b.With(w.closed().attrs()...).Op("Conv", reshaped(b, x, s, append(planes.Clone(), w.in...)), ones)
+		return reshaped(b, y, append(planes.Clone(), w.out...), append(s[:2].Clone(), w.out...))
 	})
-	if err == nil {
-		err = err2
-	}
-	return out, err
 }
 
 // lowerMaxPool folds each window. The position of its greatest element is that
@@ -182,18 +201,17 @@ func lowerMaxPool(c *Call) ([]view, error) {
 	if x, err = c.l.bounded(x, spatialAxes(len(x.Shape))...); err != nil {
 		return nil, err
 	}
-	s := append(x.Shape[:2].Clone(), w.out...)
-	p := &tensor.Primitive{Fn: tensor.FoldMax, Type: x.Type, Shape: s, Fold: w.kernel}
-	y, err := c.l.emit(p, x.access(append(axes(0, 2), w.reads(2, len(s))...)))
+	y, err := c.l.slide(tensor.FoldMax, x, w)
 	if err != nil || len(c.Outputs) < 2 {
 		return []view{y}, err
 	}
+	s := y.Shape
 	back := w.reads(2, len(s))
 	for a := range back {
 		back[a].Offset += w.span(a) - 1
 		back[a].Terms[1].Step = -w.dilation[a]
 	}
-	p = &tensor.Primitive{Fn: tensor.FoldArgMax, Type: tensor.Int64, Shape: s, Fold: w.kernel, Imm: []tensor.Word{1}}
+	p := &tensor.Primitive{Fn: tensor.FoldArgMax, Type: tensor.Int64, Shape: s, Fold: w.kernel, Imm: []tensor.Word{1}}
 	at, err := c.l.emit(p, x.access(append(axes(0, 2), back...)))
 	if err != nil {
 		return nil, err
