@@ -136,7 +136,8 @@ type fnInfo struct {
 	flops int // floating-point operations an output element or a term costs
 }
 
-var fns = map[Fn]fnInfo{
+// fns is indexed by function; those that do not exist have no kind.
+var fns = [256]fnInfo{
 	Add: {"add", KindMap, 2, sameNumeric, 0, 1}, Sub: {"sub", KindMap, 2, sameNumeric, 0, 1},
 	Mul: {"mul", KindMap, 2, sameNumeric, 0, 1}, Div: {"div", KindMap, 2, sameNumeric, 0, 4},
 	Max: {"max", KindMap, 2, sameNumeric, 0, 1}, Min: {"min", KindMap, 2, sameNumeric, 0, 1},
@@ -190,8 +191,8 @@ func (f Fn) Merge() (Fn, bool) {
 
 // String returns the name of f.
 func (f Fn) String() string {
-	if i, ok := fns[f]; ok {
-		return i.name
+	if f.Kind() != 0 {
+		return fns[f].name
 	}
 	return fmt.Sprintf("fn(%d)", uint8(f))
 }

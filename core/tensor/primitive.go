@@ -69,8 +69,8 @@ func (p *Primitive) Cost() (flops, bytes int) {
 // number is within limits, and operands are read inside their bounds wherever
 // nothing says what lies outside.
 func (p *Primitive) Check() error {
-	info, ok := fns[p.Fn]
-	if !ok {
+	info := fns[p.Fn]
+	if info.kind == 0 {
 		return fmt.Errorf("unknown primitive function %d", uint8(p.Fn))
 	}
 	if err := p.Shape.Check(); err != nil {
