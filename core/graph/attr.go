@@ -9,7 +9,7 @@ import (
 
 var attrKinds = map[AttrKind]string{
 	AttrFloat: "a float", AttrInt: "an integer", AttrString: "a string",
-	AttrTensor: "a tensor", AttrFloats: "a list of floats", AttrInts: "a list of integers", AttrStrings: "a list of strings",
+	AttrTensor: "a tensor", AttrGraph: "a graph", AttrFloats: "a list of floats", AttrInts: "a list of integers", AttrStrings: "a list of strings",
 }
 
 // String says what an attribute of the kind is.

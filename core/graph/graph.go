@@ -51,6 +51,7 @@ type Attr struct {
 	Floats  []float32
 	Strings []string
 	Tensor  *tensor.Tensor
+	Graph   *Graph // in canonical order; Int of its last inputs stand for the last inputs of the node: values that it uses from around it
 }
 
 // AttrKind says which value an attribute has. The numbers are those of ONNX's
@@ -63,6 +64,7 @@ const (
 	AttrInt     AttrKind = 2
 	AttrString  AttrKind = 3
 	AttrTensor  AttrKind = 4
+	AttrGraph   AttrKind = 5
 	AttrFloats  AttrKind = 6
 	AttrInts    AttrKind = 7
 	AttrStrings AttrKind = 8

@@ -15,6 +15,10 @@ type Call struct {
 
 	def *Def
 	l   *lowering
+
+	// of an expansion
+	built, held int // nodes and constants of the builder that are lowered
+	inner       []*Call
 }
 
 // Type returns the element type and shape of output i.

@@ -18,7 +18,9 @@ type Typed struct {
 }
 
 // Infer types and lowers g. An error names the node that is at fault.
-func Infer(g *graph.Graph) (*Typed, error) {
+func Infer(g *graph.Graph) (*Typed, error) { return infer(g, false) }
+
+func infer(g *graph.Graph, flatten bool) (*Typed, error) {
 	if len(g.Nodes) > graph.MaxNodes {
 		return nil, fmt.Errorf("the graph has %d nodes, limit %d", len(g.Nodes), graph.MaxNodes)
 	}
@@ -27,6 +29,7 @@ func Infer(g *graph.Graph) (*Typed, error) {
 		return nil, err
 	}
 	t := &Typed{Graph: g, l: newLowering(g)}
+	t.l.flatten = flatten
 	for i, in := range g.Inputs {
 		if err := in.Shape.Check(); err != nil || !in.Type.Valid() {
 			return nil, fmt.Errorf("input %q has type %v%v, which is not supported", in.Name, in.Type, in.Shape)
@@ -72,6 +75,11 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.flatten && l.inside == 0 && !c.holds() {
+		flat := *c.Node
+		flat.Inputs = slices.Clone(flat.Inputs)
+		l.flat = append(l.flat, flat)
+	}
 	if c.def.Lower != nil {
 		calls = []*Call{c}
 		c.Out, err = c.def.Lower(c)
@@ -94,36 +102,54 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 
 // expand lowers a composite operator through its expansion.
 func (l *lowering) expand(c *Call) (calls []*Call, err error) {
-	built := l.names.Graph()
-	nodes, consts := len(built.Nodes), len(built.Consts)
+	c.built = len(l.names.Graph().Nodes)
+	c.held = len(l.names.Graph().Consts)
+	if !c.holds() {
+		l.inside++
+		defer func() { l.inside-- }()
+	}
 	if err := l.detach(c); err != nil {
 		return nil, err
 	}
 	outputs, err := c.def.Expand(c, l.names)
+	if err == nil {
+		err = c.settle()
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range built.Consts[consts:] {
-		l.values[k.Name] = l.hold(k.Tensor)
-	}
-	for i := range built.Nodes[nodes:] {
-		n := built.Nodes[nodes+i]
-		inner, err := l.node(&n)
-		if err != nil {
-			return nil, fmt.Errorf("%s of its expansion: %w", n.Op, err)
-		}
-		calls = append(calls, inner...)
-	}
+	calls = c.inner
 	for _, o := range outputs {
 		c.Out = append(c.Out, l.values[o])
 	}
 	if c.def.Grad != nil {
 		return []*Call{c}, nil
 	}
+	if l.flatten && !c.holds() {
+		return nil, nil
+	}
 	for i := range min(len(outputs), len(c.Outputs)) {
 		l.alias[c.Outputs[i]] = outputs[i]
 	}
 	return calls, nil
+}
+
+// settle lowers what the expansion of c has so far, so that it can look at the
+// values before it goes on.
+func (c *Call) settle() error {
+	built := c.l.names.Graph()
+	for _, k := range built.Consts[c.held:] {
+		c.l.values[k.Name] = c.l.hold(k.Tensor)
+	}
+	for _, n := range built.Nodes[c.built:] { // expansions of these follow them there
+		inner, err := c.l.node(&n)
+		if err != nil {
+			return fmt.Errorf("%s of its expansion: %w", n.Op, err)
+		}
+		c.inner = append(c.inner, inner...)
+	}
+	c.built, c.held = len(built.Nodes), len(built.Consts)
+	return nil
 }
 
 // detach gives the constant settings of a call names of their own, so that no

@@ -29,6 +29,12 @@ type lowering struct {
 	bytes  int
 	origin graph.Origin
 	draws  bool // results follow from seeds
+
+	unrolled int // nodes of graphs that nodes hold
+
+	flatten bool         // collect flat; the calls are of no use then
+	flat    []graph.Node // those of the graph, and what nodes that hold graphs come to
+	inside  int          // expansions of others
 }
 
 func newLowering(g *graph.Graph) *lowering {

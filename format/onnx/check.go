@@ -31,6 +31,12 @@ func validate(g *graph.Graph) error {
 		}
 		given[v.Name] = true
 	}
+	return checkBody(g)
+}
+
+// checkBody checks what a graph holds. Graphs lie inside others to a limited
+// depth.
+func checkBody(g *graph.Graph) error {
 	for _, c := range g.Consts {
 		err := checkName(c.Name)
 		if err == nil {
@@ -113,6 +119,10 @@ func checkNode(n *graph.Node) error {
 			err = fmt.Errorf("%d bytes, limit %d", len(a.String), windowSize)
 		case a.Kind == graph.AttrTensor:
 			err = checkTensor(a.Tensor)
+		case a.Kind == graph.AttrGraph && a.Graph == nil:
+			err = errors.New("no graph is given")
+		case a.Kind == graph.AttrGraph:
+			err = checkBody(a.Graph)
 		}
 		if err != nil {
 			return fmt.Errorf("attribute %q: %w", a.Name, err)

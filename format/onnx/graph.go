@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -23,7 +24,54 @@ const (
 // unnamed is the name of a graph that has none. ONNX wants one.
 const unnamed = "graph"
 
-func (r *reader) graph(x field) (*graph.Graph, error) {
+// scope is what is known where nodes stand.
+type scope struct {
+	set      int  // operator set that they are of
+	depth    int  // of graphs around
+	function bool // of which one, not of a graph
+	at       int  // nodes read
+
+	inlined []graph.Node // in the form of graph.Opset
+}
+
+// maxDepth bounds graphs inside nodes and functions inside functions.
+const maxDepth = 8
+
+// within reads something in a scope of its own.
+func (r *reader) within(s scope, read func() error) error {
+	if s.depth > maxDepth {
+		return unsupported(fmt.Sprintf("graphs and functions lie more than %d deep inside others", maxDepth))
+	}
+	outer := r.scope
+	defer func() { r.scope = outer }()
+	r.scope = &s
+	return read()
+}
+
+// graph reads a graph, brings it to graph.Opset and calls functions in it.
+func (r *reader) graph(x field, s scope) (g *graph.Graph, err error) {
+	err = r.within(s, func() error {
+		if g, err = r.contents(x); err == nil {
+			err = r.complete(g)
+		}
+		return err
+	})
+	return g, err
+}
+
+// complete upgrades the nodes of the scope and adds what functions gave.
+func (r *reader) complete(g *graph.Graph) error {
+	if err := r.upgrade(g, r.set); err != nil {
+		return err
+	}
+	g.Nodes = append(g.Nodes, r.inlined...)
+	if n := len(g.Nodes); n > graph.MaxNodes {
+		return fmt.Errorf("the graph has %d nodes with its functions in place, limit %d", n, graph.MaxNodes)
+	}
+	return nil
+}
+
+func (r *reader) contents(x field) (*graph.Graph, error) {
 	m, err := r.message(&graphSchema, x)
 	if err != nil {
 		return nil, err
@@ -38,7 +86,7 @@ func (r *reader) graph(x field) (*graph.Graph, error) {
 			return nil, err
 		}
 	}
-	r.loads = make([]load, 0, m.count[graphConst])
+	r.loads = slices.Grow(r.loads, int(m.count[graphConst]))
 	g := &graph.Graph{
 		Name:    unnamed,
 		Inputs:  make([]graph.Value, 0, m.count[graphInput]),
@@ -63,13 +111,13 @@ func (r *reader) graph(x field) (*graph.Graph, error) {
 		case graphConst:
 			err = add(&g.Consts, x, r.initializer)
 		case graphNode:
-			err = add(&g.Nodes, x, r.node)
+			err = r.place(g, x)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.label(x, len(g.Nodes)), err)
+			return nil, fmt.Errorf("%s: %w", r.label(x, r.at), err)
 		}
 	}
-	return g, overridden(g)
+	return g, nil
 }
 
 func add[T any](list *[]T, x field, read func(field) (T, error)) error {
@@ -133,7 +181,11 @@ func overridden(g *graph.Graph) error {
 // input reads the name and type of an input of the graph.
 func (r *reader) input(x field) (graph.Value, error) {
 	v, typ, err := r.value(x)
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.depth > 0: // what a graph inside a node is given, it takes
+		err = r.tensorOrNothing(typ)
+	default:
 		v.Type, v.Shape, err = r.valueType(typ, r.opt.Shapes[v.Name])
 	}
 	return v, err
@@ -144,12 +196,24 @@ func (r *reader) output(x field) (graph.Value, error) {
 	v, typ, err := r.value(x)
 	switch {
 	case err != nil:
+	case r.depth > 0:
+		err = r.tensorOrNothing(typ)
 	case r.opt.Shapes != nil:
 		v.Type, _, err = r.tensorType(typ)
 	default:
 		v.Type, v.Shape, err = r.valueType(typ, nil)
 	}
 	return v, err
+}
+
+// tensorOrNothing refuses types that are given and are no tensors.
+func (r *reader) tensorOrNothing(typ field) error {
+	m, err := r.message(&typeSchema, typ)
+	if err != nil || !m.has(typeTensor) {
+		return err
+	}
+	_, _, err = r.tensorType(typ)
+	return err
 }
 
 // value reads the name of an input or output of the graph, and finds its type.

@@ -16,7 +16,35 @@ func nodeLabel(i int, n *graph.Node) string {
 	return fmt.Sprintf("node %d %q (%s)", i, n.Name, n.Op)
 }
 
-func (r *reader) node(x field) (n graph.Node, err error) {
+// controls are the operators that hold graphs.
+var controls = []string{"If", "Loop", "Scan"}
+
+// called is a node, which may call a function.
+type called struct {
+	graph.Node
+	functionKey
+}
+
+// place reads a node into g, or what the function gives that it calls.
+func (r *reader) place(g *graph.Graph, x field) error {
+	r.at++
+	c, err := r.node(x)
+	if err != nil {
+		return err
+	}
+	switch f := r.functions[c.functionKey]; {
+	case f != nil:
+		return r.call(g, &c.Node, f)
+	case c.overload != "":
+		return unsupported("names an overload, which only functions have, and the model has no such function")
+	case c.domain != "":
+		return unsupported(fmt.Sprintf("operator domain %q: only the default domain is supported", c.domain))
+	}
+	g.Nodes = append(g.Nodes, c.Node)
+	return nil
+}
+
+func (r *reader) node(x field) (n called, err error) {
 	m, err := r.message(&nodeSchema, x)
 	if err != nil {
 		return n, err
@@ -33,7 +61,6 @@ func (r *reader) node(x field) (n graph.Node, err error) {
 	n.Inputs = room[string](m.count[nodeInput])
 	n.Outputs = room[string](m.count[nodeOutput])
 	n.Attrs = room[graph.Attr](m.count[nodeAttr])
-	var domain string
 	for y, err := range m.fields() {
 		if err != nil {
 			return n, err
@@ -48,7 +75,9 @@ func (r *reader) node(x field) (n graph.Node, err error) {
 		case nodeOp:
 			n.Op, err = r.name(y)
 		case nodeDomain:
-			domain, err = r.name(y)
+			n.domain, err = r.domain(y)
+		case nodeOverload:
+			n.overload, err = r.name(y)
 		case nodeAttr:
 			err = add(&n.Attrs, y, r.attr)
 		}
@@ -56,11 +85,25 @@ func (r *reader) node(x field) (n graph.Node, err error) {
 			return n, err
 		}
 	}
-	if !defaultDomain(domain) {
-		return n, unsupported(fmt.Sprintf("operator domain %q: only the default domain is supported", domain))
+	n.name = n.Op
+	if _, calls := r.functions[n.functionKey]; !calls && !slices.Contains(controls, n.Op) {
+		for _, a := range n.Attrs {
+			if a.Kind == graph.AttrGraph {
+				return n, unsupported(fmt.Sprintf("attribute %q is a graph, which %s alone may have", a.Name, strings.Join(controls, ", ")))
+			}
+		}
 	}
 	slices.SortFunc(n.Attrs, func(a, b graph.Attr) int { return strings.Compare(a.Name, b.Name) })
-	return n, nil
+	return n, r.capture(&n.Node)
+}
+
+// domain reads a name of a domain: empty for the default one.
+func (r *reader) domain(x field) (string, error) {
+	s, err := r.name(x)
+	if defaultDomain(s) {
+		s = ""
+	}
+	return s, err
 }
 
 // room returns an empty slice for n items, nil for none.
@@ -80,12 +123,12 @@ var attrKinds = []struct {
 	field protowire.Number
 }{
 	1: {"FLOAT", attrFloat}, 2: {"INT", attrInt}, 3: {"STRING", attrString}, 4: {"TENSOR", attrTensor},
-	5: {"GRAPH", 0}, 6: {"FLOATS", attrFloats}, 7: {"INTS", attrInts}, 8: {"STRINGS", attrStrings}, 9: {"TENSORS", 0},
+	5: {"GRAPH", attrGraph}, 6: {"FLOATS", attrFloats}, 7: {"INTS", attrInts}, 8: {"STRINGS", attrStrings}, 9: {"TENSORS", 0},
 	10: {"GRAPHS", 0}, 11: {"SPARSE_TENSOR", 0}, 12: {"SPARSE_TENSORS", 0}, 13: {"TYPE_PROTO", 0}, 14: {"TYPE_PROTOS", 0},
 }
 
 // attrMeta are the fields of an attribute that are not its value.
-var attrMeta = []protowire.Number{attrName, attrKind, 13}
+var attrMeta = []protowire.Number{attrName, attrKind, attrRef, 13}
 
 func (r *reader) attr(x field) (a graph.Attr, err error) {
 	m, err := r.message(&attrSchema, x)
@@ -98,6 +141,8 @@ func (r *reader) attr(x field) (a graph.Attr, err error) {
 			return a, err
 		}
 		switch y.num {
+		case attrRef:
+			a.String, err = r.name(y)
 		case attrName:
 			a.Name, err = r.name(y)
 		case attrKind:
@@ -106,6 +151,13 @@ func (r *reader) attr(x field) (a graph.Attr, err error) {
 		if err != nil {
 			return a, err
 		}
+	}
+	if a.String != "" { // the value is that of an attribute of the function
+		if !r.scope.function {
+			return a, fmt.Errorf("attribute %q: refers to an attribute of a function, outside of one", a.Name)
+		}
+		a.Kind, a.Int = attrOfFunction, kind
+		return a, nil
 	}
 	if err := r.attrValue(&a, &m, kind); err != nil {
 		return a, fmt.Errorf("attribute %q: %w", a.Name, err)
@@ -135,9 +187,9 @@ func (r *reader) attrValue(a *graph.Attr, m *message, kind int64) error {
 		return r.floats(a, m)
 	case graph.AttrStrings:
 		return r.strings(a, m)
-	case graph.AttrTensor:
-		if !m.has(attrTensor) {
-			return fmt.Errorf("no tensor is given")
+	case graph.AttrTensor, graph.AttrGraph:
+		if !m.has(k.field) {
+			return fmt.Errorf("no %s is given", strings.ToLower(k.name))
 		}
 	}
 	for y, err := range m.fields() {
@@ -153,6 +205,8 @@ func (r *reader) attrValue(a *graph.Attr, m *message, kind int64) error {
 			a.String, err = r.blob(y, windowSize)
 		case attrTensor:
 			_, a.Tensor, err = r.tensor(y)
+		case attrGraph:
+			a.Graph, err = r.graph(y, scope{set: r.set, depth: r.depth + 1, function: r.scope.function})
 		}
 		if err != nil {
 			return err

@@ -68,8 +68,12 @@ type reader struct {
 	opt   Options
 	bound map[string]bool // symbolic dimensions seen
 	loads []load
-	parts []part
-	outer int64 // bytes of the parts
+
+	*scope    // what is being read
+	functions map[functionKey]*function
+	calls     int // of functions
+	parts     []part
+	outer     int64 // bytes of the parts
 }
 
 // load is a tensor that waits for its elements.
@@ -98,6 +102,8 @@ func (r *reader) model() (*graph.Graph, error) {
 			err = r.opset(x, &set)
 		case modelGraph:
 			body = x
+		case modelFunction:
+			err = r.function(x)
 		}
 		if err != nil {
 			return nil, err
@@ -113,11 +119,14 @@ func (r *reader) model() (*graph.Graph, error) {
 	case !m.has(modelGraph):
 		return nil, errors.New("the model has no graph")
 	}
-	g, err := r.graph(body)
+	g, err := r.graph(body, scope{set: int(set)})
+	if err == nil {
+		err = overridden(g)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return r.finish(g, int(set))
+	return r.finish(g)
 }
 
 // opset reads one opset_import. Other domains may be imported: what counts is
@@ -157,15 +166,12 @@ func (r *reader) opset(x field, set *int64) error {
 
 func defaultDomain(s string) bool { return s == "" || s == "ai.onnx" }
 
-// finish upgrades, orders and checks the graph, then loads its tensors.
-func (r *reader) finish(g *graph.Graph, set int) (*graph.Graph, error) {
+// finish orders and checks the graph, then loads its tensors.
+func (r *reader) finish(g *graph.Graph) (*graph.Graph, error) {
 	for _, name := range slices.Sorted(maps.Keys(r.opt.Dims)) {
 		if !r.bound[name] {
 			return nil, fmt.Errorf("a size is given for dimension %q, which no input or output has", name)
 		}
-	}
-	if err := r.upgrade(g, set); err != nil {
-		return nil, err
 	}
 	g, err := g.Canonical()
 	if err != nil {

@@ -46,6 +46,7 @@ const (
 	modelProducer  = 2
 	modelGraph     = 7
 	modelOpset     = 8
+	modelFunction  = 25
 
 	opsetDomain  = 1
 	opsetVersion = 2
@@ -66,22 +67,35 @@ const (
 	dimValue        = 1
 	dimParam        = 2
 
-	nodeInput  = 1
-	nodeOutput = 2
-	nodeName   = 3
-	nodeOp     = 4
-	nodeAttr   = 5
-	nodeDomain = 7
+	nodeInput    = 1
+	nodeOutput   = 2
+	nodeName     = 3
+	nodeOp       = 4
+	nodeAttr     = 5
+	nodeDomain   = 7
+	nodeOverload = 8
 
 	attrName    = 1
 	attrFloat   = 2
 	attrInt     = 3
 	attrString  = 4
 	attrTensor  = 5
+	attrGraph   = 6
 	attrFloats  = 7
 	attrInts    = 8
 	attrStrings = 9
 	attrKind    = 20
+	attrRef     = 21
+
+	functionName     = 1
+	functionInput    = 4
+	functionOutput   = 5
+	functionAttr     = 6
+	functionNode     = 7
+	functionOpset    = 9
+	functionDomain   = 10
+	functionDefault  = 11
+	functionOverload = 13
 
 	tensorDims     = 1
 	tensorType     = 2
@@ -110,7 +124,7 @@ var modelSchema = schema{"model", [maxField + 1]spec{
 	modelOpset:     list("opset_import", chunk),
 	14:             ignore("metadata_props", chunk),
 	20:             refuse("training_info", "has training_info: remove it, the order states how to train"),
-	25:             refuse("functions", "has functions: inline them (onnx.inliner.inline_local_functions)"),
+	modelFunction:  list("functions", chunk),
 	26:             ignore("configuration", chunk),
 }}
 
@@ -130,6 +144,21 @@ var graphSchema = schema{"graph", [maxField + 1]spec{
 	14:          ignore("quantization_annotation", chunk),
 	15:          refuse("sparse_initializer", "has sparse initializers: make them dense"),
 	16:          ignore("metadata_props", chunk),
+}}
+
+var functionSchema = schema{"function", [maxField + 1]spec{
+	functionName:     one("name", chunk),
+	functionInput:    list("input", chunk),
+	functionOutput:   list("output", chunk),
+	functionAttr:     list("attribute", chunk),
+	functionNode:     list("node", chunk),
+	8:                ignore("doc_string", chunk),
+	functionOpset:    list("opset_import", chunk),
+	functionDomain:   one("domain", chunk),
+	functionDefault:  list("attribute_proto", chunk),
+	12:               ignore("value_info", chunk),
+	functionOverload: one("overload", chunk),
+	14:               ignore("metadata_props", chunk),
 }}
 
 var valueSchema = schema{"value", [maxField + 1]spec{
@@ -165,16 +194,16 @@ var dimSchema = schema{"dimension", [maxField + 1]spec{
 }}
 
 var nodeSchema = schema{"node", [maxField + 1]spec{
-	nodeInput:  list("input", chunk),
-	nodeOutput: list("output", chunk),
-	nodeName:   one("name", chunk),
-	nodeOp:     one("op_type", chunk),
-	nodeAttr:   list("attribute", chunk),
-	6:          ignore("doc_string", chunk),
-	nodeDomain: one("domain", chunk),
-	8:          refuse("overload", "names an overload, which only functions have: inline functions"),
-	9:          ignore("metadata_props", chunk),
-	10:         ignore("device_configurations", chunk),
+	nodeInput:    list("input", chunk),
+	nodeOutput:   list("output", chunk),
+	nodeName:     one("name", chunk),
+	nodeOp:       one("op_type", chunk),
+	nodeAttr:     list("attribute", chunk),
+	6:            ignore("doc_string", chunk),
+	nodeDomain:   one("domain", chunk),
+	nodeOverload: one("overload", chunk),
+	9:            ignore("metadata_props", chunk),
+	10:           ignore("device_configurations", chunk),
 }}
 
 var attrSchema = schema{"attribute", [maxField + 1]spec{
@@ -183,7 +212,7 @@ var attrSchema = schema{"attribute", [maxField + 1]spec{
 	attrInt:     one("i", varint),
 	attrString:  one("s", chunk),
 	attrTensor:  one("t", chunk),
-	6:           one("g", chunk),
+	attrGraph:   one("g", chunk),
 	attrFloats:  list("floats", fixed32),
 	attrInts:    list("ints", varint),
 	attrStrings: list("strings", chunk),
@@ -193,7 +222,7 @@ var attrSchema = schema{"attribute", [maxField + 1]spec{
 	14:          one("tp", chunk),
 	15:          list("type_protos", chunk),
 	attrKind:    one("type", varint),
-	21:          refuse("ref_attr_name", "refers to an attribute of a function: inline functions"),
+	attrRef:     one("ref_attr_name", chunk),
 	22:          one("sparse_tensor", chunk),
 	23:          list("sparse_tensors", chunk),
 }}

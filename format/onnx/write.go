@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -17,9 +18,12 @@ const producer = "tally"
 
 // Write returns the model file of g, with its nodes in canonical order. Fields
 // are in ascending order and elements in raw_data; Read gives the same graph
-// back.
+// back. Nodes that hold graphs are written as what they come to.
 func Write(g *graph.Graph) ([]byte, error) {
-	g, err := g.Canonical()
+	g, err := op.Flatten(g)
+	if err == nil {
+		g, err = g.Canonical()
+	}
 	if err == nil {
 		err = validate(g)
 	}

@@ -208,7 +208,8 @@ func TestWriteRefuses(t *testing.T) {
 		"long node name":   {func(g *graph.Graph) { g.Nodes[0].Name = strings.Repeat("n", graph.MaxName+1) }, "limit 512"},
 		"no tensor":        {func(g *graph.Graph) { g.Consts[0].Tensor = nil }, `initializer "w": no tensor`},
 		"attribute order":  {func(g *graph.Graph) { g.Nodes[0].Attrs = []graph.Attr{{Name: "b", Kind: 2}, {Name: "a", Kind: 2}} }, "not in order"},
-		"attribute kind":   {func(g *graph.Graph) { g.Nodes[0].Attrs = []graph.Attr{{Name: "b", Kind: 5}} }, "unknown kind 5"},
+		"attribute kind":   {func(g *graph.Graph) { g.Nodes[0].Attrs = []graph.Attr{{Name: "b", Kind: 9}} }, "unknown kind 9"},
+		"attribute graph":  {func(g *graph.Graph) { g.Nodes[0].Attrs = []graph.Attr{{Name: "b", Kind: 5}} }, `attribute "b" is not supported`},
 		"attribute tensor": {func(g *graph.Graph) { g.Nodes[0].Attrs = []graph.Attr{{Name: "b", Kind: 4}} }, "no tensor"},
 		"long text": {func(g *graph.Graph) {
 			g.Nodes[0].Attrs = []graph.Attr{{Name: "b", Kind: 3, String: strings.Repeat("s", windowSize+1)}}
