@@ -52,7 +52,7 @@ func (s *source) dtype() tensor.DType {
 }
 
 // words that attributes take, and one that none does.
-var words = []string{"none", "add", "mean", "sum", "mul", "max", "min", "constant", "reflect", "tanh", "LEFT", "RIGHT", "linear", "cubic", "SAME_UPPER", "VALID", "ij,jk->ik", "nonsense"}
+var words = []string{"none", "add", "mean", "sum", "mul", "max", "min", "constant", "reflect", "tanh", "LEFT", "RIGHT", "linear", "cubic", "SAME_UPPER", "VALID", "edge", "wrap", "circular", "bidirectional", "reverse", "gated", "delta", "silu", "Relu", "Affine", "ij,jk->ik", "nonsense"}
 
 // attr draws an attribute of an operator, or now and then one that it may not
 // have.
@@ -69,6 +69,10 @@ func (s *source) attr(name string) graph.Attr {
 			list[i] = s.number()
 		}
 		return graph.Ints(a.Name, list...)
+	case graph.AttrFloats:
+		return graph.Floats(a.Name, make([]float32, s.n(3))...)
+	case graph.AttrStrings:
+		return graph.Strings(a.Name, words[s.n(len(words))], words[s.n(len(words))])
 	case graph.AttrString:
 		return graph.String(a.Name, words[s.n(len(words))])
 	case graph.AttrFloat:

@@ -46,7 +46,9 @@ type recurrence struct {
 	which, of                  int      // this direction, of so many
 	act                        []string // the activations, with their alphas and betas
 	alpha, beta                []graph.Attr
-	weights, bias, peepholes   string // of the state, if it has any
+	weights                    []string // of the state: those of all gates, or of z and r, and of h
+	bias                       string   // of the state, unless it is added to the inputs
+	peepholes                  []string // of i, o and f
 }
 
 // recurrent expands a layer with the given number of gates and default
@@ -213,16 +215,22 @@ func (r *recurrence) own(i int) string {
 	if i == inHidden || i == inCell {
 		a = r.int("layout")
 	}
-	return r.b.Op("Squeeze", r.slice(r.Inputs[i], r.which, r.which+1, a), r.b.Ints(a))
+	b := r.b
+	return b.Op("Squeeze", b.Op("Slice", r.Inputs[i], b.Ints(r.which), b.Ints(r.which+1), b.Ints(a)), b.Ints(a))
 }
 
-func (r *recurrence) slice(x string, from, to, a int) string {
-	return r.b.Op("Slice", x, r.b.Ints(from), r.b.Ints(to), r.b.Ints(a))
+// split cuts the last axis into parts that hold so many gates each.
+func (r *recurrence) split(x string, gates ...int) []string {
+	sizes := make([]int, len(gates))
+	for i, n := range gates {
+		sizes[i] = n * r.cells
+	}
+	return r.b.With(graph.Int("axis", -1)).Ops("Split", len(gates), x, r.b.Ints(sizes...))
 }
 
-// gate returns columns of some of the gates.
-func (r *recurrence) gate(x string, from, to int) string {
-	return r.slice(x, from*r.cells, to*r.cells, -1)
+// apart cuts an axis into its places.
+func apart(b *graph.Builder, x string, n, a int) []string {
+	return b.With(graph.Int("axis", a), graph.Int("num_outputs", n)).Ops("Split", n, x)
 }
 
 // start returns the state before the first step.
@@ -239,18 +247,21 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string) {
 	b := r.b
 	turned := b.With(graph.Ints("perm", 1, 0))
 	in := b.Op("MatMul", x, turned.Op("Transpose", r.own(inWeights)))
-	r.weights, r.bias, r.peepholes = turned.Op("Transpose", r.own(inStateWeights)), "", ""
+	r.weights, r.bias, r.peepholes = []string{turned.Op("Transpose", r.own(inStateWeights))}, "", nil
+	if r.gates == 3 && !r.resetsLast() {
+		r.weights = r.split(r.weights[0], 2, 1)
+	}
 	if r.has(inBias) {
-		bias := r.own(inBias)
-		r.bias = r.gate(bias, r.gates, 2*r.gates)
-		bias = r.gate(bias, 0, r.gates)
-		if !r.resetsLast() {
-			bias, r.bias = b.Op("Add", bias, r.bias), ""
+		bias := r.split(r.own(inBias), r.gates, r.gates)
+		if r.resetsLast() {
+			r.bias = bias[1]
+		} else {
+			bias[0] = b.Op("Add", bias[0], bias[1])
 		}
-		in = b.Op("Add", in, bias)
+		in = b.Op("Add", in, bias[0])
 	}
 	if r.has(inPeepholes) {
-		r.peepholes = r.own(inPeepholes)
+		r.peepholes = r.split(r.own(inPeepholes), 1, 1, 1)
 	}
 	lengths := ""
 	if r.has(inLengths) {
@@ -260,14 +271,13 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string) {
 	if r.gates == 4 {
 		cell = r.start(inCell)
 	}
-	outs := make([]string, r.steps)
+	inputs, outs := apart(b, in, r.steps, 0), make([]string, r.steps)
 	for i := range r.steps {
 		t := i
 		if reverse {
 			t = r.steps - 1 - i
 		}
-		now := b.Op("Squeeze", r.slice(in, t, t+1, 0), b.Ints(0))
-		h, k := r.step(now, hidden, cell)
+		h, k := r.step(b.Op("Squeeze", inputs[t], b.Ints(0)), hidden, cell)
 		out := h
 		if lengths != "" { // beyond its end, a sequence gives zeros and keeps its state
 			within := b.Op("Less", whole64(b, t), lengths)
@@ -298,15 +308,15 @@ func (r *recurrence) step(x, h, k string) (hidden, cell string) {
 	b := r.b
 	switch r.gates {
 	case 1:
-		return r.apply(0, b.Op("Add", x, b.Op("MatMul", h, r.weights))), ""
+		return r.apply(0, b.Op("Add", x, b.Op("MatMul", h, r.weights[0]))), ""
 	case 3:
 		return r.reset(x, h), ""
 	}
-	x = b.Op("Add", x, b.Op("MatMul", h, r.weights))
+	parts := r.split(b.Op("Add", x, b.Op("MatMul", h, r.weights[0])), 1, 1, 1, 1)
 	gate := func(i int, k string, peephole int) string {
-		v := r.gate(x, i, i+1)
-		if r.peepholes != "" {
-			v = b.Op("Add", v, b.Op("Mul", r.gate(r.peepholes, peephole, peephole+1), k))
+		v := parts[i]
+		if r.peepholes != nil {
+			v = b.Op("Add", v, b.Op("Mul", r.peepholes[peephole], k))
 		}
 		return r.apply(0, v)
 	}
@@ -317,35 +327,32 @@ func (r *recurrence) step(x, h, k string) (hidden, cell string) {
 	} else {
 		forget = gate(2, k, 2)
 	}
-	news := r.apply(1, r.gate(x, 3, 4))
-	cell = b.Op("Add", b.Op("Mul", forget, k), b.Op("Mul", input, news))
+	cell = b.Op("Add", b.Op("Mul", forget, k), b.Op("Mul", input, r.apply(1, parts[3])))
 	return b.Op("Mul", gate(1, cell, 1), r.apply(2, cell)), cell
 }
 
 // reset is the step of a GRU: z updates, r resets.
 func (r *recurrence) reset(x, h string) string {
 	b := r.b
-	split := func(w string) (gates, hidden string) { return r.gate(w, 0, 2), r.gate(w, 2, 3) }
-	gates, last := split(x)
+	in := r.split(x, 2, 1)
 	var state, inner string
 	if r.resetsLast() {
-		all := b.Op("MatMul", h, r.weights)
+		all := b.Op("MatMul", h, r.weights[0])
 		if r.bias != "" {
 			all = b.Op("Add", all, r.bias)
 		}
-		state, inner = split(all)
+		both := r.split(all, 2, 1)
+		state, inner = both[0], both[1]
 	} else {
-		var w string
-		w, inner = split(r.weights)
-		state = b.Op("MatMul", h, w)
+		state = b.Op("MatMul", h, r.weights[0])
 	}
-	gates = r.apply(0, b.Op("Add", gates, state))
-	z, reset := r.gate(gates, 0, 1), r.gate(gates, 1, 2)
+	gates := r.split(r.apply(0, b.Op("Add", in[0], state)), 1, 1)
+	z, reset := gates[0], gates[1]
 	if r.resetsLast() {
 		inner = b.Op("Mul", reset, inner)
 	} else {
-		inner = b.Op("MatMul", b.Op("Mul", reset, h), inner)
+		inner = b.Op("MatMul", b.Op("Mul", reset, h), r.weights[1])
 	}
-	news := r.apply(1, b.Op("Add", last, inner))
+	news := r.apply(1, b.Op("Add", in[1], inner))
 	return b.Op("Add", b.Op("Mul", b.Op("Sub", r.number(b, 1), z), news), b.Op("Mul", z, h))
 }

@@ -86,7 +86,7 @@ func expandRotaryEmbedding(c *Call, b *graph.Builder) ([]string, error) {
 }
 
 // maxSteps bounds the steps of a sequence that are written out one by one.
-const maxSteps = 1 << 14
+const maxSteps = 1 << 12
 
 // expandLinearAttention writes the recurrence step by step, in float32: the
 // state decays, takes what is new along each key, and is read along each query.
@@ -112,22 +112,22 @@ func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
 		}
 		return castTo(b, x, to)
 	}
-	apart := func(i, heads int) (string, tensor.Shape, error) {
+	unpacked := func(i, heads int) (string, tensor.Shape, error) {
 		if len(c.In[i].Shape) != 3 {
 			return "", nil, fmt.Errorf("input %q has shape %v, but should have 3 axes", c.Inputs[i], c.In[i].Shape)
 		}
 		return c.unpacked(b, convert(c.Inputs[i], c.In[i].Type, of), c.In[i].Shape, heads)
 	}
 	heads, shared := c.int("q_num_heads"), c.int("kv_num_heads")
-	q, qs, err := apart(0, heads)
+	q, qs, err := unpacked(0, heads)
 	if err != nil {
 		return nil, err
 	}
-	k, ks, err := apart(1, shared)
+	k, ks, err := unpacked(1, shared)
 	if err != nil {
 		return nil, err
 	}
-	v, vs, err := apart(2, shared)
+	v, vs, err := unpacked(2, shared)
 	if err != nil {
 		return nil, err
 	}
@@ -169,24 +169,30 @@ func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
 		scale = 1 / math.Sqrt(float64(size))
 	}
 	q = b.Op("Mul", q, b.Const(real(of, scale)))
-	columns := swapLast(b, k, 4)
 	kept, present := b.Op("Expand", b.Const(number(of, 0)), b.Ints(state...)), c.In[0].Type
 	if c.has(3) {
 		present = c.In[3].Type
 		kept = convert(c.Inputs[3], present, of)
 	}
-	at := func(x string, t, a int) string { return b.Op("Slice", x, b.Ints(t), b.Ints(t+1), b.Ints(a)) }
+	cut := func(x string, a int) []string {
+		if x == "" {
+			return make([]string, steps)
+		}
+		return apart(b, x, steps, a)
+	}
+	qt, kt, columns, vt := cut(q, 2), cut(k, 2), cut(swapLast(b, k, 4), 3), cut(v, 2)
+	decays, betas := cut(decay, 3), cut(beta, 2)
 	var out []string
 	for t := range steps {
 		if gated {
-			kept = b.Op("Mul", kept, at(decay, t, 3))
+			kept = b.Op("Mul", kept, decays[t])
 		}
-		news := at(v, t, 2)
+		news := vt[t]
 		if delta {
-			news = b.Op("Mul", at(beta, t, 2), b.Op("Sub", news, b.Op("MatMul", at(k, t, 2), kept)))
+			news = b.Op("Mul", betas[t], b.Op("Sub", news, b.Op("MatMul", kt[t], kept)))
 		}
-		kept = b.Op("Add", kept, b.Op("Mul", at(columns, t, 3), news))
-		asked := reshaped(b, at(q, t, 2), tensor.Shape{batch, heads, 1, size}, tensor.Shape{batch, shared, heads / shared, size})
+		kept = b.Op("Add", kept, b.Op("Mul", columns[t], news))
+		asked := reshaped(b, qt[t], tensor.Shape{batch, heads, 1, size}, tensor.Shape{batch, shared, heads / shared, size})
 		o := b.Op("MatMul", asked, kept)
 		out = append(out, reshaped(b, o, tensor.Shape{batch, shared, heads / shared, width}, tensor.Shape{batch, 1, heads * width}))
 	}

@@ -70,11 +70,15 @@ func lowerConcat(c *Call) ([]view, error) {
 // joined puts any number of tensors one after another along axis a.
 func (l *lowering) joined(in []view, a int) (view, error) {
 	for len(in) > tensor.MaxArgs {
-		part, err := l.join(in[:tensor.MaxArgs], a)
-		if err != nil {
-			return view{}, err
+		var parts []view
+		for chunk := range slices.Chunk(in, tensor.MaxArgs) {
+			part, err := l.join(chunk, a)
+			if err != nil {
+				return view{}, err
+			}
+			parts = append(parts, part)
 		}
-		in = append([]view{part}, in[tensor.MaxArgs:]...)
+		in = parts
 	}
 	return l.join(in, a)
 }

@@ -62,6 +62,8 @@ func compile(p *tensor.Primitive) kernel {
 		k = newFold(p)
 	case p.Fn == tensor.Dot:
 		k = newDot(p)
+	case p.Fn == tensor.Before:
+		k = newRanker(p)
 	}
 	if k == nil {
 		k = &cells{p}

@@ -205,6 +205,10 @@ func scattering(r *rand.Rand, p *tensor.Primitive) {
 
 func contracting(r *rand.Rand, p *tensor.Primitive) {
 	in := operands(r, p)
+	if p.Fn == tensor.Before && r.IntN(2) == 0 {
+		ranking(r, p, in[0])
+		return
+	}
 	terms := 20000
 	if r.IntN(12) == 0 { // past a K-block
 		p.Shape, terms = shape(r, 3, 6), 5*tensor.KBlock
@@ -227,6 +231,25 @@ func contracting(r *rand.Rand, p *tensor.Primitive) {
 	for i := range over {
 		p.Args = append(p.Args, access(r, p, in[i], append(over[i], fold...), true))
 	}
+}
+
+// ranking ranks elements among those of their row, as sorting does.
+func ranking(r *rand.Rand, p *tensor.Primitive, t tensor.DType) {
+	a, rank := int(p.Imm[0]), len(p.Shape)
+	p.Fold = []int{p.Shape[a]}
+	of := access(r, p, t, axes(0, rank), false)
+	among := of
+	among.Dims = nil
+	for _, d := range of.Dims {
+		d.Terms = append([]tensor.Term(nil), d.Terms...)
+		for i := range d.Terms {
+			if d.Terms[i].Axis == a {
+				d.Terms[i].Axis = rank
+			}
+		}
+		among.Dims = append(among.Dims, d)
+	}
+	p.Args = []tensor.Access{among, of}
 }
 
 // operands draws the types of a contraction, sets that of p, and returns those

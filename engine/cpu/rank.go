@@ -1,0 +1,107 @@
+package cpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// ranker finds the ranks of all elements of a row by sorting it, instead of
+// comparing each with every other. It takes what TopK asks: of a row's elements
+// among themselves.
+type ranker struct {
+	p          *tensor.Primitive
+	n          int
+	descending bool
+	rows       []int // extents of the other axes
+	out, in    walk  // where a row starts
+	step, from int   // from one element of a row to the next
+	order      func(x, y tensor.Word) int
+}
+
+func newRanker(p *tensor.Primitive) kernel {
+	r := len(p.Shape)
+	a := int(p.Imm[0])
+	if len(p.Fold) != 1 || p.Fold[0] != p.Shape[a] {
+		return nil
+	}
+	base, terms, linear := p.Reader(0)
+	again, elements, linearToo := p.Reader(1)
+	if !linear || !linearToo || base != again || !p.Args[0].Shape.Equal(p.Args[1].Shape) {
+		return nil
+	}
+	k := &ranker{p: p, n: p.Shape[a], descending: p.Imm[1] == 0, order: orderOf(p.Args[0].Type)}
+	strides := p.Shape.Strides()
+	k.step, k.from = strides[a], elements[a]
+	k.in.base = base
+	for i := range r {
+		switch {
+		case i == a:
+			if terms[i] != 0 || terms[r] != elements[i] {
+				return nil
+			}
+		case terms[i] != elements[i]:
+			return nil
+		default:
+			k.rows = append(k.rows, p.Shape[i])
+			k.out.steps, k.in.steps = append(k.out.steps, strides[i]), append(k.in.steps, elements[i])
+		}
+	}
+	return k
+}
+
+// orderOf compares elements of a type of which there are kernels; all NaNs are
+// one, above all numbers.
+func orderOf(t tensor.DType) func(x, y tensor.Word) int {
+	if t.Float() {
+		return func(x, y tensor.Word) int { return -cmp.Compare(-tensor.AsF32(x), -tensor.AsF32(y)) }
+	}
+	return func(x, y tensor.Word) int { return cmp.Compare(int64(x), int64(y)) }
+}
+
+func (k *ranker) pieces() int { return tensor.Shape(k.rows).Elements() * min(k.n, 1) }
+
+func (k *ranker) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	if &args[0].Bytes()[0] != &args[1].Bytes()[0] {
+		return k.apart(out, args, lo, hi)
+	}
+	coord := make([]int, len(k.rows))
+	values := make([]tensor.Word, k.n)
+	sorted := make([]int, k.n)
+	ranks := tensor.Of[int64](out)
+	for row := lo; row < hi; row++ {
+		tensor.Shape(k.rows).Coords(row, coord)
+		o, x := k.out.at(coord), k.in.at(coord)
+		for i := range sorted {
+			values[i], sorted[i] = args[0].At(x+i*k.from), i
+		}
+		slices.SortFunc(sorted, func(i, j int) int {
+			c := k.order(values[i], values[j])
+			if k.descending {
+				c = -c
+			}
+			return cmp.Or(c, cmp.Compare(i, j))
+		})
+		for rank, i := range sorted {
+			ranks[o+i*k.step] = int64(rank)
+		}
+	}
+	return nil
+}
+
+// apart is for elements ranked among those of another tensor.
+func (k *ranker) apart(out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	c := newCell(k.p, args)
+	coord := make([]int, len(k.rows))
+	for row := lo; row < hi; row++ {
+		tensor.Shape(k.rows).Coords(row, coord)
+		o := k.out.at(coord)
+		for i := range k.n {
+			if err := evaluate(c, out, o+i*k.step); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
