@@ -117,7 +117,8 @@ func drawn(draw func(c *Call, d *chance, s tensor.Shape, of tensor.DType) (strin
 		if err != nil {
 			return nil, err
 		}
-		s, t := tensor.Shape{}, tensor.Float32
+		var s tensor.Shape
+		t := tensor.Float32
 		if len(c.In) > 0 {
 			s, t = c.In[0].Shape, c.In[0].Type
 		} else {

@@ -115,7 +115,7 @@ func (s *scanner) truth() (bool, error) {
 			return v, nil
 		}
 	}
-	return false, fmt.Errorf("True or False is wanted at byte %d", s.at)
+	return false, fmt.Errorf("a truth value, True or False, is wanted at byte %d", s.at)
 }
 
 // tuple reads a shape.
