@@ -110,7 +110,7 @@ func TestReadRefuses(t *testing.T) {
 		"complex":          {good("<f4", "<c8"), `element type "<c8" is not supported`},
 		"structured":       {good("'<f4'", "[('a', '<f4')]"), `is wanted at byte`},
 		"Fortran":          {good("False", "True"), "Fortran order"},
-		"no truth":         {good("False", "0"), "True or False is wanted"},
+		"no truth":         {good("False", "0"), "True or False, is wanted"},
 		"negative":         {good("(2,", "(-2,"), "no extent"},
 		"huge":             {good("(2,", "(9999999999999999999,"), "no extent"},
 		"overflow":         {good("(2,", "(1099511627776, 1099511627776,"), "more than 2^40"},
