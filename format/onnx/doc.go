@@ -1,17 +1,20 @@
 // Package onnx reads and writes programs as ONNX model files.
 //
 // Read takes untrusted bytes. It accepts one static graph of the default
-// operator domain, operator sets 6 to 27, brings it to the set that package
-// graph holds, and refuses everything else by name: a model is never
+// operator domain, operator sets 6 to 27, and the functions of the model, which
+// it puts in the place of their calls. It brings all of it to the set that
+// package graph holds, and refuses everything else by name: a model is never
 // approximated. Write gives the one canonical file of a graph, so that reading
-// it back changes nothing and equal graphs are equal bytes.
+// it back changes nothing and equal graphs are equal bytes; nodes that hold
+// graphs it writes as what they come to.
 //
 // Invariants:
 //   - Reading allocates at most the size of the files and 64 MiB, whatever they
 //     say: every length is compared with the bytes present, and every
 //     allocation is charged to a budget, before it is made. Tensors are loaded
 //     last, once the whole graph has been checked.
-//   - No message of the format is read recursively, and no input panics.
+//   - Graphs and functions inside others are read to a depth of 8, no other
+//     message recursively, and no input panics.
 //   - External data is reached only through the os.Root that the caller gives.
 //
 // Sources: ONNX IR and onnx.proto (onnx.ai/onnx/repo-docs/IR.html), Protocol

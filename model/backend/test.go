@@ -83,6 +83,9 @@ func (t test) dataSet(ctx context.Context, r *Result, file []byte, s *onnx.Summa
 	if err != nil {
 		return err
 	}
+	if len(want) == 0 {
+		return fmt.Errorf("%s says nothing of the outputs", filepath.Base(dir))
+	}
 	got, err := m.Run(ctx, t.judged, in)
 	var long *engine.LongError
 	if errors.As(err, &long) {
