@@ -58,13 +58,15 @@ func (o *Options) text() (string, error) {
 const seed = 7
 
 // spec is the order that the demo posts. Its windows are short: who watches a
-// demo does not want to wait, and the challenger runs beside it.
+// demo does not want to wait, and the challenger runs beside it. It does with
+// one provider less than there are: who was convicted takes no orders for a
+// while.
 func spec() consume.Spec {
 	s := consume.Default()
 	s.Name = "demo"
 	p, c := &s.Problem, &s.Conditions
 	p.Rounds, p.Shards, p.Steps, p.Interval, p.Batch, p.Seed = 8, 4, 16, 8, 8, seed
-	c.MaxPrice, c.Providers, c.Keepers, c.Auditors, c.AuditSegments = 5_000_000, 4, 3, 1, 1
+	c.MaxPrice, c.Providers, c.Keepers, c.Auditors, c.AuditSegments = 5_000_000, 3, 3, 1, 1
 	c.Expires = consume.Duration(time.Minute)
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(2*time.Minute), consume.Duration(3*time.Second), consume.Duration(20*time.Second)
 	return s

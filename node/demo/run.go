@@ -43,7 +43,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	d.scribe.names[consume.InsuranceFund] = "insurance fund"
 	d.report.FirstBlock = seconds(begun)
 	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Watchers), d.report.FirstBlock)
-	err = d.order(ctx, body)
+	if err = n.Ready(ctx); err == nil { // all take part, also the last to register
+		err = d.order(ctx, body)
+	}
 	d.report.Seconds = seconds(begun)
 	d.report.Names = d.scribe.names
 	if stopErr := n.Stop(); err == nil {
