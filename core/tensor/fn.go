@@ -287,13 +287,8 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 		if len(a) > 1 {
 			y = float32(FloatOf(t, a[1]))
 		}
-		switch f {
-		case Eq:
-			return truth(x == y)
-		case Lt:
-			return truth(x < y)
-		case Le:
-			return truth(x <= y)
+		if f.compares() {
+			return f.relation(x < y, x == y)
 		}
 		return FloatWord(out, float64(f.Float(x, y)))
 	}
@@ -301,13 +296,8 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 	if len(a) > 1 {
 		y = int64(a[1])
 	}
-	switch f {
-	case Eq:
-		return truth(x == y)
-	case Lt:
-		return truth(below(t, x, y))
-	case Le:
-		return truth(!below(t, y, x))
+	if f.compares() {
+		return f.relation(below(t, x, y), x == y)
 	}
 	return wrap(out, integer(f, t, x, y))
 }
@@ -324,6 +314,13 @@ func productType(x, y DType) DType {
 		return Float32
 	}
 	return x
+}
+
+func (f Fn) compares() bool { return f == Eq || f == Lt || f == Le }
+
+// relation is the result of a comparison of what is less or equal or neither.
+func (f Fn) relation(less, equal bool) Word {
+	return truth(f != Eq && less || f != Lt && equal)
 }
 
 func truth(b bool) Word {
@@ -388,12 +385,8 @@ func (f Fn) double(a []Word) Word {
 		y = math.Float64frombits(a[1])
 	}
 	switch f {
-	case Eq:
-		return truth(x == y)
-	case Lt:
-		return truth(x < y)
-	case Le:
-		return truth(x <= y)
+	case Eq, Lt, Le:
+		return f.relation(x < y, x == y)
 	case Add:
 		x += y
 	case Sub:
