@@ -182,6 +182,19 @@ func (e *env) progress() io.Writer {
 	return e.out
 }
 
+// openFile opens a file for reading and returns its size.
+func openFile(name string) (*os.File, int64, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
 // terminal reports whether w is one.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine/cpu"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
@@ -308,7 +309,7 @@ once. With a home it also asks the network what each offer would take.`,
 			if err != nil {
 				return err
 			}
-			exec := localExecutor(b.settings.Threads)
+			exec := cpu.New(b.settings.Threads)
 			d, err := consume.NewDraft(ctx, s, exec)
 			if err != nil {
 				return err

@@ -82,16 +82,12 @@ func (r *onnxRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(r.model)
+	file, size, err := openFile(r.model)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	summary, err := onnx.Inspect(file, info.Size())
+	summary, err := onnx.Inspect(file, size)
 	if err != nil {
 		return err
 	}
@@ -104,7 +100,7 @@ func (r *onnxRun) run(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	m, err := model.Load(file, info.Size(), onnx.Options{Files: root}, in)
+	m, err := model.Load(file, size, onnx.Options{Files: root}, in)
 	if err != nil {
 		return err
 	}
@@ -158,16 +154,12 @@ func (r *onnxRun) read(names []string) (model.Values, map[string]string, error) 
 }
 
 func readNPY(path string) (*tensor.Tensor, error) {
-	f, err := os.Open(path)
+	f, size, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	t, err := npy.Read(f, info.Size())
+	t, err := npy.Read(f, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -11,13 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/evidence"
 )
-
-// localExecutor computes for a verb that belongs to no role.
-func localExecutor(threads int) engine.Executor { return cpu.New(threads) }
 
 // trustVariable names the trust root where --trust does not.
 const trustVariable = "TALLY_TRUST"
@@ -88,16 +84,12 @@ func (v *verifier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(v.name)
+	file, size, err := openFile(v.name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	p, err := evidence.Check(file, info.Size(), trust, localExecutor(v.threads))
+	p, err := evidence.Check(file, size, trust, cpu.New(v.threads))
 	if err != nil {
 		return err
 	}
