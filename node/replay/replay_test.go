@@ -310,7 +310,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-func BenchmarkUnit(b *testing.B) {
+// benched is a problem of one round.
+func benched(b *testing.B) (*replay.Work, *job.Problem) {
 	w, err := replay.New(inputs(128), 2, cpu.New(0))
 	if err != nil {
 		b.Fatal(err)
@@ -319,6 +320,11 @@ func BenchmarkUnit(b *testing.B) {
 	if err := w.Bind(p); err != nil {
 		b.Fatal(err)
 	}
+	return w, p
+}
+
+func BenchmarkUnit(b *testing.B) {
+	w, p := benched(b)
 	steps := 0
 	for b.Loop() {
 		if _, err := w.UnitOf(p, 0).Play(b.Context(), w.Training.Start, 0, p.Steps, nil); err != nil {
@@ -332,14 +338,7 @@ func BenchmarkUnit(b *testing.B) {
 // BenchmarkExecution is what a party does once in a dispute: a step of which
 // every value is kept and committed to.
 func BenchmarkExecution(b *testing.B) {
-	w, err := replay.New(inputs(128), 2, cpu.New(0))
-	if err != nil {
-		b.Fatal(err)
-	}
-	p := &job.Problem{Rounds: 1, Steps: 16, Interval: 8}
-	if err := w.Bind(p); err != nil {
-		b.Fatal(err)
-	}
+	w, p := benched(b)
 	for b.Loop() {
 		if _, err := w.UnitOf(p, 0).Witness(b.Context(), w.Training.Start).Execution(0); err != nil {
 			b.Fatal(err)
