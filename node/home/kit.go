@@ -160,7 +160,7 @@ func (h *Home) genesis() (*cmttypes.GenesisDoc, error) {
 }
 
 // ServeMetrics serves the home's metrics, and those of more registries, where
-// the settings say; it returns where that is, empty for nowhere.
+// the settings say; it returns the address, empty if they say none.
 func (h *Home) ServeMetrics(more ...prometheus.Gatherer) (addr string, err error) {
 	if h.Settings.Metrics == "" {
 		return "", nil
