@@ -83,19 +83,27 @@ func (c *Call) normalized() ([]int, error) {
 	return count(rank)[first:], nil
 }
 
-func expandLayerNorm(c *Call, b *graph.Builder) ([]string, error) {
-	stash, err := c.stash()
-	if err != nil {
-		return nil, err
+// statistics returns the type in which a normalisation computes and the axes
+// over which it does, once scale and bias have been seen to fit.
+func (c *Call) statistics() (stash tensor.DType, over []int, err error) {
+	if stash, err = c.stash(); err != nil {
+		return stash, nil, err
 	}
-	over, err := c.normalized()
-	if err != nil {
-		return nil, err
+	if over, err = c.normalized(); err != nil {
+		return stash, nil, err
 	}
 	for i := 1; i < len(c.In); i++ {
 		if err := c.onto(i); err != nil {
-			return nil, err
+			return stash, nil, err
 		}
+	}
+	return stash, over, nil
+}
+
+func expandLayerNorm(c *Call, b *graph.Builder) ([]string, error) {
+	stash, over, err := c.statistics()
+	if err != nil {
+		return nil, err
 	}
 	t := c.In[0].Type
 	mean, inverse, unit := c.standardize(b, cast(b, c.Inputs[0], t, stash), stash, over)
@@ -148,15 +156,8 @@ func layerNormGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 
 // expandRMSNorm writes x/√(mean(x²) + ε)·scale, of the type of scale.
 func expandRMSNorm(c *Call, b *graph.Builder) ([]string, error) {
-	stash, err := c.stash()
+	stash, over, err := c.statistics()
 	if err != nil {
-		return nil, err
-	}
-	over, err := c.normalized()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.onto(1); err != nil {
 		return nil, err
 	}
 	t := c.In[0].Type
