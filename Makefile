@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz soak bench proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz soak bench kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; conformance cases for each
@@ -79,6 +79,9 @@ bench: build ## Measure: every name of tally bench, then the hot packages
 		echo "== tally bench $$name"; bin/tally bench "$$name" || exit 1; \
 	done
 	go test -run '^$$' -bench . -benchmem ./core/... ./engine/... ./format/... ./bench
+
+kernels: ## Generate the assembly of engine/cpu/asm
+	go generate ./engine/cpu/asm
 
 proto: ## Generate gen/ from proto/; needs protoc 3.21 (protobuf-compiler)
 	@./proto/generate.sh gen

@@ -9,34 +9,41 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
 // Executor runs programs on a number of threads.
 type Executor struct {
+	set        *asm.Set
+	err        error // of choosing the set
 	threads    int
 	worthwhile int // nanoseconds of work, as estimated, that a thread is worth
 }
 
 // New returns an executor on the given number of threads; 0 means as many as
-// Go itself uses.
+// Go itself uses. Its kernels are those that package asm chooses.
 func New(threads int) *Executor {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return &Executor{threads, 20_000}
+	set, err := asm.Chosen()
+	return &Executor{set, err, threads, 20_000}
 }
 
 // Name implements engine.Executor.
-func (e *Executor) Name() string { return fmt.Sprintf("cpu/go/t%d", e.threads) }
+func (e *Executor) Name() string { return fmt.Sprintf("cpu/%s/t%d", e.set.Name, e.threads) }
 
 // Prepare implements engine.Executor.
 func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
 	r := &runner{program: p, threads: e.threads, plan: newPlan(p)}
 	for i := range p.Nodes {
-		r.steps = append(r.steps, newStep(p.Nodes[i].Primitive, e.worthwhile))
+		r.steps = append(r.steps, newStep(p.Nodes[i].Primitive, e.set, e.worthwhile))
 	}
 	return r, nil
 }
@@ -47,8 +54,8 @@ type step struct {
 	grain int // pieces that are worth a thread
 }
 
-func newStep(p *tensor.Primitive, worthwhile int) step {
-	s := step{kernel: compile(p)}
+func newStep(p *tensor.Primitive, set *asm.Set, worthwhile int) step {
+	s := step{kernel: compile(p, set)}
 	flops, bytes := p.Cost()
 	// As measured: the estimate need only tell microseconds from milliseconds.
 	ns := flops/3 + bytes/8

@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
 
 // dot is a contraction of float32. Its axes fall into four grids: batch (both
 // operands and the output have them), rows (the first operand and the output),
@@ -40,7 +43,7 @@ const (
 	minPieces = 8       // pieces that need no more splitting
 )
 
-func newDot(p *tensor.Primitive) kernel {
+func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	switch p.Type {
 	case tensor.Int32:
 		return newIntegerDot[int32](p)

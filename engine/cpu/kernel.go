@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
 
 // kernel computes one primitive. It holds no state, so that several runs can
 // share it. Its output falls into independent pieces.
@@ -48,7 +51,7 @@ func as(x tensor.Tensor, t tensor.DType) *tensor.Tensor {
 }
 
 // compile returns the fastest kernel for a checked primitive.
-func compile(p *tensor.Primitive) kernel {
+func compile(p *tensor.Primitive, set *asm.Set) kernel {
 	var k kernel
 	switch kind := p.Fn.Kind(); {
 	case !native(p):
@@ -61,7 +64,7 @@ func compile(p *tensor.Primitive) kernel {
 	case kind == tensor.KindFold && p.Fn != tensor.FoldProd:
 		k = newFold(p)
 	case p.Fn == tensor.Dot:
-		k = newDot(p)
+		k = newDot(p, set)
 	case p.Fn == tensor.Before:
 		k = newRanker(p)
 	}

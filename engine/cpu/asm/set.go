@@ -1,0 +1,58 @@
+package asm
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+)
+
+// Set is the kernels written in one set of instructions. A kernel that is nil is
+// not there.
+type Set struct {
+	Name  string   // as TALLY_CPU names it
+	Has   bool     // processor and operating system support it
+	Lanes int      // float32 values in a register
+	Tiles [][]Tile // by rows − 1 and vectors − 1
+}
+
+// Tile advances a tile of chains, so many rows by so many vectors of columns:
+//
+//	c[i][j] = fma(a[i][t], b[t][j], c[i][j]) for each t < terms in turn
+//
+// a[i][t] lies i·aRow + t·aStep bytes behind a, b[t][0] t·bStep behind b, and
+// c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
+// chains begin at +0.
+type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+
+// Generic is the set of no kernels.
+var Generic = &Set{Name: "generic", Has: true, Lanes: 1}
+
+// Sets returns what this machine supports, the fastest first, Generic last.
+func Sets() []*Set {
+	var out []*Set
+	for _, s := range append(sets, Generic) {
+		if s.Has {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Variable names the environment variable that forces a set.
+const Variable = "TALLY_CPU"
+
+// Chosen returns the set to use: the fastest, unless TALLY_CPU names another.
+// One that the machine does not have is an error, and Generic comes with it.
+var Chosen = sync.OnceValues(func() (*Set, error) { return choose(os.Getenv(Variable)) })
+
+func choose(name string) (*Set, error) {
+	var names []string
+	for _, s := range Sets() {
+		if name == "" || name == s.Name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return Generic, fmt.Errorf("%s=%s: this machine has %s", Variable, name, strings.Join(names, ", "))
+}

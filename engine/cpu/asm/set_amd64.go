@@ -1,0 +1,19 @@
+package asm
+
+import "golang.org/x/sys/cpu"
+
+// The features that x/sys/cpu reports are those whose registers the operating
+// system saves.
+var sets = []*Set{
+	{
+		Name: "avx512",
+		Has: cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
+			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
+		Lanes: 16, Tiles: avx512Tiles,
+	},
+	{
+		Name:  "avx2",
+		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
+		Lanes: 8, Tiles: avx2Tiles,
+	},
+}

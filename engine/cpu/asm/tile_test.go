@@ -1,0 +1,113 @@
+package asm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// edges are values whose products and sums are hard: double rounding, ties,
+// subnormals, zeros of either sign, the ends of the range.
+var edges = []float32{
+	0, float32(math.Copysign(0, -1)), 1, -1, 1 + 0x1p-12, 1 + 0x1p-23, 0x1p-12, 0x1.000002p-12, 0x1.fffffcp-13,
+	0x1p-20, -0x1p-40, 0x1p-60, 0x1p-75, -0x1p-75, 0x1p-100, -0x1p-149, 0x1p-149, 0x1p-126, 0x1.fffffcp-127,
+	math.MaxFloat32, -math.MaxFloat32, 4095 << 12, 1<<24 + 2048<<1,
+}
+
+func value(r *rand.Rand, wild bool) float32 {
+	switch n := r.IntN(20); {
+	case n < 10:
+		return float32(r.NormFloat64())
+	case n < 18:
+		return edges[r.IntN(len(edges))]
+	case !wild:
+		return float32(r.IntN(9) - 4)
+	}
+	return []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}[r.IntN(3)]
+}
+
+func values(r *rand.Rand, n int, wild bool) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = tensor.CanonNaN(value(r, wild))
+	}
+	return out
+}
+
+// Every tile of every set gives the chains that tensor.FMA gives, wherever its
+// operands lie, and writes nothing else.
+func TestTilesEqualChains(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, s := range Sets() {
+		for i := range s.Tiles {
+			for j, run := range s.Tiles[i] {
+				rows, cols := i+1, (j+1)*s.Lanes
+				t.Run(fmt.Sprintf("%s/%dx%d", s.Name, rows, cols), func(t *testing.T) {
+					for round := range 60 {
+						terms := []int{0, 1, 2, 3, 4, 5, 8, 37}[r.IntN(8)]
+						if round == 0 {
+							terms = 300
+						}
+						checkTile(t, r, run, rows, cols, terms, round%3 == 0, round%2 == 0)
+					}
+				})
+			}
+		}
+	}
+}
+
+func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild, add bool) {
+	t.Helper()
+	aRow, aStep := 1, rows // packed
+	if r.IntN(2) == 0 {
+		aRow, aStep = terms+3, 1 // in place
+	}
+	bStep, cRow := cols+r.IntN(2)*5, cols+r.IntN(2)*7
+	a, b := values(r, rows*aRow+terms*aStep+1, wild), values(r, terms*bStep+cols, wild)
+	c := values(r, rows*cRow, wild)
+	want := append([]float32(nil), c...)
+	for i := range rows {
+		for j := range cols {
+			acc := float32(0)
+			if add {
+				acc = c[i*cRow+j]
+			}
+			for k := range terms {
+				acc = tensor.FMA(a[i*aRow+k*aStep], b[k*bStep+j], acc)
+			}
+			want[i*cRow+j] = tensor.CanonNaN(acc)
+		}
+	}
+	const size = int(unsafe.Sizeof(a[0]))
+	run(terms, &a[0], aRow*size, aStep*size, &b[0], bStep*size, &c[0], cRow*size, add)
+	for i := range want {
+		if math.Float32bits(c[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%d terms, add %v: element %d,%d is %#x, want %#x", terms, add, i/cRow, i%cRow, math.Float32bits(c[i]), math.Float32bits(want[i]))
+		}
+	}
+}
+
+func BenchmarkTile(b *testing.B) {
+	for _, s := range Sets() {
+		if len(s.Tiles) == 0 {
+			continue
+		}
+		rows := len(s.Tiles)
+		for j, run := range s.Tiles[rows-1] {
+			cols := (j + 1) * s.Lanes
+			b.Run(fmt.Sprintf("%s/%dx%d", s.Name, rows, cols), func(b *testing.B) {
+				const terms = 256
+				x, y, z := make([]float32, rows*terms), make([]float32, cols*terms), make([]float32, rows*cols)
+				b.ReportAllocs()
+				for b.Loop() {
+					run(terms, &x[0], 4, 4*rows, &y[0], 4*cols, &z[0], 4*cols, true)
+				}
+				b.ReportMetric(2*float64(rows*cols*terms)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+	}
+}
