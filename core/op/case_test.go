@@ -236,10 +236,7 @@ func infer(t testing.TB, b *graph.Builder, outputs ...string) *op.Typed {
 // evaluate runs a typed graph by the reference kernel and returns its outputs.
 func evaluate(t fataler, typed *op.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
 	t.Helper()
-	p, err := typed.Function()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := function(t, typed)
 	s := &graph.State{Slots: p.Slots, Tensors: make([]*tensor.Tensor, len(p.Slots))}
 	for i, slot := range p.Slots {
 		s.Tensors[i] = tensor.Must(tensor.New(slot.Type, slot.Shape))

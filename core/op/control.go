@@ -37,7 +37,7 @@ func Flatten(g *graph.Graph) (*graph.Graph, error) {
 	}) {
 		return g, nil
 	}
-	t, err := infer(g, true)
+	t, err := FP32.infer(g, true)
 	if err != nil {
 		return nil, err
 	}

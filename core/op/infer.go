@@ -17,10 +17,11 @@ type Typed struct {
 	outputs []graph.Ref
 }
 
-// Infer types and lowers g. An error names the node that is at fault.
-func Infer(g *graph.Graph) (*Typed, error) { return infer(g, false) }
+// Infer types and lowers g in profile fp32. An error names the node that is at
+// fault.
+func Infer(g *graph.Graph) (*Typed, error) { return FP32.Infer(g) }
 
-func infer(g *graph.Graph, flatten bool) (*Typed, error) {
+func (p Profile) infer(g *graph.Graph, flatten bool) (*Typed, error) {
 	if len(g.Nodes) > graph.MaxNodes {
 		return nil, fmt.Errorf("the graph has %d nodes, limit %d", len(g.Nodes), graph.MaxNodes)
 	}
@@ -28,7 +29,7 @@ func infer(g *graph.Graph, flatten bool) (*Typed, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Typed{Graph: g, l: newLowering(g)}
+	t := &Typed{Graph: g, l: newLowering(g, p)}
 	t.l.flatten = flatten
 	for i, in := range g.Inputs {
 		if err := in.Shape.Check(); err != nil || !in.Type.Valid() {

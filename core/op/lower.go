@@ -17,18 +17,19 @@ const (
 
 // lowering collects the primitives of a graph.
 type lowering struct {
-	names  *graph.Builder // names and constants of expansions
-	values map[string]view
-	alias  map[string]string // output of a composite operator → that of its expansion
-	nodes  []graph.Opcode
-	consts []*tensor.Tensor
-	seen   map[string]graph.Ref // of what there is already, by its encoding
-	budget int
-	tables int // elements of constants that operators made for themselves
-	flops  int
-	bytes  int
-	origin graph.Origin
-	draws  bool // results follow from seeds
+	profile Profile
+	names   *graph.Builder // names and constants of expansions
+	values  map[string]view
+	alias   map[string]string // output of a composite operator → that of its expansion
+	nodes   []graph.Opcode
+	consts  []*tensor.Tensor
+	seen    map[string]graph.Ref // of what there is already, by its encoding
+	budget  int
+	tables  int // elements of constants that operators made for themselves
+	flops   int
+	bytes   int
+	origin  graph.Origin
+	draws   bool // results follow from seeds
 
 	unrolled int // nodes of graphs that nodes hold
 
@@ -37,13 +38,14 @@ type lowering struct {
 	inside  int          // expansions of others
 }
 
-func newLowering(g *graph.Graph) *lowering {
+func newLowering(g *graph.Graph, p Profile) *lowering {
 	return &lowering{
-		names:  graph.Extend(g),
-		values: map[string]view{},
-		alias:  map[string]string{},
-		seen:   map[string]graph.Ref{},
-		budget: foldBudget,
+		profile: p,
+		names:   graph.Extend(g),
+		values:  map[string]view{},
+		alias:   map[string]string{},
+		seen:    map[string]graph.Ref{},
+		budget:  foldBudget,
 	}
 }
 
@@ -53,8 +55,16 @@ type operand struct {
 	tensor.Access
 }
 
-// emit appends a primitive, unless it is there already or can be computed now.
+// emit appends a primitive, a product of floats as the profile has it.
 func (l *lowering) emit(p *tensor.Primitive, in ...operand) (view, error) {
+	if p.Fn == tensor.Dot && l.profile != FP32 && in[0].Type.Float() {
+		return l.product(*p, in[0], in[1])
+	}
+	return l.add(p, in...)
+}
+
+// add appends a primitive, unless it is there already or can be computed now.
+func (l *lowering) add(p *tensor.Primitive, in ...operand) (view, error) {
 	from := make([]graph.Ref, len(in))
 	p.Args = make([]tensor.Access, len(in))
 	constant := true

@@ -11,7 +11,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-func function(t *testing.T, typed *op.Typed) *graph.Program {
+func function(t fataler, typed *op.Typed) *graph.Program {
 	t.Helper()
 	p, err := typed.Function()
 	if err != nil {

@@ -155,18 +155,14 @@ func TestGradientsEqualFiniteDifferences(t *testing.T) {
 	}
 }
 
-// programs calls f with the lowered forward and gradient graphs of each sample
-// and the tensors that flow through them.
+// programs calls f with the lowered forward and gradient graphs of each sample,
+// in every profile in which they differ, and the tensors that flow through them.
 func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, outputs []*tensor.Tensor, values []*tensor.Tensor, get func(graph.Ref) *tensor.Tensor)) {
 	for _, s := range samples {
 		_, tensors := s.draw()
 		b, _, outputs := s.build(tensors)
-		run := func(name string, typed *op.Typed) {
+		in := func(name string, typed *op.Typed, p *graph.Program) {
 			t.Run(name, func(t *testing.T) {
-				p, err := typed.Function()
-				if err != nil {
-					t.Fatal(err)
-				}
 				if err := p.Check(); err != nil {
 					t.Fatal(err)
 				}
@@ -190,6 +186,19 @@ func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, 
 					return nil
 				})
 			})
+		}
+		run := func(name string, typed *op.Typed) {
+			p := function(t, typed)
+			in(name, typed, p)
+			for _, profile := range []op.Profile{op.Mixed, op.Int8} {
+				other, err := profile.Infer(typed.Graph)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if q := function(t, other); q.Commit().Root() != p.Commit().Root() {
+					in(name+", "+profile.String(), other, q)
+				}
+			}
 		}
 		run(s.name, infer(t, b, outputs...))
 		if typed, _ := gradientGraph(t, s, tensors); typed != nil {

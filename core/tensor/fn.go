@@ -88,6 +88,9 @@ const (
 	ScatterMul
 	ScatterMax
 	ScatterMin
+
+	// Map.
+	Narrow // a float as a factor of profile mixed: see narrowed
 )
 
 // Kind is one of the four kinds of primitive.
@@ -121,6 +124,7 @@ const (
 	logic                   // all bool → bool
 	choose                  // bool, T, T → T
 	convert                 // any → any
+	factor                  // a float → bfloat16
 	reinterpret             // any → any of the same size
 	alike                   // all T → T
 	locate                  // T numeric → int64
@@ -165,6 +169,7 @@ var fns = [256]fnInfo{
 	Bits:       {"bits", KindMap, 1, reinterpret, 0, 0},
 	ScatterMul: {"scatter-mul", KindFold, -3, scatter, -1, 1}, ScatterMax: {"scatter-max", KindFold, -3, scatter, -1, 1},
 	ScatterMin: {"scatter-min", KindFold, -3, scatter, -1, 1},
+	Narrow:     {"narrow", KindMap, 1, factor, 0, 1},
 }
 
 // Kind returns the kind of f, 0 if f is unknown.
@@ -241,6 +246,8 @@ func (f Fn) check(in []DType, out DType) error {
 		all(1, out)
 	case convert:
 		ok = ok && in[0].Valid()
+	case factor:
+		ok = ok && out == BFloat16 && in[0].Float()
 	case reinterpret:
 		ok = ok && in[0].Size() == out.Size()
 	case alike:
@@ -272,6 +279,8 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 		return castWord(t, out, a[0])
 	case Bits:
 		return stored(out, a[0])
+	case Narrow:
+		return narrowed(FloatOf(t, a[0]))
 	case And:
 		return a[0] & a[1]
 	case Or:

@@ -57,6 +57,31 @@ func FloatOf(t DType, w Word) float64 {
 	return float64(math.Float32frombits(uint32(w) << 16))
 }
 
+// Limits of a factor of profile mixed. A product of two lies between 2⁻¹¹⁰ and
+// 2¹⁰⁰, has 16 bits and is a multiple of 2⁻¹²⁴: it is exact in float32, and so no
+// sum of up to 2²⁶ of them overflows or becomes subnormal.
+const (
+	leastFactor    = 0x1p-55
+	greatestFactor = 0x1p50
+)
+
+// narrowed rounds x to bfloat16; what is then below the least factor becomes +0,
+// what is above the greatest becomes that, with its sign. An infinity has no
+// factor that stands for it and gives NaN, like a NaN.
+func narrowed(x float64) Word {
+	if math.IsInf(x, 0) {
+		x = math.NaN()
+	}
+	w := narrow(halves[BFloat16], x)
+	switch r := FloatOf(BFloat16, w); {
+	case math.Abs(r) < leastFactor:
+		return 0
+	case math.Abs(r) > greatestFactor:
+		return narrow(halves[BFloat16], math.Copysign(greatestFactor, r))
+	}
+	return w
+}
+
 // narrow rounds x to a float of 16 bits.
 func narrow(l layout, x float64) Word {
 	u := math.Float64bits(x)

@@ -119,6 +119,8 @@ func mapping(r *rand.Rand, p *tensor.Primitive) {
 		in = []tensor.DType{tensor.Bool, p.Type, p.Type}
 	case tensor.Cast:
 		p.Type, in = anyType(r), []tensor.DType{anyType(r)}
+	case tensor.Narrow:
+		p.Type, in = tensor.BFloat16, []tensor.DType{typeThat(r, tensor.DType.Float)}
 	case tensor.Bits:
 		p.Type = anyType(r)
 		in = []tensor.DType{typeThat(r, func(t tensor.DType) bool { return t.Size() == p.Type.Size() })}
