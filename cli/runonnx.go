@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/npy"
@@ -43,6 +44,7 @@ shown with the root by which the network knows it.`,
 	f.StringArrayVar(&r.inputs, "input", nil, "an input and the .npy file that holds it, as NAME=FILE; once for each input")
 	f.StringVar(&r.out, "out", ".", "directory for the outputs, made if it is missing")
 	f.StringVar(&r.executor, "executor", model.Executors[0], "what computes: cpu, or reference, which is slow and defines the result")
+	f.TextVar(&r.profile, "profile", op.FP32, "arithmetic of matrix products: fp32, mixed (factors as bfloat16) or int8")
 	f.Uint64Var(&r.memory, "memory-mb", 8192, "refuse models that need more memory than this")
 	return cmd
 }
@@ -53,6 +55,7 @@ type onnxRun struct {
 	inputs   []string
 	out      string
 	executor string
+	profile  op.Profile
 	memory   uint64
 }
 
@@ -60,6 +63,7 @@ type onnxRun struct {
 type ranModel struct {
 	Model      string      `json:"model"`
 	Executor   string      `json:"executor"`
+	Profile    op.Profile  `json:"profile"`
 	Inputs     []ranTensor `json:"inputs"`
 	Outputs    []ranTensor `json:"outputs"`
 	Operators  []string    `json:"operators"`
@@ -100,7 +104,7 @@ func (r *onnxRun) run(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	m, err := model.Load(file, size, onnx.Options{Files: root}, in)
+	m, err := model.Load(file, size, onnx.Options{Files: root}, r.profile, in)
 	if err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func (r *onnxRun) run(ctx context.Context) error {
 	}
 	flops, _ := m.Program.Cost()
 	told := ranModel{
-		Model: r.model, Executor: exec.Name(), Inputs: []ranTensor{}, Outputs: []ranTensor{}, Operators: summary.Operators,
+		Model: r.model, Executor: exec.Name(), Profile: r.profile, Inputs: []ranTensor{}, Outputs: []ranTensor{}, Operators: summary.Operators,
 		Primitives: len(m.Program.Nodes), FLOPs: flops, Seconds: float64(time.Since(begun).Milliseconds()) / 1000,
 	}
 	for _, name := range summary.Inputs {
@@ -209,7 +213,7 @@ func fileName(s string) string {
 }
 
 func (r *ranModel) tell(w io.Writer) {
-	fmt.Fprintf(w, "%s ran in %.3f s: %d primitives, %d FLOP, executor %s\n", r.Model, r.Seconds, r.Primitives, r.FLOPs, r.Executor)
+	fmt.Fprintf(w, "%s ran in %.3f s: %d primitives, %d FLOP, profile %v, executor %s\n", r.Model, r.Seconds, r.Primitives, r.FLOPs, r.Profile, r.Executor)
 	for _, t := range r.Inputs {
 		note := ""
 		if t.Fixed {

@@ -27,6 +27,7 @@ problem:
   optimizer: {name: adamw, learningRate: 0.005, warmup: 10, weightDecay: 0.01}
                              # or sgd (momentum, nesterov), adam, adagrad; schedule: cosine
                              # or linear with decay and final; clipNorm; accumulate
+  profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
   rounds: 8                  # after each, the units are averaged
   shards: 4                  # units of a round, each by one provider
   steps: 16                  # of a unit

@@ -50,8 +50,8 @@ type Model struct {
 }
 
 // Load reads the model in the first size bytes of src and makes the program
-// that it is for the given inputs. Shapes of opt need not be given.
-func Load(src io.ReaderAt, size int64, opt onnx.Options, in Values) (*Model, error) {
+// that it is for the given inputs, in a profile. Shapes of opt need not be given.
+func Load(src io.ReaderAt, size int64, opt onnx.Options, profile op.Profile, in Values) (*Model, error) {
 	opt.Shapes = make(map[string]tensor.Shape, len(in))
 	for name, t := range in {
 		opt.Shapes[name] = append(tensor.Shape{}, t.Shape...)
@@ -64,7 +64,7 @@ func Load(src io.ReaderAt, size int64, opt onnx.Options, in Values) (*Model, err
 		return nil, err
 	}
 	m := &Model{}
-	t, err := m.infer(g, in)
+	t, err := m.infer(g, profile, in)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +74,9 @@ func Load(src io.ReaderAt, size int64, opt onnx.Options, in Values) (*Model, err
 }
 
 // infer types g. Inputs that must be known for that are fixed, those alone.
-func (m *Model) infer(g *graph.Graph, in Values) (*op.Typed, error) {
+func (m *Model) infer(g *graph.Graph, profile op.Profile, in Values) (*op.Typed, error) {
 	for {
-		t, err := op.Infer(g)
+		t, err := profile.Infer(g)
 		var open *op.OpenError
 		if !errors.As(err, &open) || len(open.Inputs) == 0 {
 			return t, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/train"
 )
 
@@ -45,7 +46,7 @@ func (f *File) check() error {
 // is here: programs, start state, data, batch order, number of steps.
 type Problem struct {
 	Kind    string // "training"
-	Profile string // numeric profile: "fp32"
+	Profile string // numeric profile
 
 	Step  canon.Hash // root of the program of a training step
 	Merge canon.Hash // root of the program that merges a round
@@ -139,13 +140,14 @@ func (o *Order) Check() error {
 		}
 		return nil
 	}
+	if _, err := op.ParseProfile(p.Profile); err != nil {
+		return err
+	}
 	switch {
 	case len(o.Contact.Key) != ed25519.PublicKeySize || len(o.Contact.Addrs) > maxAddrs:
 		return fmt.Errorf("the contact needs a peer key of %d bytes and at most %d addresses", ed25519.PublicKeySize, maxAddrs)
 	case p.Kind != "training":
 		return fmt.Errorf("problem kind %q is not known; use training", p.Kind)
-	case p.Profile != "fp32":
-		return fmt.Errorf("numeric profile %q is not served; use fp32", p.Profile)
 	case p.Step.IsZero() || p.Merge.IsZero() || p.Start.IsZero() || p.Data.IsZero():
 		return fmt.Errorf("a root of the problem is missing")
 	case p.Rounds > 0 && p.Shards > MaxUnits/p.Rounds:

@@ -59,6 +59,15 @@ func (p Profile) String() string {
 	return fmt.Sprintf("profile(%d)", uint8(p))
 }
 
+// MarshalText implements encoding.TextMarshaler.
+func (p Profile) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Profile) UnmarshalText(b []byte) (err error) {
+	*p, err = ParseProfile(string(b))
+	return err
+}
+
 // Infer types and lowers g in profile p. An error names the node that is at fault.
 func (p Profile) Infer(g *graph.Graph) (*Typed, error) { return p.infer(g, false) }
 

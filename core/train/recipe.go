@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
 )
 
 // Recipe says how a model is trained. What is zero is left out.
@@ -15,15 +16,16 @@ type Recipe struct {
 	Loss      string // next-token-cross-entropy
 	Optimizer string // sgd, adam, adamw or adagrad
 	Rate
-	Momentum     float32  // decay rate of the velocity (sgd)
-	Nesterov     bool     // look ahead along the velocity (sgd)
-	Beta1, Beta2 float32  // decay rates of the moments (adam, adamw)
-	Epsilon      float32  // added to the root of the second moment (adam, adamw, adagrad)
-	WeightDecay  float32  // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
-	ClipNorm     float32  // greatest Euclidean norm of all gradients together
-	Accumulate   int      // steps whose mean gradient makes one update; 0 is 1
-	Batch        int      // records a step
-	Frozen       []string // path.Match patterns of initializers that stay as they are
+	Momentum     float32    // decay rate of the velocity (sgd)
+	Nesterov     bool       // look ahead along the velocity (sgd)
+	Beta1, Beta2 float32    // decay rates of the moments (adam, adamw)
+	Epsilon      float32    // added to the root of the second moment (adam, adamw, adagrad)
+	WeightDecay  float32    // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
+	ClipNorm     float32    // greatest Euclidean norm of all gradients together
+	Accumulate   int        // steps whose mean gradient makes one update; 0 is 1
+	Batch        int        // records a step
+	Profile      op.Profile // of the arithmetic; an order says it beside its recipe
+	Frozen       []string   // path.Match patterns of initializers that stay as they are
 	Adapters     Adapters
 }
 

@@ -17,7 +17,8 @@ type Training struct {
 	Program *graph.Program // of a step over the training records
 	Start   *graph.State   // before the first step
 
-	eval *op.Typed // from the slots and a batch to the loss
+	profile op.Profile
+	eval    *op.Typed // from the slots and a batch to the loss
 }
 
 // Names of values of a step graph.
@@ -50,7 +51,7 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Training{Start: &graph.State{}}
+	t := &Training{Start: &graph.State{}, profile: r.Profile}
 	for _, slot := range s.slots {
 		t.Start.Slots = append(t.Start.Slots, graph.Slot{Name: slot.name, Type: slot.start.Type, Shape: slot.start.Shape})
 		t.Start.Tensors = append(t.Start.Tensors, slot.start)
@@ -74,9 +75,9 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 
 // Step returns the program of a step graph over training records of the given
 // shape. It is that of Training.Program if the graph is Training.Graph, or was
-// read back from a file of it.
-func Step(g *graph.Graph, records tensor.Shape) (*graph.Program, error) {
-	typed, err := op.Infer(g)
+// read back from a file of it, and the profile that of the recipe.
+func Step(g *graph.Graph, p op.Profile, records tensor.Shape) (*graph.Program, error) {
+	typed, err := p.Infer(g)
 	if err != nil {
 		return nil, fmt.Errorf("step graph: %w", err)
 	}
@@ -201,7 +202,7 @@ func (t *Training) overSlots(g *graph.Graph) (*op.Typed, error) {
 			c.Consts = append(c.Consts, k)
 		}
 	}
-	return op.Infer(&c)
+	return t.profile.Infer(&c)
 }
 
 // Export returns g as the recipe trains it, with the initializers taken from

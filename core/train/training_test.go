@@ -222,7 +222,7 @@ func TestStepGraphStandsAlone(t *testing.T) {
 			t.Errorf("node %q is a %s", n.Name, n.Op)
 		}
 	}
-	p, err := train.Step(tr.Graph, tr.Program.Data.Shape)
+	p, err := train.Step(tr.Graph, op.FP32, tr.Program.Data.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,11 +249,11 @@ func TestStepRefusesOtherGraphs(t *testing.T) {
 		g := *tr.Graph
 		g.Inputs, g.Outputs, g.Nodes = slices.Clone(g.Inputs), slices.Clone(g.Outputs), slices.Clone(g.Nodes)
 		bend(&g)
-		if _, err := train.Step(&g, shape); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := train.Step(&g, op.FP32, shape); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)
 		}
 	}
-	if _, err := train.Step(bigram(), shape); err == nil {
+	if _, err := train.Step(bigram(), op.FP32, shape); err == nil {
 		t.Error("a forward graph was taken for a step graph")
 	}
 }
@@ -355,6 +355,40 @@ func TestNewRefuses(t *testing.T) {
 	for _, bad := range []tensor.Shape{nil, {records}, {0, context + 1}, {records, 1}, {records, -1}} {
 		if _, err := train.New(bigram(), recipe(), bad); err == nil {
 			t.Errorf("records of shape %v were taken", bad)
+		}
+	}
+}
+
+// A profile changes the program and, slightly, the course of training.
+func TestProfilesTrainAlike(t *testing.T) {
+	loss := func(s *graph.State) float64 { return float64(tensor.Of[float32](s.Find("loss"))[0]) }
+	final := map[op.Profile]float64{}
+	roots := map[string]op.Profile{}
+	for _, p := range []op.Profile{op.FP32, op.Mixed, op.Int8} {
+		r := recipe()
+		r.Profile = p
+		tr := begin(t, bigram(), r)
+		s := tr.Start
+		for step := range 30 {
+			s = run(t, tr.Program, order().Rows(0, step), s)
+		}
+		final[p] = loss(s)
+		root := tr.Program.Commit().Root().String()
+		if other, ok := roots[root]; ok {
+			t.Errorf("profiles %v and %v have one program", p, other)
+		}
+		roots[root] = p
+		again, err := train.Step(tr.Graph, p, tr.Program.Data.Shape)
+		if err != nil || again.Commit().Root().String() != root {
+			t.Errorf("profile %v: the step graph read back has another program (%v)", p, err)
+		}
+	}
+	if start := loss(run(t, begin(t, bigram(), recipe()).Program, order().Rows(0, 0), begin(t, bigram(), recipe()).Start)); !(final[op.FP32] < start/1.5) {
+		t.Fatalf("the loss went from %v to %v", start, final[op.FP32])
+	}
+	for p, within := range map[op.Profile]float64{op.Mixed: 0.02, op.Int8: 0.1} {
+		if off := math.Abs(final[p]/final[op.FP32] - 1); !(off < within) {
+			t.Errorf("profile %v ends at loss %v, fp32 at %v", p, final[p], final[op.FP32])
 		}
 	}
 }

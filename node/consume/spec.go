@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/train"
 )
 
@@ -30,6 +31,7 @@ type SpecProblem struct {
 	Dims      map[string]int `json:"dims,omitempty"` // values of its symbolic dimensions
 	Text      string         `json:"text"`           // training text; its last tenth is held out
 	Loss      string         `json:"loss"`
+	Profile   op.Profile     `json:"profile"` // of the arithmetic: fp32, mixed or int8
 	Optimizer SpecOptimizer  `json:"optimizer"`
 	Frozen    []string       `json:"frozen,omitempty"` // patterns of initializers that stay as they are
 	Adapters  *SpecAdapters  `json:"adapters,omitempty"`
@@ -157,6 +159,7 @@ func (s *Spec) Recipe() train.Recipe {
 		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
 		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
 		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,
+		Profile: s.Problem.Profile,
 	}
 	if a := s.Problem.Adapters; a != nil {
 		r.Adapters = train.Adapters{Rank: a.Rank, Alpha: a.Alpha, Of: a.Of}

@@ -213,7 +213,7 @@ func TestGraphsSurviveTheirFiles(t *testing.T) {
 	if again, _ := begin(t, file(forward), recipe(2), data); again.Program.Commit().Root() != want {
 		t.Error("a forward graph that was read back trains otherwise")
 	}
-	p, err := train.Step(file(tr.Graph), data.Shape)
+	p, err := train.Step(file(tr.Graph), op.FP32, data.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
@@ -82,7 +83,7 @@ func (w *Work) Bind(p *job.Problem) error {
 	if err != nil {
 		return err
 	}
-	p.Kind, p.Profile = "training", "fp32"
+	p.Kind, p.Profile = "training", w.Recipe.Profile.String()
 	p.Step, p.Merge, p.Start, p.Data = w.Step.Commitment.Root(), w.Merge.Commitment.Root(), start, w.Data.Root()
 	p.Batch, p.Records, p.Shards = w.Recipe.Batch, w.Data.Shape[0], w.shards
 	p.Recipe = canon.Marshal(&w.Recipe)
@@ -99,6 +100,10 @@ func Load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Execu
 	var in Inputs
 	if err := canon.Unmarshal(p.Recipe, &in.Recipe); err != nil {
 		return nil, fmt.Errorf("recipe: %w", err)
+	}
+	var err error
+	if in.Recipe.Profile, err = op.ParseProfile(p.Profile); err != nil {
+		return nil, err
 	}
 	file := func(role string) ([]byte, error) {
 		f, ok := p.File(role)
