@@ -8,6 +8,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
 func axis(a int) tensor.Dim { return tensor.Dim{Terms: []tensor.Term{{Axis: a, Step: 1}}} }
@@ -43,10 +44,13 @@ func single(p *tensor.Primitive, args ...*tensor.Tensor) (*graph.Program, graph.
 	return prog, graph.Inputs{States: []*graph.State{{Slots: prog.Slots, Tensors: []*tensor.Tensor{zero}}}}
 }
 
-func runOne(tb testing.TB, threads int, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
+// runOn computes p with a set of kernels.
+func runOn(tb testing.TB, set *asm.Set, threads int, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
 	tb.Helper()
 	prog, in := single(p, args...)
-	run, err := New(threads).Prepare(prog)
+	e := New(threads)
+	e.set = set
+	run, err := e.Prepare(prog)
 	if err != nil {
 		tb.Fatal(err)
 	}

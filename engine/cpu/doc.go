@@ -1,4 +1,4 @@
-// Package cpu is the executor for processors, in plain Go.
+// Package cpu is the executor for processors.
 //
 // A program is prepared once: every node gets the fastest kernel that takes it,
 // and every intermediate tensor a place in memory that is used again as soon as
@@ -11,6 +11,6 @@
 // so their number changes no bit.
 //
 // The blocking of contractions follows Goto and van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication" (2008); the emulation of fused
-// multiply-add is that of tensor.FMA.
+// High-Performance Matrix Multiplication" (2008). Their tiles, and other kernels
+// in a machine's own instructions, are in package asm.
 package cpu

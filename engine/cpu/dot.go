@@ -6,18 +6,19 @@ import (
 )
 
 // dot is a contraction of float32. Its axes fall into four grids: batch (both
-// operands and the output have them), rows (the first operand and the output),
-// columns (the second and the output) and terms. A piece is a block of the
-// output within one batch: operands are packed into panels, block by block of
-// the terms, and micro-kernels advance tiles of chains.
+// operands and the output have them), rows (operand a and the output), columns
+// (operand b and the output) and terms. A piece is a block of the output within
+// one batch.
 type dot struct {
 	p                        *tensor.Primitive
+	set                      *asm.Set
 	batch, rows, cols, terms grid
 	out                      struct{ batch, rows, cols []int } // strides
 	a, b                     side
-	bounded                  bool
-	high, wide               int // rows and columns of a whole piece
-	down, beside             int // pieces in one batch
+	bounded                  bool // some terms may be absent
+	direct                   bool // chains can be kept in the output
+	high, wide               int  // rows and columns of a whole piece
+	down, beside             int  // pieces in one batch
 }
 
 // side is one operand as a linear form over the grids.
@@ -25,6 +26,7 @@ type side struct {
 	arg, base         int
 	batch, own, terms []int // strides
 	bounds            []sideBound
+	inPlace           bool // tiles read it where it lies: rows and terms have one stride each
 }
 
 // sideBound is a coordinate that may lie outside the operand.
@@ -33,14 +35,17 @@ type sideBound struct {
 	batch, own, terms []int
 }
 
-// Sizes that keep the panels of a piece in the second-level cache and enough
-// pieces for several threads. They change no bit.
+// Sizes that keep panels in the caches and leave enough pieces for several
+// threads. They change no bit.
 const (
-	maxHigh   = 128     // rows of a piece
-	maxWide   = 256     // columns of a piece
-	maxDeep   = 256     // terms packed at a time; divides tensor.KBlock
-	minWork   = 1 << 16 // multiply-adds of a piece that is split off
+	maxHigh   = 1024    // rows of a piece
+	maxWide   = 3072    // columns of a piece
+	maxStored = 1 << 16 // elements of a piece that is not made in the output
+	maxDeep   = 512     // terms packed at a time; divides tensor.KBlock
+	maxRows   = 192     // rows packed at a time
+	minWork   = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces = 8       // pieces that need no more splitting
+	fewTiles  = 4       // tiles that share too little of an operand to pack it
 )
 
 func newDot(p *tensor.Primitive, set *asm.Set) kernel {
@@ -50,8 +55,10 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	case tensor.Int64:
 		return newIntegerDot[int64](p)
 	}
-	k := &dot{p: p}
-	shape := append(p.Shape.Clone(), p.Fold...)
+	if p.Terms() == 0 || p.Shape.Elements() == 0 {
+		return nil
+	}
+	k := &dot{p: p, set: set}
 	var batch, rows, cols []int
 	for axis := range p.Shape {
 		a, b := depends(p, 0, axis), depends(p, 1, axis)
@@ -65,23 +72,30 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 		}
 	}
 	x, y := 0, 1
-	if m, n := newGrid(shape, rows).n, newGrid(shape, cols).n; waste(m, n) > waste(n, m) {
+	if k.effort(rows, cols) > k.effort(cols, rows) {
 		rows, cols, x, y = cols, rows, 1, 0
 	}
-	terms := axes(len(p.Shape), len(shape))
-	k.batch, k.rows, k.cols, k.terms = newGrid(shape, batch), newGrid(shape, rows), newGrid(shape, cols), newGrid(shape, terms)
-	k.a, k.b = newSide(p, x, batch, rows, terms), newSide(p, y, batch, cols, terms)
-	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
-	out := steps(p.Shape.Strides())
-	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
+	k.arrange(x, y, batch, rows, cols)
 	k.divide()
+	if !k.bounded && k.terms.simple() {
+		k.a.inPlace = k.rows.simple() && ceilDiv(k.wide, k.tileCols()) <= fewTiles
+		k.b.inPlace = k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
+	}
 	return k
 }
 
-// waste returns the tile elements that m×n outputs take up.
-func waste(m, n int) int {
-	return roundUp(m, tileRows) * roundUp(n, tileCols)
+// effort estimates what a contraction costs with the given axes as rows and
+// columns. Columns fill whole vectors, and are best side by side in the output.
+func (k *dot) effort(rows, cols []int) int {
+	m, n := newGrid(k.p.Shape, rows).n, newGrid(k.p.Shape, cols).n
+	e := (m + 1) * roundUp(n, k.set.Lanes)
+	if n > 1 && k.p.Shape.Strides()[cols[len(cols)-1]] != 1 {
+		e += e / 8
+	}
+	return e
 }
+
+func (k *dot) tileCols() int { return k.set.Vectors() * k.set.Lanes }
 
 // depends reports whether what operand arg reads changes along an axis.
 func depends(p *tensor.Primitive, arg, axis int) bool {
@@ -99,17 +113,49 @@ func depends(p *tensor.Primitive, arg, axis int) bool {
 	return false
 }
 
+// arrange sets the grids and the linear forms over them, with operand x as a.
+func (k *dot) arrange(x, y int, batch, rows, cols []int) {
+	p := k.p
+	shape := append(p.Shape.Clone(), p.Fold...)
+	out := append(steps(p.Shape.Strides()), make(steps, len(p.Fold))...)
+	all := []steps{out}
+	for arg := range p.Args {
+		_, strides, _ := linear(p, arg)
+		all = append(all, strides)
+		for _, b := range missing(p, arg) {
+			all = append(all, b.steps)
+		}
+	}
+	merged := func(g *grid, axes []int) []int {
+		axes, g.extents = merge(shape, axes, all)
+		g.n = tensor.Shape(g.extents).Elements()
+		return axes
+	}
+	batch, rows, cols = merged(&k.batch, batch), merged(&k.rows, rows), merged(&k.cols, cols)
+	terms := merged(&k.terms, axes(len(p.Shape), len(shape)))
+	k.a, k.b = newSide(p, x, batch, rows, terms), newSide(p, y, batch, cols, terms)
+	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
+	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
+	k.direct = k.terms.n <= tensor.KBlock && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
+}
+
+// missing returns the coordinates of operand arg that may lie outside it.
+func missing(p *tensor.Primitive, arg int) (out []bound) {
+	for d := range p.Args[arg].Dims {
+		if b, mayMiss := newBound(p, arg, d); mayMiss {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 func newSide(p *tensor.Primitive, arg int, batch, own, terms []int) side {
-	base, strides, inside := linear(p, arg)
+	base, strides, _ := linear(p, arg)
 	pick := steps(strides).pick
 	s := side{arg: arg, base: base, batch: pick(batch), own: pick(own), terms: pick(terms)}
-	if !inside {
-		for d := range p.Args[arg].Dims {
-			if b, mayMiss := newBound(p, arg, d); mayMiss {
-				pick := steps(b.steps).pick
-				s.bounds = append(s.bounds, sideBound{b.offset, b.extent, pick(batch), pick(own), pick(terms)})
-			}
-		}
+	for _, b := range missing(p, arg) {
+		pick := steps(b.steps).pick
+		s.bounds = append(s.bounds, sideBound{b.offset, b.extent, pick(batch), pick(own), pick(terms)})
 	}
 	return s
 }
@@ -117,16 +163,18 @@ func newSide(p *tensor.Primitive, arg int, batch, own, terms []int) side {
 // divide chooses the size of pieces: large ones pack less, but several threads
 // need a few each.
 func (k *dot) divide() {
-	k.high, k.wide = max(min(k.rows.n, maxHigh), 1), max(min(k.cols.n, maxWide), 1)
+	tileRows, tileCols := k.set.Rows(), k.tileCols()
+	k.high, k.wide = min(k.rows.n, maxHigh), min(k.cols.n, maxWide)
 	for {
 		k.down, k.beside = ceilDiv(k.rows.n, k.high), ceilDiv(k.cols.n, k.wide)
+		large := !k.direct && k.high*k.wide > maxStored
 		switch {
-		case k.pieces() >= minPieces || k.high*k.wide*k.terms.n < 2*minWork:
+		case !large && (k.pieces() >= minPieces || k.high*k.wide*k.terms.n < 2*minWork):
 			return
 		case k.high > max(k.wide, tileRows) || k.wide <= tileCols && k.high > tileRows:
-			k.high = roundUp(k.high/2, tileRows)
+			k.high = roundUp(ceilDiv(k.high, 2), tileRows)
 		case k.wide > tileCols:
-			k.wide = roundUp(k.wide/2, tileCols)
+			k.wide = roundUp(ceilDiv(k.wide, 2), tileCols)
 		default:
 			return
 		}
@@ -142,53 +190,10 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 		b, r, c := i/(k.down*k.beside), i/k.beside%k.down, i%k.beside
 		p := &w.piece
 		p.place(k, b, r*k.high, c*k.wide)
-		if p.compute(k, args) {
-			p.store(k, tensor.Of[float32](out))
-		} else if err := p.evaluate(k, out, args); err != nil {
+		p.compute(args, tensor.Of[float32](out))
+		if err := p.correct(out, args); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// grid is a list of axes as one flat index, row-major.
-type grid struct {
-	extents []int
-	n       int
-}
-
-func newGrid(shape, axes []int) grid {
-	g := grid{extents: steps(shape).pick(axes)}
-	g.n = tensor.Shape(g.extents).Elements()
-	return g
-}
-
-// table fills dst with the values of a linear form at from, from+1, …
-func (g *grid) table(dst []int, base int, steps []int, from int) {
-	var coord [tensor.MaxRank]int
-	v := base
-	for a := len(g.extents) - 1; a >= 0; a-- {
-		coord[a] = from % g.extents[a]
-		from /= g.extents[a]
-		v += coord[a] * steps[a]
-	}
-	for i := range dst {
-		dst[i] = v
-		for a := len(g.extents) - 1; a >= 0; a-- {
-			coord[a]++
-			v += steps[a]
-			if coord[a] < g.extents[a] {
-				break
-			}
-			coord[a] = 0
-			v -= g.extents[a] * steps[a]
-		}
-	}
-}
-
-// at returns the value of a linear form at one index.
-func (g *grid) at(base int, steps []int, i int) int {
-	var one [1]int
-	g.table(one[:], base, steps, i)
-	return one[0]
 }

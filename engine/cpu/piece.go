@@ -1,26 +1,37 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+)
 
 // piece is a block of a contraction's output in the making, and the memory for
-// it. Chains are kept tile by tile.
+// it. Operands are packed into panels, block by block of the terms, unless they
+// are read in place, and tiles of chains are advanced in the output itself or,
+// where it cannot hold them, in memory of the piece.
 type piece struct {
-	batch, row, col int // where it begins
-	high, wide      int
-	down, beside    int // tiles
-	a, b            panels
-	acc             []float64
-	done            [][]float64 // sums of finished K-blocks, as in a binary counter
+	*dot
+	batchAt, row, col int // where it begins
+	tall, broad       int // rows and columns
+	left, top         panels
+	chains            []float32 // c[i][j] lies at i·pitch + j
+	pitch             int
+	own               []float32   // chains that are not kept in the output
+	done              [][]float32 // sums of finished K-blocks, as in a binary counter
+	edge              []float32   // a tile whose last vector is not full
 }
+
+// word is the size of an element of a panel.
+const word = 4
 
 // place sets the piece that begins at a row and a column of a batch.
 func (p *piece) place(k *dot, batch, row, col int) {
-	p.batch, p.row, p.col = batch, row, col
-	p.high, p.wide = min(k.high, k.rows.n-row), min(k.wide, k.cols.n-col)
-	p.down, p.beside = ceilDiv(p.high, tileRows), ceilDiv(p.wide, tileCols)
-	p.acc = grow(p.acc, p.down*p.beside*tileSize)
-	p.a.place(&k.a, k, &k.rows, batch, row, p.high, tileRows)
-	p.b.place(&k.b, k, &k.cols, batch, col, p.wide, tileCols)
+	p.dot, p.batchAt, p.row, p.col = k, batch, row, col
+	p.tall, p.broad = min(k.high, k.rows.n-row), min(k.wide, k.cols.n-col)
+	p.left.place(&k.a, k, &k.rows, batch, row, p.tall)
+	p.top.place(&k.b, k, &k.cols, batch, col, p.broad)
+	p.edge = grow(p.edge, k.set.Rows()*k.tileCols())
 }
 
 // grow returns n elements, in the memory of s if there is room.
@@ -31,40 +42,85 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// compute runs all chains. It returns false if the way in which it leaves out
-// absent terms may have changed a bit.
-func (p *piece) compute(k *dot, args []*tensor.Tensor) bool {
-	a, b := tensor.Of[float32](args[k.a.arg]), tensor.Of[float32](args[k.b.arg])
-	p.done = p.done[:0]
-	clear(p.acc)
-	p.a.absent, p.a.wild, p.b.absent, p.b.wild = false, false, false, false
-	quickly, negativeZero := safe, false
-	if k.bounded {
-		quickly = keepsZero
+// compute runs all chains and leaves them in the output.
+func (p *piece) compute(args []*tensor.Tensor, out []float32) {
+	if p.direct {
+		p.pitch = p.out.rows[0]
+		p.chains = out[p.batch.at(0, p.out.batch, p.batchAt)+p.row*p.pitch+p.col*p.out.cols[0]:]
+	} else {
+		p.pitch = roundUp(p.broad, p.set.Lanes)
+		p.own = grow(p.own, p.tall*p.pitch)
+		p.chains = p.own
 	}
-	for t := 0; t < k.terms.n; t += maxDeep {
+	p.done = p.done[:0]
+	a, b := tensor.Of[float32](args[p.a.arg]), tensor.Of[float32](args[p.b.arg])
+	for t := 0; t < p.terms.n; t += maxDeep {
 		if t > 0 && t%tensor.KBlock == 0 {
 			p.endChain(t / tensor.KBlock)
 		}
-		deep := min(maxDeep, k.terms.n-t)
-		p.a.pack(&k.a, k, a, tileRows, t, deep)
-		p.b.pack(&k.b, k, b, tileCols, t, deep)
-		negativeZero = p.multiply(deep, quickly) || negativeZero
+		p.advance(a, b, t, min(maxDeep, p.terms.n-t))
 	}
-	for i := len(p.done) - 1; i >= 0; i-- {
-		addRounded(p.acc, p.done[i])
+	if !p.direct {
+		for i := len(p.done) - 1; i >= 0; i-- {
+			addTo(p.chains, p.done[i])
+		}
+		p.store(out)
 	}
-	// An absent term is packed as 0. Times a number, that adds nothing to a
-	// chain, unless the chain is −0.
-	harmless := !negativeZero && !p.a.wild && !p.b.wild
-	return harmless || !p.a.absent && !p.b.absent
 }
 
-// endChain puts the chains of the nth K-block away and starts new ones.
+// advance takes deep terms from t on into every chain.
+func (p *piece) advance(a, b []float32, t, deep int) {
+	p.top.reach(b, t, deep)
+	p.left.reach(a, t, deep)
+	p.top.pack(0, p.broad, p.tileCols(), p.set.Lanes)
+	for i := 0; i < p.tall; i += maxRows {
+		n := min(maxRows, p.tall-i)
+		p.left.pack(i, n, p.set.Rows(), 1)
+		for c := 0; c < p.broad; {
+			cols := nextPart(p.broad-c, p.tileCols(), p.set.Lanes)
+			for r := i; r < i+n; {
+				rows := nextPart(i+n-r, p.set.Rows(), 1)
+				p.tile(r, rows, c, cols, deep, t%tensor.KBlock != 0)
+				r += rows
+			}
+			c += cols
+		}
+	}
+}
+
+// tile advances the chains of rows r… and columns c….
+func (p *piece) tile(r, rows, c, cols, deep int, add bool) {
+	lanes := p.set.Lanes
+	vectors := ceilDiv(cols, lanes)
+	a, aRow, aStep := p.left.at(r, rows, rows)
+	b, _, bStep := p.top.at(c, cols, vectors*lanes)
+	run := p.set.Tiles[rows-1][vectors-1]
+	at := p.chains[r*p.pitch+c:]
+	if !p.direct || cols == vectors*lanes {
+		run(deep, a, aRow, aStep, b, bStep, &at[0], p.pitch*word, add)
+		return
+	}
+	for i := 0; add && i < rows; i++ {
+		copy(p.edge[i*vectors*lanes:][:cols], at[i*p.pitch:])
+	}
+	run(deep, a, aRow, aStep, b, bStep, &p.edge[0], vectors*lanes*word, add)
+	for i := range rows {
+		copy(at[i*p.pitch:][:cols], p.edge[i*vectors*lanes:])
+	}
+}
+
+// nextPart returns the size of the next part when n rows or columns are cut into
+// as few parts of at most so many as possible, nearly equal, all but the last
+// multiples of a unit.
+func nextPart(n, most, unit int) int {
+	return min(roundUp(ceilDiv(n, ceilDiv(n, most)), unit), n)
+}
+
+// endChain puts the chains of the nth K-block away; new ones begin.
 func (p *piece) endChain(n int) {
 	for ; n%2 == 0; n /= 2 {
 		last := len(p.done) - 1
-		addRounded(p.acc, p.done[last])
+		addTo(p.chains, p.done[last])
 		p.done = p.done[:last]
 	}
 	if len(p.done) < cap(p.done) {
@@ -73,64 +129,55 @@ func (p *piece) endChain(n int) {
 		p.done = append(p.done, nil)
 	}
 	top := &p.done[len(p.done)-1]
-	*top = grow(*top, len(p.acc))
-	copy(*top, p.acc)
-	clear(p.acc)
+	*top = append((*top)[:0], p.chains...)
 }
 
-// addRounded adds x to acc as float32. One rounding to float64 before does no
-// harm: it keeps more than twice the digits.
-func addRounded(acc, x []float64) {
-	for i := range acc {
-		acc[i] = float64(float32(x[i] + acc[i]))
+func addTo(sums, x []float32) {
+	for i := range sums {
+		sums[i] = x[i] + sums[i]
 	}
-}
-
-// multiply advances every tile by the packed terms.
-func (p *piece) multiply(deep int, quickly func(a, b floor) bool) (negativeZero bool) {
-	for i := range p.down {
-		a := p.a.values[i*tileRows*deep:][:tileRows*deep]
-		for j := range p.beside {
-			b := p.b.values[j*tileCols*deep:][:tileCols*deep]
-			acc := (*[tileSize]float64)(p.acc[(i*p.beside+j)*tileSize:])
-			if quickly(p.a.floors[i], p.b.floors[j]) {
-				quick(acc, a, b)
-			} else {
-				negativeZero = careful(acc, a, b) || negativeZero
-			}
-		}
-	}
-	return negativeZero
 }
 
 // outputs returns where the rows and the columns lie in the output; an element
 // lies at the sum. It takes the place of where the operands' lay.
-func (p *piece) outputs(k *dot) (rows, cols []int) {
-	rows, cols = p.a.own[:p.high], p.b.own[:p.wide]
-	k.rows.table(rows, k.batch.at(0, k.out.batch, p.batch), k.out.rows, p.row)
-	k.cols.table(cols, 0, k.out.cols, p.col)
+func (p *piece) outputs() (rows, cols []int) {
+	rows, cols = grow(p.left.own, p.tall), grow(p.top.own, p.broad)
+	p.left.own, p.top.own = rows, cols
+	p.rows.table(rows, p.batch.at(0, p.out.batch, p.batchAt), p.out.rows, p.row)
+	p.cols.table(cols, 0, p.out.cols, p.col)
 	return rows, cols
 }
 
-// store writes the chains to the output.
-func (p *piece) store(k *dot, out []float32) {
-	rows, cols := p.outputs(k)
+// store writes chains that are not kept in the output to it.
+func (p *piece) store(out []float32) {
+	rows, cols := p.outputs()
 	for i, r := range rows {
-		line := p.acc[i/tileRows*p.beside*tileSize+i%tileRows*tileCols:]
+		line := p.chains[i*p.pitch:]
 		for j, c := range cols {
-			out[r+c] = canonical(float32(line[j/tileCols*tileSize+j%tileCols]))
+			out[r+c] = canonical(line[j])
 		}
 	}
 }
 
-// evaluate computes the piece element by element instead.
-func (p *piece) evaluate(k *dot, out *tensor.Tensor, args []*tensor.Tensor) error {
-	cell := newCell(k.p, args)
-	rows, cols := p.outputs(k)
+// correct evaluates by definition the elements that absent terms may have
+// changed. An absent term is packed as 0. Times a number, that adds nothing to a
+// chain, unless the chain is −0; and a chain becomes −0 only where a product
+// rounds to zero, and then goes on as if it were +0 until it is one at the end.
+// Times an infinity or no number, it makes the chain no number.
+func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor) error {
+	if !p.left.absent && !p.top.absent {
+		return nil
+	}
+	vanishing := p.left.least+p.top.least < productsKept
+	cell := newCell(p.p, args)
+	values := tensor.Of[float32](out)
+	rows, cols := p.outputs()
 	for _, r := range rows {
 		for _, c := range cols {
-			if err := evaluate(cell, out, r+c); err != nil {
-				return err
+			if x := values[r+c]; x != x || vanishing && math.Float32bits(x) == 0 {
+				if err := evaluate(cell, out, r+c); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -2,7 +2,7 @@
 // own vector instructions, and says which of them the machine at hand can run.
 //
 // The kernels of one set of instructions make up a Set; Sets lists all that this
-// machine supports, and the generic one, which has none: plain Go does its work.
+// machine supports, and the generic one, which is plain Go.
 // The environment variable TALLY_CPU forces one (avx512, avx2, neon, generic).
 //
 // Invariants: a kernel gives the bits that core/tensor defines, whatever the

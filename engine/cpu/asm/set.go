@@ -14,7 +14,14 @@ type Set struct {
 	Has   bool     // processor and operating system support it
 	Lanes int      // float32 values in a register
 	Tiles [][]Tile // by rows − 1 and vectors − 1
+	Turn  Turn
 }
+
+// Rows returns the rows of the greatest tile.
+func (s *Set) Rows() int { return len(s.Tiles) }
+
+// Vectors returns the vectors in a row of the greatest tile.
+func (s *Set) Vectors() int { return len(s.Tiles[0]) }
 
 // Tile advances a tile of chains, so many rows by so many vectors of columns:
 //
@@ -25,8 +32,15 @@ type Set struct {
 // chains begin at +0.
 type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
 
-// Generic is the set of no kernels.
-var Generic = &Set{Name: "generic", Has: true, Lanes: 1}
+// Turn transposes: for each of eight rows r and eight times the blocks of terms t
+//
+//	dst[t][r] = src[rows[r] + t]
+//
+// dst[t][0] lies t·dstStep bytes behind dst. It may be nil.
+type Turn func(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnRows]int)
+
+// TurnRows is how many rows Turn takes at a time.
+const TurnRows = 8
 
 // Sets returns what this machine supports, the fastest first, Generic last.
 func Sets() []*Set {

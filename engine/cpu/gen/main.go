@@ -22,6 +22,7 @@ var families = []struct {
 	write func()
 }{
 	{"tile", tiles},
+	{"pack", packs},
 }
 
 func main() {

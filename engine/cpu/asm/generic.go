@@ -1,0 +1,55 @@
+package asm
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Generic is the set in plain Go.
+var Generic = &Set{Name: "generic", Has: true, Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}}
+
+const genericLanes = 8
+
+// genericTile is a Tile of one row. A product of two float32 is exact in
+// float64, and rounding a sum to float64 and then to float32 is rounding once,
+// unless the first sum looks like a tie or lies among the subnormals: see
+// tensor.FMA. Chains are written out because the compiler keeps only named
+// variables in registers; eight of them hide the latency of one.
+//
+// float: products are exact
+func genericTile(terms int, a *float32, _, aStep int, b *float32, bStep int, c *float32, _ int, add bool) {
+	chains := (*[genericLanes]float32)(unsafe.Pointer(c))
+	if !add {
+		*chains = [genericLanes]float32{}
+	}
+	c0, c1, c2, c3 := float64(chains[0]), float64(chains[1]), float64(chains[2]), float64(chains[3])
+	c4, c5, c6, c7 := float64(chains[4]), float64(chains[5]), float64(chains[6]), float64(chains[7])
+	for t := range terms {
+		x := float64(*(*float32)(unsafe.Add(unsafe.Pointer(a), t*aStep)))
+		y := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(b), t*bStep))
+		c0 = fma(x, y[0], c0)
+		c1 = fma(x, y[1], c1)
+		c2 = fma(x, y[2], c2)
+		c3 = fma(x, y[3], c3)
+		c4 = fma(x, y[4], c4)
+		c5 = fma(x, y[5], c5)
+		c6 = fma(x, y[6], c6)
+		c7 = fma(x, y[7], c7)
+	}
+	for i, x := range [genericLanes]float64{c0, c1, c2, c3, c4, c5, c6, c7} {
+		chains[i] = tensor.CanonNaN(float32(x))
+	}
+}
+
+// fma is x·y + c, all of them float32 values, rounded once to float32.
+//
+// float: products are exact
+func fma(x float64, y float32, c float64) float64 {
+	s := x*float64(y) + c
+	if u := math.Float64bits(s); uint32(u)<<3 == 1<<31 || u<<1-1 < (1023-126)<<53-1 {
+		return float64(tensor.FMA(float32(x), y, float32(c))) // a tie, or below 2⁻¹²⁶ and not 0
+	}
+	return float64(float32(s))
+}
