@@ -160,7 +160,7 @@ func expandAffineGrid(c *Call, b *graph.Builder) ([]string, error) {
 
 // reals returns a constant of a float type.
 func (c *Call) reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
-	x, err := c.room(t, s)
+	x, err := c.l.room(t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (c *Call) reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*te
 
 // integers returns a constant of int64.
 func (c *Call) integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
-	x, err := c.room(tensor.Int64, s)
+	x, err := c.l.room(tensor.Int64, s)
 	if err != nil {
 		return nil, err
 	}
@@ -180,29 +180,4 @@ func (c *Call) integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, erro
 		x.Set(i, tensor.Word(f(i)))
 	}
 	return x, nil
-}
-
-// maxTables bounds the elements of all constants that the operators of a graph
-// make for themselves.
-const maxTables = 1 << 24
-
-// tables returns an error if constants of shape s are more than the graph may
-// still make.
-func (c *Call) tables(s tensor.Shape) error {
-	if err := s.Check(); err != nil {
-		return err
-	}
-	if c.l.tables += s.Elements(); c.l.tables > maxTables {
-		c.l.tables = maxTables
-		return fmt.Errorf("with a table of %v, the graph needs more than %d elements of constants", s, maxTables)
-	}
-	return nil
-}
-
-// room returns a tensor for a constant.
-func (c *Call) room(t tensor.DType, s tensor.Shape) (*tensor.Tensor, error) {
-	if err := c.tables(s); err != nil {
-		return nil, err
-	}
-	return tensor.New(t, s)
 }

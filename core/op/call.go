@@ -66,7 +66,7 @@ func (c *Call) text(name string) string   { return c.attr(name).String }
 func (c *Call) constant(i int) (*tensor.Tensor, error) {
 	t, err := c.l.known(c.In[i])
 	if err == nil && t == nil {
-		err = &OpenError{c.Inputs[i], c.l.sources(c.In[i])}
+		err = c.l.open(c.Inputs[i], c.In[i])
 	}
 	return t, err
 }
@@ -82,6 +82,8 @@ type OpenError struct {
 func (e *OpenError) Error() string {
 	return fmt.Sprintf("input %q must be constant: make it an initializer, or fix the shapes it follows from; it depends on the inputs %q", e.Value, e.Inputs)
 }
+
+func (l *lowering) open(name string, v view) error { return &OpenError{name, l.sources(v)} }
 
 // sources returns the inputs of the graph that a value follows from.
 func (l *lowering) sources(v view) (names []string) {

@@ -37,7 +37,7 @@ func Flatten(g *graph.Graph) (*graph.Graph, error) {
 	}) {
 		return g, nil
 	}
-	t, err := FP32.infer(g, true)
+	t, err := FP32.infer(g, flattened)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,11 @@ func (c *Call) body(name string) (g *graph.Graph, own int, err error) {
 	return a.Graph, len(a.Graph.Inputs) - int(a.Int), nil
 }
 
-// roundCost is how many nodes a round counts as, above those that it has.
-const roundCost = 8
-
 // put writes what a graph computes of the given inputs, and returns its outputs.
 // Constants that it has put before keep their names.
 func (c *Call) put(b *graph.Builder, g *graph.Graph, inputs []string, consts map[string]string) ([]string, error) {
-	if c.l.unrolled += len(g.Nodes) + len(g.Outputs) + roundCost; c.l.unrolled > graph.MaxNodes {
-		return nil, fmt.Errorf("the graphs that nodes hold come to more than %d nodes", graph.MaxNodes)
+	if err := c.l.afford(roundBytes + len(g.Outputs)*nameBytes + namesSize(g, c.Name+"/")); err != nil {
+		return nil, err
 	}
 	bind := map[string]string{}
 	for i, v := range g.Inputs {
@@ -106,20 +103,17 @@ func (c *Call) rest(first, n int) []string {
 	return out
 }
 
-// boolean returns the value of a boolean, or what it follows from.
-func (c *Call) boolean(name string) (bool, *OpenError, error) {
+// boolean returns the value of a boolean, if it is known.
+func (c *Call) boolean(name string) (value, known bool, err error) {
 	v := c.l.values[name]
 	if v.Type != tensor.Bool || v.Shape.Elements() != 1 {
-		return false, nil, fmt.Errorf("condition %q is %v%v, but should be one bool", name, v.Type, v.Shape)
+		return false, false, fmt.Errorf("condition %q is %v%v, but should be one bool", name, v.Type, v.Shape)
 	}
 	t, err := c.l.known(v)
-	if err != nil {
-		return false, nil, err
+	if err != nil || t == nil {
+		return false, false, err
 	}
-	if t == nil {
-		return false, &OpenError{name, c.l.sources(v)}, nil
-	}
-	return t.At(0) != 0, nil, nil
+	return t.At(0) != 0, true, nil
 }
 
 // choose takes each value of one list or of the other, which must be alike.
@@ -153,12 +147,12 @@ func expandIf(c *Call, b *graph.Builder) ([]string, error) {
 	if n != 0 || m != 0 || len(no.Inputs) != around || len(c.Node.Inputs) > 1+around || len(yes.Outputs) != len(no.Outputs) {
 		return nil, errors.New("its branches have inputs, or not as many outputs as each other")
 	}
-	cond, open, err := c.boolean(c.Inputs[0])
+	cond, known, err := c.boolean(c.Inputs[0])
 	if err != nil {
 		return nil, err
 	}
 	inputs := c.rest(1, around)
-	if open == nil {
+	if known {
 		if !cond {
 			yes = no
 		}
@@ -174,7 +168,7 @@ func expandIf(c *Call, b *graph.Builder) ([]string, error) {
 	}
 	out, err := c.choose(b, c.Inputs[0], first, second)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", open, err)
+		return nil, fmt.Errorf("%w: %w", c.l.open(c.Inputs[0], c.In[0]), err)
 	}
 	return out, nil
 }
@@ -235,14 +229,14 @@ type loop struct {
 // judge takes in a condition of what follows. It must be known, unless rounds
 // that do not count can be computed and left out.
 func (l *loop) judge(cond string, strict bool) error {
-	v, open, err := l.boolean(cond)
+	v, known, err := l.boolean(cond)
 	switch {
 	case err != nil:
 		return err
-	case open == nil:
+	case known:
 		l.over = l.over || !v
 	case strict:
-		return open
+		return l.Call.l.open(cond, l.Call.l.values[cond])
 	case l.live == "":
 		l.live = cond
 	default:

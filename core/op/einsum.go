@@ -248,7 +248,7 @@ func einsumGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			}
 			switch {
 			case slices.Contains(result, label):
-				unit, err := c.room(tensor.Float32, tensor.Shape{n, n})
+				unit, err := c.l.room(tensor.Float32, tensor.Shape{n, n})
 				if err != nil {
 					return nil, err
 				}

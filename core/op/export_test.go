@@ -9,3 +9,6 @@ func Attrs(name string) []graph.Attr {
 	}
 	return nil
 }
+
+// Taken returns the bytes that lowering was charged for.
+func (t *Typed) Taken() int { return maxMemory - t.l.memory }

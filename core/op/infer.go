@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
@@ -21,7 +22,19 @@ type Typed struct {
 // fault.
 func Infer(g *graph.Graph) (*Typed, error) { return FP32.Infer(g) }
 
-func (p Profile) infer(g *graph.Graph, flatten bool) (*Typed, error) {
+// InferOwn is Infer for a graph that comes from no file: it may take any memory.
+func InferOwn(g *graph.Graph) (*Typed, error) { return FP32.infer(g, own) }
+
+// purpose says what a graph is lowered for.
+type purpose uint8
+
+const (
+	lowered   purpose = iota
+	own               // it is no stranger's
+	flattened         // to see what nodes that hold graphs come to
+)
+
+func (p Profile) infer(g *graph.Graph, why purpose) (*Typed, error) {
 	if len(g.Nodes) > graph.MaxNodes {
 		return nil, fmt.Errorf("the graph has %d nodes, limit %d", len(g.Nodes), graph.MaxNodes)
 	}
@@ -30,7 +43,13 @@ func (p Profile) infer(g *graph.Graph, flatten bool) (*Typed, error) {
 		return nil, err
 	}
 	t := &Typed{Graph: g, l: newLowering(g, p)}
-	t.l.flatten = flatten
+	t.l.flatten = why == flattened
+	if why == own {
+		t.l.memory = math.MaxInt
+	}
+	if err := t.l.afford(graphSize(g)); err != nil {
+		return nil, err
+	}
 	for i, in := range g.Inputs {
 		if err := in.Shape.Check(); err != nil || !in.Type.Valid() {
 			return nil, fmt.Errorf("input %q has type %v%v, which is not supported", in.Name, in.Type, in.Shape)
@@ -93,6 +112,9 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 	if len(c.Out) < len(n.Outputs) {
 		return nil, fmt.Errorf("it gives %d outputs, but %d are named", len(c.Out), len(n.Outputs))
 	}
+	if err := l.afford(c.size()); err != nil {
+		return nil, err
+	}
 	for i, name := range n.Outputs {
 		if name != "" {
 			l.values[name] = c.Out[i]
@@ -140,7 +162,13 @@ func (l *lowering) expand(c *Call) (calls []*Call, err error) {
 func (c *Call) settle() error {
 	built := c.l.names.Graph()
 	for _, k := range built.Consts[c.held:] {
+		if err := c.l.afford(constBytes + min(2*len(k.Tensor.Bytes()), dedupBelow)); err != nil { // larger ones are paid for
+			return err
+		}
 		c.l.values[k.Name] = c.l.hold(k.Tensor)
+	}
+	if err := c.l.afford(nodesSize(built.Nodes[c.built:])); err != nil {
+		return err
 	}
 	for _, n := range built.Nodes[c.built:] { // expansions of these follow them there
 		inner, err := c.l.node(&n)

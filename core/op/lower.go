@@ -25,13 +25,11 @@ type lowering struct {
 	consts  []*tensor.Tensor
 	seen    map[string]graph.Ref // of what there is already, by its encoding
 	budget  int
-	tables  int // elements of constants that operators made for themselves
+	memory  int // bytes that may still be taken
 	flops   int
 	bytes   int
 	origin  graph.Origin
 	draws   bool // results follow from seeds
-
-	unrolled int // nodes of graphs that nodes hold
 
 	flatten bool         // collect flat; the calls are of no use then
 	flat    []graph.Node // those of the graph, and what nodes that hold graphs come to
@@ -46,6 +44,7 @@ func newLowering(g *graph.Graph, p Profile) *lowering {
 		alias:   map[string]string{},
 		seen:    map[string]graph.Ref{},
 		budget:  foldBudget,
+		memory:  maxMemory,
 	}
 }
 
@@ -86,6 +85,9 @@ func (l *lowering) add(p *tensor.Primitive, in ...operand) (view, error) {
 	if !ok {
 		f, b := p.Cost()
 		l.flops, l.bytes = l.flops+f, l.bytes+b
+		if err := l.afford(opcodeSize(&n) + len(key)); err != nil {
+			return view{}, err
+		}
 		if f > maxWork || b > maxWork || l.flops > maxWork || l.bytes > maxWork || len(l.nodes) >= graph.MaxNodes {
 			return view{}, fmt.Errorf("the model up to here needs %d primitives, %d operations and %d bytes, which is more than is allowed", len(l.nodes), l.flops, l.bytes)
 		}
@@ -107,6 +109,9 @@ func (l *lowering) charge(n int) error {
 
 // compute evaluates a primitive of constants.
 func (l *lowering) compute(p *tensor.Primitive, from []graph.Ref) (view, error) {
+	if err := l.afford(tensorSize(p.Type, p.Shape)); err != nil {
+		return view{}, err
+	}
 	args := make([]*tensor.Tensor, len(from))
 	for i, r := range from {
 		args[i] = l.consts[r.Index]
@@ -122,7 +127,8 @@ func (l *lowering) compute(p *tensor.Primitive, from []graph.Ref) (view, error) 
 func (l *lowering) hold(t *tensor.Tensor) view {
 	key := ""
 	if len(t.Bytes()) <= dedupBelow {
-		key = "const" + string(canon.Encode(t.Encode))
+		root := t.Root()
+		key = "const" + string(root[:])
 	}
 	ref, ok := l.seen[key]
 	if !ok {

@@ -103,20 +103,45 @@ func expandCompress(c *Call, b *graph.Builder) ([]string, error) {
 	if condition.Type != tensor.Bool || len(condition.Shape) != 1 {
 		return nil, fmt.Errorf("input %q is %v%v, but should be a list of bool", c.Inputs[1], condition.Type, condition.Shape)
 	}
-	if err := c.l.charge(condition.Len()); err != nil {
+	list, err := c.l.places(condition)
+	if err != nil {
 		return nil, err
 	}
-	var list []int
-	for i := range condition.Len() {
-		if condition.At(i) == 0 {
-			continue
-		}
-		if i >= s[a] {
-			return nil, fmt.Errorf("the condition selects element %d of the %d of axis %d", i, s[a], a)
-		}
-		list = append(list, i)
+	if n := len(list); n > 0 && list[n-1] >= s[a] {
+		return nil, fmt.Errorf("the condition selects element %d of the %d of axis %d", list[n-1], s[a], a)
 	}
-	return []string{b.With(graph.Int("axis", a)).Op("Gather", x, b.Ints(list...))}, nil
+	selected, err := c.integers(tensor.Shape{len(list)}, func(i int) int { return list[i] })
+	if err != nil {
+		return nil, err
+	}
+	return []string{b.With(graph.Int("axis", a)).Op("Gather", x, b.Const(selected))}, nil
+}
+
+// places returns the flat indices of the elements of a constant that are not 0.
+func (l *lowering) places(x *tensor.Tensor) ([]int, error) {
+	if err := l.charge(x.Len()); err != nil {
+		return nil, err
+	}
+	some := func(i int) bool {
+		w := x.At(i)
+		return w != 0 && !(x.Type.Float() && tensor.FloatOf(x.Type, w) == 0)
+	}
+	n := 0
+	for i := range x.Len() {
+		if some(i) {
+			n++
+		}
+	}
+	if err := l.afford(8 * n); err != nil {
+		return nil, err
+	}
+	list := make([]int, 0, n)
+	for i := range x.Len() {
+		if some(i) {
+			list = append(list, i)
+		}
+	}
+	return list, nil
 }
 
 // lowerNonZero lists the coordinates of the constant elements that are not 0,
@@ -126,16 +151,11 @@ func lowerNonZero(c *Call) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.l.charge(x.Len()); err != nil {
+	list, err := c.l.places(x)
+	if err != nil {
 		return nil, err
 	}
-	var list []int
-	for i := range x.Len() {
-		if w := x.At(i); w != 0 && !(x.Type.Float() && tensor.FloatOf(x.Type, w) == 0) {
-			list = append(list, i)
-		}
-	}
-	out, err := tensor.New(tensor.Int64, tensor.Shape{len(x.Shape), len(list)})
+	out, err := c.l.room(tensor.Int64, tensor.Shape{len(x.Shape), len(list)})
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func averagePoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 // counts returns how many terms each window has, or one number if all have as
 // many.
 func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
-	axes := make([][]int, len(w.in))
+	along := make([]func(o int) int, len(w.in))
 	s := make(tensor.Shape, len(w.in))
 	for a := range w.in {
 		lo, hi := 0, w.in[a]
@@ -124,14 +124,9 @@ func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
 		if w.out[a] > 0 && terms(0) == k && terms(w.out[a]-1) == k {
 			s[a] = 1
 		}
-		if err := c.tables(s[a : a+1]); err != nil {
-			return nil, err
-		}
-		for o := range s[a] {
-			axes[a] = append(axes[a], terms(o))
-		}
+		along[a] = terms
 	}
-	x, err := c.room(t, s)
+	x, err := c.l.room(t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +135,7 @@ func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
 		s.Coords(i, at)
 		n := 1
 		for a, o := range at {
-			n *= axes[a][o]
+			n *= along[a](o)
 		}
 		x.Set(i, number(t, n).At(0))
 	}
@@ -455,7 +450,7 @@ func col2ImGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 		return nil, err
 	}
 	planes, taps := c.In[0].Shape[0]*channels, tensor.Shape(w.kernel).Elements()
-	unit, err := c.room(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...))
+	unit, err := c.l.room(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (p *Profile) UnmarshalText(b []byte) (err error) {
 }
 
 // Infer types and lowers g in profile p. An error names the node that is at fault.
-func (p Profile) Infer(g *graph.Graph) (*Typed, error) { return p.infer(g, false) }
+func (p Profile) Infer(g *graph.Graph) (*Typed, error) { return p.infer(g, lowered) }
 
 // product emits a contraction of floats as the profile has it.
 func (l *lowering) product(p tensor.Primitive, x, y operand) (view, error) {

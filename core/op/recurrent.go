@@ -71,7 +71,10 @@ func recurrent(gates int, defaults ...string) expansion {
 		for r.which = range r.of {
 			n := len(defaults)
 			r.act, r.alpha, r.beta = act[r.which*n:][:n], alpha[r.which*n:][:n], beta[r.which*n:][:n]
-			out, h, k := r.run(x, r.which == 1 || c.text("direction") == "reverse")
+			out, h, k, err := r.run(x, r.which == 1 || c.text("direction") == "reverse")
+			if err != nil {
+				return nil, err
+			}
 			y, hidden, cell = append(y, out), append(hidden, h), append(cell, k)
 		}
 		join := func(list []string, a int, perm ...int) string {
@@ -243,7 +246,7 @@ func (r *recurrence) start(i int) string {
 
 // run writes all steps of one direction over x [steps, batch, width]: the
 // output of each, and the last state.
-func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string) {
+func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err error) {
 	b := r.b
 	turned := b.With(graph.Ints("perm", 1, 0))
 	in := b.Op("MatMul", x, turned.Op("Transpose", r.own(inWeights)))
@@ -289,13 +292,16 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string) {
 		}
 		hidden, cell = h, k
 		outs[t] = b.Op("Unsqueeze", out, b.Ints(0, 1))
+		if err := r.settle(); err != nil { // or a long sequence is all there before it is refused
+			return "", "", "", fmt.Errorf("step %d: %w", i, err)
+		}
 	}
 	y = b.With(graph.Int("axis", 0)).Op("Concat", outs...)
 	hidden = b.Op("Unsqueeze", hidden, b.Ints(0))
 	if cell != "" {
 		cell = b.Op("Unsqueeze", cell, b.Ints(0))
 	}
-	return y, hidden, cell
+	return y, hidden, cell, nil
 }
 
 // resetsLast reports whether the state's part of the hidden gate of a GRU is

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -209,24 +210,32 @@ func nearest(mode string, x float64) (int, error) {
 
 // filter is a kernel of interpolation: the weight of a position by its distance.
 type filter struct {
-	reach  int // on either side
+	reach  int     // on either side
+	shrink float64 // below 1 the kernel is wider
 	weight func(distance float64) float64
 }
 
-func (c *Call) filter() (filter, error) {
+func (c *Call) filter(shrink float64) (filter, error) {
+	f := filter{shrink: shrink}
+	reach := 1.0
 	switch mode := c.text("mode"); mode {
 	case "linear":
-		return filter{1, func(d float64) float64 { return max(0, 1-d) }}, nil
+		f.weight = func(d float64) float64 { return max(0, 1-d) }
 	case "cubic":
-		return cubic(float64(c.float("cubic_coeff_a"))), nil
+		reach, f.weight = 2, cubic(float64(c.float("cubic_coeff_a")))
 	default:
-		return filter{}, fmt.Errorf("mode %q is not supported; use nearest, linear or cubic", mode)
+		return f, fmt.Errorf("mode %q is not supported; use nearest, linear or cubic", mode)
 	}
+	if !(reach/shrink < tensor.MaxDim) {
+		return f, fmt.Errorf("scale %v is out of range", shrink)
+	}
+	f.reach = int(math.Ceil(reach / shrink))
+	return f, nil
 }
 
 // cubic is the kernel of cubic convolution with parameter a.
-func cubic(a float64) filter {
-	return filter{2, func(d float64) float64 {
+func cubic(a float64) func(d float64) float64 {
+	return func(d float64) float64 {
 		switch {
 		case d <= 1:
 			return float64(float64(float64(float64((a+2)*d)-(a+3))*d)*d) + 1
@@ -234,29 +243,28 @@ func cubic(a float64) filter {
 			return float64(float64(float64(float64(float64(float64(a*d)-float64(5*a))*d)+float64(8*a))*d) - float64(4*a))
 		}
 		return 0
-	}}
+	}
 }
 
-// taps returns the positions that are weighted around x, and their weights.
-// shrink below 1 widens the filter.
-func (f filter) taps(x, shrink float64, in int, exclude bool) (at []int, weights []float64) {
-	reach := int(math.Ceil(float64(f.reach) / shrink))
-	first := int(math.Ceil(x)) - reach
+// weigh sets the weights of the positions around x, and returns the first of
+// them.
+func (f *filter) weigh(weights []float64, x float64, in int, exclude bool) (first int) {
+	first = int(math.Ceil(x)) - f.reach
 	sum := 0.0
-	for i := range 2 * reach {
+	for i := range weights {
 		p := first + i
-		w := f.weight(float64(math.Abs(float64(p)-x) * shrink))
+		weights[i] = f.weight(float64(math.Abs(float64(p)-x) * f.shrink))
 		if exclude && (p < 0 || p >= in) {
-			w = 0
+			weights[i] = 0
 		}
-		at, weights, sum = append(at, min(max(p, 0), in-1)), append(weights, w), sum+w
+		sum += weights[i]
 	}
-	if (shrink < 1 || exclude) && sum != 0 {
+	if (f.shrink < 1 || exclude) && sum != 0 {
 		for i := range weights {
 			weights[i] /= sum
 		}
 	}
-	return at, weights
+	return first
 }
 
 // expandResize writes a Gather along each axis, followed by an Einsum with the
@@ -317,54 +325,53 @@ func expandResize(c *Call, b *graph.Builder) ([]string, error) {
 
 // resizeAxis resizes one axis of x, which has the given shape and type.
 func (c *Call) resizeAxis(b *graph.Builder, x string, s tensor.Shape, t tensor.DType, r resized) (string, tensor.Shape, error) {
-	mode := c.text("coordinate_transformation_mode")
-	var at []int
-	var weights []float64
 	shrink := 1.0
 	if c.flag("antialias") {
 		shrink = min(1, r.scale)
-		if !(1/shrink < maxTables) {
-			return "", nil, fmt.Errorf("scale %v of axis %d is out of range", r.scale, r.axis)
-		}
 	}
-	// Places and weights take up the tables they are to be held in.
-	if err := c.tables(tensor.Shape{r.out, 2 + 4*int(1/shrink)}); err != nil {
-		return "", nil, err
-	}
-	for i := range r.out {
-		x, err := r.origin(mode, i)
-		if err != nil {
-			return "", nil, err
-		}
-		if c.text("mode") == "nearest" {
-			p, err := nearest(c.text("nearest_mode"), x)
-			if err != nil {
-				return "", nil, err
-			}
-			at = append(at, min(max(p, 0), r.in-1))
-			continue
-		}
-		f, err := c.filter()
-		if err != nil {
-			return "", nil, err
-		}
-		p, w := f.taps(x, shrink, r.in, c.flag("exclude_outside"))
-		at, weights = append(at, p...), append(weights, w...)
+	var fault error
+	origin := func(i int) float64 {
+		x, err := r.origin(c.text("coordinate_transformation_mode"), i)
+		fault = cmp.Or(fault, err)
+		return x
 	}
 	s = s.Clone()
 	s[r.axis] = r.out
 	gather := b.With(graph.Int("axis", r.axis))
-	if len(weights) == 0 {
-		return gather.Op("Gather", x, b.Ints(at...)), s, nil
+	if c.text("mode") == "nearest" {
+		index, err := c.integers(tensor.Shape{r.out}, func(i int) int {
+			p, err := nearest(c.text("nearest_mode"), origin(i))
+			fault = cmp.Or(fault, err)
+			return min(max(p, 0), r.in-1)
+		})
+		if err = cmp.Or(fault, err); err != nil {
+			return "", nil, err
+		}
+		return gather.Op("Gather", x, b.Const(index)), s, nil
 	}
-	taps := tensor.Shape{r.out, len(at) / r.out}
-	index, err := c.integers(taps, func(i int) int { return at[i] })
+	f, err := c.filter(shrink)
+	if err != nil {
+		return "", nil, fmt.Errorf("axis %d: %w", r.axis, err)
+	}
+	taps := tensor.Shape{r.out, 2 * f.reach}
+	index, err := c.l.room(tensor.Int64, taps)
 	if err != nil {
 		return "", nil, err
 	}
-	w, err := c.reals(t, taps, func(i int) float64 { return weights[i] })
+	w, err := c.l.room(t, taps)
 	if err != nil {
 		return "", nil, err
+	}
+	weights := make([]float64, 2*f.reach)
+	for i := range r.out {
+		first := f.weigh(weights, origin(i), r.in, c.flag("exclude_outside"))
+		for k, v := range weights {
+			index.Set(i*len(weights)+k, tensor.Word(min(max(first+k, 0), r.in-1)))
+			w.Set(i*len(weights)+k, tensor.FloatWord(t, v))
+		}
+	}
+	if fault != nil {
+		return "", nil, fault
 	}
 	text := letters[:len(s)]
 	in := text[:r.axis+1] + "Z" + text[r.axis+1:]
@@ -381,7 +388,7 @@ func (c *Call) beyond(b *graph.Builder, r resized, rank int) (string, error) {
 	}
 	s := tensor.Shape(slices.Repeat([]int{1}, rank))
 	s[r.axis] = r.out
-	mask, err := c.room(tensor.Bool, s)
+	mask, err := c.l.room(tensor.Bool, s)
 	if err != nil {
 		return "", err
 	}

@@ -195,6 +195,9 @@ func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
 		asked := reshaped(b, qt[t], tensor.Shape{batch, heads, 1, size}, tensor.Shape{batch, shared, heads / shared, size})
 		o := b.Op("MatMul", asked, kept)
 		out = append(out, reshaped(b, o, tensor.Shape{batch, shared, heads / shared, width}, tensor.Shape{batch, 1, heads * width}))
+		if err := c.settle(); err != nil {
+			return nil, fmt.Errorf("step %d: %w", t, err)
+		}
 	}
 	y := b.With(graph.Int("axis", 1)).Op("Concat", out...)
 	return []string{convert(y, of, c.In[0].Type), convert(kept, of, present)}, nil

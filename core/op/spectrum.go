@@ -187,9 +187,6 @@ func expandWindow(p, q, r float64) expansion {
 		if err != nil {
 			return nil, err
 		}
-		if size < 0 || size > maxTables {
-			return nil, fmt.Errorf("the window has %d elements, limit %d", size, maxTables)
-		}
 		n := size
 		if !c.flag("periodic") {
 			n = size - 1
@@ -215,8 +212,8 @@ func expandMelWeightMatrix(c *Call, b *graph.Builder) ([]string, error) {
 		if n[i], err = c.whole(i, 0); err != nil {
 			return nil, err
 		}
-		if n[i] < 1 || n[i] > maxTables {
-			return nil, fmt.Errorf("input %q is %d, but should be between 1 and %d", c.Inputs[i], n[i], maxTables)
+		if n[i] < 1 || n[i] > tensor.MaxDim {
+			return nil, fmt.Errorf("input %q is %d, but should be between 1 and 2^40", c.Inputs[i], n[i])
 		}
 	}
 	real := func(v float64) string { return b.Const(real(tensor.Float64, v)) }

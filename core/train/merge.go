@@ -20,6 +20,9 @@ func Merge(slots []graph.Slot, shards int) (*graph.Graph, *graph.Program, error)
 	if shards < 1 || shards > maxShards {
 		return nil, nil, fmt.Errorf("%d shards are not between 1 and %d", shards, maxShards)
 	}
+	if len(slots) > graph.MaxNodes/shards {
+		return nil, nil, fmt.Errorf("%d values of %d shards are more than %d", len(slots), shards, graph.MaxNodes)
+	}
 	b := graph.NewBuilder("merge")
 	bind := op.Binding{Groups: shards, Slots: slots}
 	for i, slot := range slots {
@@ -40,7 +43,7 @@ func Merge(slots []graph.Slot, shards int) (*graph.Graph, *graph.Program, error)
 		b.Output(merged, slot.Type, slot.Shape)
 		bind.Outputs = append(bind.Outputs, i)
 	}
-	t, err := op.Infer(b.Graph())
+	t, err := op.InferOwn(b.Graph())
 	if err != nil {
 		return nil, nil, fmt.Errorf("merge graph: %w", err)
 	}

@@ -1,9 +1,9 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
-	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
@@ -11,33 +11,29 @@ import (
 // of them is packed: for each tile, terms one after the other, and side by side
 // the values of its rows.
 type panels struct {
-	side     *side
-	set      *asm.Set
-	rows     *grid // of all pieces
-	steps    *grid // terms
-	first    int   // row of the grid at which the piece begins
-	base     int   // position of that row, in place
-	own      []int // position of each row
-	terms    []int // and what each term adds
-	coords   []coords
-	src      []float32
-	start    int // first packed term
-	deep     int // packed terms
-	packed   int // row of the piece at which words begins
-	words    []float32
-	lines    []float32 // rows before they are transposed
-	places   []int     // where each of those begins
-	segments []asm.Segment
-	bounded  bool  // values of either operand may be absent
-	absent   bool  // some value lay outside the operand
-	least    floor // of all values, if some may be absent
+	side    *side
+	set     *asm.Set
+	rows    *grid // of all pieces
+	steps   *grid // terms
+	first   int   // row of the grid at which the piece begins
+	base    int   // position of that row, in place
+	own     []int // position of each row
+	terms   []int // and what each term adds
+	coords  []coords
+	src     []float32
+	start   int // first packed term
+	deep    int // packed terms
+	packed  int // row of the piece at which words begins
+	words   []float32
+	line    []float32 // rows before they are transposed
+	runs    []run
+	bounded bool  // values of either operand may be absent
+	absent  bool  // some value lay outside the operand
+	least   floor // of all values, if some may be absent
 }
 
 // coords are the coordinates of one bound: of each row, and what a term adds.
 type coords struct{ own, terms []int }
-
-// maxLanes is the room that kernels need behind what they write.
-const maxLanes = 16
 
 // place sets the rows from, from+1, …
 func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
@@ -78,7 +74,7 @@ func (p *panels) reach(src []float32, t, deep int) {
 // not full.
 func (p *panels) pack(from, n, most, vector int) {
 	p.packed = from
-	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+maxLanes)
+	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+asm.TurnRows)
 	for row := from; row < from+n; {
 		size := nextPart(from+n-row, most, vector)
 		if !p.side.inPlace || size%vector != 0 {
@@ -87,9 +83,11 @@ func (p *panels) pack(from, n, most, vector int) {
 		row += size
 	}
 	if p.bounded {
-		size := roundUp(n, vector) * p.deep
-		clear(p.words[size:][:maxLanes])
-		p.least = min(p.least, floorOf(p.set.Least(ceilDiv(size, p.set.Lanes), &p.words[0])))
+		least := uint32(math.MaxUint32)
+		for _, x := range p.words[:roundUp(n, vector)*p.deep] {
+			least = min(least, magnitude(x))
+		}
+		p.least = min(p.least, floorOf(least))
 	}
 }
 
@@ -158,130 +156,71 @@ func (p *panels) at(row, n, width int) (first *float32, rowStep, termStep int) {
 	return (*float32)(unsafe.Pointer(&p.words[(row-p.packed)*p.deep])), word, width * word
 }
 
-// packBounded packs rows that may lie outside the operand in part. It copies
-// whole lines, along the longer of the innermost axes: the values of all rows
-// for one term, or all terms of one row, which are then transposed.
+// run is a part of a line: elements whose positions and coordinates grow in
+// equal steps.
+type run struct{ from, n int }
+
+// packBounded packs rows that may lie outside the operand in part.
 func (p *panels) packBounded(dst []float32, row, n, width int) {
-	own, terms := p.sweepOwn(row, n), p.sweepTerms()
-	if p.set.Turn == nil || own.inner() >= terms.inner() {
-		p.patch(dst, width, &terms, &own)
-		return
-	}
-	p.lines = grow(p.lines, n*p.deep+maxLanes)
-	p.patch(p.lines, p.deep, &own, &terms)
-	p.places = grow(p.places, n)
-	for i := range p.places {
-		p.places[i] = i * p.deep
-	}
-	p.turn(dst, p.lines, p.places, 0, width)
-}
-
-// sweep is the rows or the terms that are being packed.
-type sweep struct {
-	grid    *grid
-	strides []int
-	first   int              // in the grid
-	at      []int            // positions
-	bounds  [maxBounds]watch // those of the side
-}
-
-// watch is a coordinate that may lie outside the operand: its steps along the
-// grid, and what each element adds to it.
-type watch struct{ steps, at []int }
-
-const maxBounds = tensor.MaxRank
-
-func (p *panels) sweepOwn(row, n int) sweep {
-	s := sweep{grid: p.rows, strides: p.side.own, first: p.first + row, at: p.own[row:][:n]}
-	for i := range p.coords {
-		s.bounds[i] = watch{p.side.bounds[i].own, p.coords[i].own[row:]}
-	}
-	return s
-}
-
-func (p *panels) sweepTerms() sweep {
-	s := sweep{grid: p.steps, strides: p.side.terms, first: p.start, at: p.terms}
-	for i := range p.coords {
-		s.bounds[i] = watch{p.side.bounds[i].terms, p.coords[i].terms}
-	}
-	return s
-}
-
-// inner returns the extent of the innermost axis, and 0 if its elements do not
-// lie side by side.
-func (s *sweep) inner() int {
-	if last(s.strides) != 1 {
-		return 0
-	}
-	return last(s.grid.extents)
-}
-
-// period returns after how many elements the first n coordinates that are
-// watched are the same again.
-func (s *sweep) period(n int) int {
-	outer := len(s.grid.extents)
-	for _, w := range s.bounds[:n] {
-		for axis, step := range w.steps {
-			if step != 0 {
-				outer = min(outer, axis)
+	s := p.side
+	own, terms := p.rows.inner(), p.steps.inner()
+	if p.set.Turn == nil || own >= terms {
+		p.cut(p.first+row, n, own)
+		for t := range p.deep {
+			p.fill(dst[t*width:][:n], s.own, func(b *sideBound) int { return last(b.own) }, p.own[row:], p.terms[t], func(c *coords, i int) int { return c.own[row+i] + c.terms[t] })
+		}
+	} else {
+		p.cut(p.start, p.deep, terms)
+		p.line = grow(p.line, asm.TurnRows*p.deep)
+		for i := 0; i < n; i += asm.TurnRows {
+			m := min(asm.TurnRows, n-i)
+			var rows [asm.TurnRows]int
+			for j := range m {
+				r := row + i + j
+				rows[j] = j * p.deep
+				p.fill(p.line[rows[j]:][:p.deep], s.terms, func(b *sideBound) int { return last(b.terms) }, p.terms, p.own[r], func(c *coords, i int) int { return c.own[r] + c.terms[i] })
 			}
+			p.turn(dst[i:], p.line, rows[:m], 0, width)
 		}
-	}
-	return tensor.Shape(s.grid.extents[outer:]).Elements()
-}
-
-// patch writes a line for each of the lines, from which dst has so many
-// elements, with an element for each of across. Lines of one phase of the period
-// differ in their position alone, and share segments.
-func (p *panels) patch(dst []float32, pitch int, lines, across *sweep) {
-	const positionSize = 8
-	n, period := len(lines.at), lines.period(len(p.coords))
-	for done := 0; done < n; { // the rest of a period, whole periods, the start of one
-		phase := (lines.first + done) % period
-		size, times := min(period-phase, n-done), 1
-		if phase == 0 {
-			times = max((n-done)/period, 1)
-		}
-		p.segments = p.segments[:0]
-		for i := range size {
-			p.addLine(lines, done, i, across, i*pitch)
-		}
-		p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src),
-			&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
-		done += times * size
-	}
-}
-
-// addLine appends the segments of the line that is i lines after another, from
-// which its positions are counted, to be written from a place on.
-func (p *panels) addLine(lines *sweep, from, i int, across *sweep, to int) {
-	inner, lanes := across.inner(), p.set.Lanes
-	if inner == 0 {
-		inner, lanes = 1, 1
-	}
-	line := from + i
-	for i := 0; i < len(across.at); {
-		n := min(inner-(across.first+i)%inner, len(across.at)-i)
-		lo, hi := 0, n
-		for b := range p.coords {
-			x, y := &lines.bounds[b], &across.bounds[b]
-			l, h := within(x.at[line]+y.at[i], last(y.steps), p.side.bounds[b].extent, n)
-			lo, hi = max(lo, l), min(hi, h)
-		}
-		p.absent = p.absent || lo > 0 || hi < n
-		at := across.at[i] + lines.at[line] - lines.at[from]
-		for j := 0; j < n; j += lanes {
-			mask := 0
-			if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
-				mask = 1<<h - 1<<l
-			}
-			p.segments = append(p.segments, asm.Segment{at + j, to + i + j, mask})
-		}
-		i += n
 	}
 }
 
 func last(steps []int) int { return steps[len(steps)-1] }
+
+// inner returns the extent of the innermost axis.
+func (g *grid) inner() int { return last(g.extents) }
+
+// cut finds the runs in n elements of a grid from the given one on.
+func (p *panels) cut(from, n, inner int) {
+	p.runs = p.runs[:0]
+	for i := 0; i < n; {
+		m := min(inner-(from+i)%inner, n-i)
+		p.runs = append(p.runs, run{i, m})
+		i += m
+	}
+}
+
+// fill copies a line, of which element i lies at positions[i] + at, and puts
+// zeros for what lies outside the operand.
+func (p *panels) fill(dst []float32, strides []int, step func(*sideBound) int, positions []int, at int, coord func(c *coords, i int) int) {
+	stride := last(strides)
+	for _, r := range p.runs {
+		lo, hi := 0, r.n
+		for i := range p.side.bounds {
+			b := &p.side.bounds[i]
+			l, h := within(coord(&p.coords[i], r.from), step(b), b.extent, r.n)
+			lo, hi = max(lo, l), min(hi, h)
+		}
+		d := dst[r.from:][:r.n]
+		if lo > 0 || hi < r.n {
+			p.absent = true
+			clear(d)
+		}
+		if lo < hi {
+			strided(d[lo:hi], p.src, positions[r.from]+at+lo*stride, stride)
+		}
+	}
+}
 
 // within returns for which i of 0…n−1 a coordinate c + i·step lies in
 // 0…extent−1.
@@ -298,6 +237,10 @@ func within(c, step, extent, n int) (lo, hi int) {
 		return ceilDiv(-end, -step), min(n, ceilDiv(c+1, -step))
 	}
 }
+
+// magnitude orders float32 values by size: zeros last, then upwards from the
+// least subnormal.
+func magnitude(x float32) uint32 { return math.Float32bits(x)<<1 - 1 }
 
 // A floor bounds the exponents of values from below: no value other than zero
 // has a lesser biased exponent.

@@ -60,15 +60,10 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		}
 		p.advance(a, b, t, min(maxDeep, p.terms.n-t))
 	}
-	if len(p.done) > 0 {
+	if !p.direct {
 		for i := len(p.done) - 1; i >= 0; i-- {
 			addTo(p.chains, p.done[i])
 		}
-		for i, x := range p.chains {
-			p.chains[i] = canonical(x)
-		}
-	}
-	if !p.direct {
 		p.store(out)
 	}
 }
@@ -156,15 +151,11 @@ func (p *piece) outputs() (rows, cols []int) {
 // store writes chains that are not kept in the output to it.
 func (p *piece) store(out []float32) {
 	rows, cols := p.outputs()
-	for j := 0; j < len(cols); {
-		n := 1
-		for j+n < len(cols) && cols[j+n] == cols[j]+n {
-			n++
+	for i, r := range rows {
+		line := p.chains[i*p.pitch:]
+		for j, c := range cols {
+			out[r+c] = canonical(line[j])
 		}
-		for i, r := range rows {
-			copy(out[r+cols[j]:][:n], p.chains[i*p.pitch+j:])
-		}
-		j += n
 	}
 }
 
@@ -179,11 +170,12 @@ func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor) error {
 	}
 	vanishing := p.left.least+p.top.least < productsKept
 	cell := newCell(p.p, args)
+	values := tensor.Of[float32](out)
 	rows, cols := p.outputs()
-	for i, r := range rows {
-		for j, x := range p.chains[i*p.pitch:][:p.broad] {
-			if x != x || vanishing && math.Float32bits(x) == 0 {
-				if err := evaluate(cell, out, r+cols[j]); err != nil {
+	for _, r := range rows {
+		for _, c := range cols {
+			if x := values[r+c]; x != x || vanishing && math.Float32bits(x) == 0 {
+				if err := evaluate(cell, out, r+c); err != nil {
 					return err
 				}
 			}

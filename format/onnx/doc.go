@@ -12,7 +12,8 @@
 //   - Reading allocates at most the size of the files and 64 MiB, whatever they
 //     say: every length is compared with the bytes present, and every
 //     allocation is charged to a budget, before it is made. Tensors are loaded
-//     last, once the whole graph has been checked.
+//     last, once the whole graph has been checked. Lowering the graph as well
+//     (op.Infer) keeps within the same bound.
 //   - Graphs and functions inside others are read to a depth of 8, no other
 //     message recursively, and no input panics.
 //   - External data is reached only through the os.Root that the caller gives.

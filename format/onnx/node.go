@@ -216,14 +216,14 @@ func (r *reader) attrValue(a *graph.Attr, m *message, kind int64) error {
 }
 
 func (r *reader) ints(a *graph.Attr, m *message) error {
-	n, err := m.countVarints(attrInts)
+	n, err := r.wide(m, attrInts, 8)
 	if err != nil {
 		return err
 	}
-	if err := r.charge(n, 8); err != nil {
+	if err := r.charge(n/8, 8); err != nil {
 		return err
 	}
-	a.Ints = make([]int64, 0, n)
+	a.Ints = make([]int64, 0, n/8)
 	for v, err := range m.varints(attrInts) {
 		if err != nil {
 			return err

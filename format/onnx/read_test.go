@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/internal/testkit/memory"
 )
 
 // relu is a node from x to y, with what it needs around it.
@@ -276,7 +277,7 @@ func TestInspect(t *testing.T) {
 		_, _ = Inspect(bytes.NewReader(file[:n]), int64(n)) // must not panic
 	}
 	many := model(21, bytes.Repeat(nodeOf("A", nil, nil), 1<<20))
-	if used := allocated(func() { _, err = Inspect(bytes.NewReader(many), int64(len(many))) }); used > int64(len(many))+64<<20 {
+	if used := memory.Allocated(func() { _, err = Inspect(bytes.NewReader(many), int64(len(many))) }); used > int64(len(many))+memory.Slack {
 		t.Errorf("%d bytes took %d (%v)", len(many), used, err)
 	}
 }

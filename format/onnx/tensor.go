@@ -144,8 +144,7 @@ func (r *reader) inside(m *message, t *tensor.Tensor) (io.Reader, error) {
 		have, err = m.total(data)
 		from = &s
 	case data == typed:
-		have, err = m.countVarints(data)
-		have *= int64(t.Type.Size())
+		have, err = r.wide(m, data, t.Type.Size())
 		from = &integers{s, t.Type}
 	default:
 		return nil, fmt.Errorf("%v elements in %s, where %s or raw_data hold them", t.Type, tensorSchema.fields[data].name, tensorSchema.fields[typed].name)

@@ -13,6 +13,11 @@ import (
 // slack is the memory that reading may take above the size of the files.
 const slack = 60 << 20
 
+// spread is how much of it may be integers that take more memory than bytes of
+// the file. What lowering a graph takes counts all of it but its tensors and
+// lists, so that both together are within bounds.
+const spread = 8 << 20
+
 // file is the untrusted bytes, seen through a window, and the memory that may
 // still be allocated for what they say.
 type file struct {
@@ -21,12 +26,13 @@ type file struct {
 	window []byte // the bytes from base on
 	base   int64
 	budget int64
+	spread int64 // that may still be taken
 }
 
 const windowSize = 32 << 10
 
 func newFile(src io.ReaderAt, size int64) *file {
-	return &file{src: src, size: size, window: make([]byte, 0, windowSize), budget: size + slack}
+	return &file{src: src, size: size, window: make([]byte, 0, windowSize), budget: size + slack, spread: spread}
 }
 
 // charge takes n items of size ≥ 1 bytes from the budget, before they exist.
@@ -189,6 +195,24 @@ func (m *message) countVarints(num protowire.Number) (n int64, err error) {
 			return 0, err
 		}
 		n++
+	}
+	return n, nil
+}
+
+// wide returns the bytes that the integers of the repeated field num take at
+// the given size each.
+func (f *file) wide(m *message, num protowire.Number, size int) (int64, error) {
+	n, err := m.countVarints(num)
+	if err != nil {
+		return 0, err
+	}
+	written, err := m.total(num)
+	if err != nil {
+		return 0, err
+	}
+	n *= int64(size)
+	if f.spread -= max(0, n-written); f.spread < 0 {
+		return 0, fmt.Errorf("the integers in %s take far more memory than the file has bytes of them: store them as raw_data", m.of.fields[num].name)
 	}
 	return n, nil
 }

@@ -8,10 +8,7 @@ import (
 )
 
 // Generic is the set in plain Go.
-var Generic = &Set{
-	Name: "generic", Has: true,
-	Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}, Patch: genericPatch, Least: genericLeast,
-}
+var Generic = &Set{Name: "generic", Has: true, Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}}
 
 const genericLanes = 8
 
@@ -55,27 +52,4 @@ func fma(x float64, y float32, c float64) float64 {
 		return float64(tensor.FMA(float32(x), y, float32(c))) // a tie, or below 2⁻¹²⁶ and not 0
 	}
 	return float64(float32(s))
-}
-
-func genericPatch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int) {
-	for line := range times {
-		base := *(*int)(unsafe.Add(unsafe.Pointer(at), line*atStep))
-		for _, s := range unsafe.Slice(segments, n) {
-			to := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(dst), line*dstStep+4*s[1]))
-			for i := range to {
-				to[i] = 0
-				if s[2]>>i&1 != 0 {
-					to[i] = *(*float32)(unsafe.Add(unsafe.Pointer(src), 4*(base+s[0]+i)))
-				}
-			}
-		}
-	}
-}
-
-func genericLeast(vectors int, x *float32) uint32 {
-	least := uint32(math.MaxUint32)
-	for _, v := range unsafe.Slice(x, vectors*genericLanes) {
-		least = min(least, Magnitude(v))
-	}
-	return least
 }

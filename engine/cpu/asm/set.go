@@ -2,7 +2,6 @@ package asm
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"strings"
 	"sync"
@@ -16,8 +15,6 @@ type Set struct {
 	Lanes int      // float32 values in a register
 	Tiles [][]Tile // by rows − 1 and vectors − 1
 	Turn  Turn
-	Patch Patch
-	Least Least
 }
 
 // Rows returns the rows of the greatest tile.
@@ -44,26 +41,6 @@ type Turn func(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnR
 
 // TurnRows is how many rows Turn takes at a time.
 const TurnRows = 8
-
-// Patch copies lines that are put together from segments of so many lanes:
-//
-//	dst[Dst … ] = src[at + Src … ]
-//
-// with zeros for lanes whose bit in Mask is not set; nothing is read for them.
-// It copies the n segments so many times, dst moving on by dstStep bytes and at
-// along a table by atStep. A segment is written in full, so that what follows it
-// must be written after it.
-type Patch func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int)
-
-// Segment is Src, Dst and Mask of a segment.
-type Segment = [3]int
-
-// Least returns the least magnitude of values in whole registers, one at least.
-type Least func(vectors int, x *float32) uint32
-
-// Magnitude orders float32 values by size: zeros last, then upwards from the
-// least subnormal.
-func Magnitude(x float32) uint32 { return math.Float32bits(x)<<1 - 1 }
 
 // Sets returns what this machine supports, the fastest first, Generic last.
 func Sets() []*Set {

@@ -9,11 +9,11 @@ var sets = []*Set{
 		Name: "avx512",
 		Has: cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
-		Lanes: 16, Tiles: avx512Tiles, Turn: avx2Turn, Patch: avx512Patch, Least: avx512Least,
+		Lanes: 16, Tiles: avx512Tiles, Turn: avx2Turn,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
-		Lanes: 8, Tiles: avx2Tiles, Turn: avx2Turn, Patch: avx2Patch, Least: avx2Least,
+		Lanes: 8, Tiles: avx2Tiles, Turn: avx2Turn,
 	},
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -9,10 +8,6 @@ import (
 // packs writes the kernels that bring operands into the order of tiles.
 func packs() {
 	turn()
-	for _, s := range []isa{avx512, avx2} {
-		patch(s)
-		least(s)
-	}
 }
 
 // turn transposes blocks of 8×8.
@@ -48,89 +43,5 @@ func turn() {
 	context.ADDQ(Imm(4*n), src)
 	context.DECQ(blocks)
 	context.JNZ(LabelRef("loop"))
-	ret()
-}
-
-// patch copies segments of lines. What a load leaves out becomes 0, and what a
-// store writes too much the next one overwrites.
-func patch(s isa) {
-	name := s.name + "Patch"
-	function(name, "func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)", name+" copies segments; see Patch.")
-	times, dst, dstStep, src, at, atStep := param("times"), param("dst"), param("dstStep"), param("src"), param("at"), param("atStep")
-	bits := s.register()
-	if !s.wide {
-		context.VMOVUPS(laneBits(), bits)
-	}
-	base, segment, left, from, to := context.GP64(), context.GP64(), context.GP64(), context.GP64(), context.GP64()
-	context.Label("line")
-	context.MOVQ(Mem{Base: at}, base)
-	context.LEAQ(Mem{Base: src, Index: base, Scale: 4}, base)
-	context.Load(context.Param("segments"), segment)
-	context.Load(context.Param("n"), left)
-	context.Label("loop")
-	context.MOVQ(Mem{Base: segment}, from)
-	context.MOVQ(Mem{Base: segment, Disp: 8}, to)
-	x, source := s.register(), Mem{Base: base, Index: from, Scale: 4}
-	if mask := (Mem{Base: segment, Disp: 16}); s.wide {
-		k := context.K()
-		context.KMOVW(mask, k)
-		context.VMOVUPS_Z(source, k, x)
-	} else {
-		lanes := s.register()
-		context.VPBROADCASTD(mask, lanes)
-		context.VPAND(bits, lanes, lanes)
-		context.VPCMPEQD(bits, lanes, lanes)
-		context.VMASKMOVPS(source, lanes, x)
-	}
-	context.VMOVUPS(x, Mem{Base: dst, Index: to, Scale: 4})
-	context.ADDQ(Imm(24), segment)
-	context.DECQ(left)
-	context.JNZ(LabelRef("loop"))
-	context.ADDQ(atStep, at)
-	context.ADDQ(dstStep, dst)
-	context.DECQ(times)
-	context.JNZ(LabelRef("line"))
-	ret()
-}
-
-// laneBits holds bit i in lane i.
-func laneBits() Mem {
-	bits := context.StaticGlobal("laneBits")
-	context.DataAttributes(attr.RODATA | attr.NOPTR)
-	for i := range avx2.lanes {
-		context.AppendDatum(U32(1 << i))
-	}
-	return bits
-}
-
-// least finds the least magnitude.
-func least(s isa) {
-	name := s.name + "Least"
-	function(name, "func(vectors int, x *float32) uint32", name+" returns the least magnitude; see Least.")
-	vectors, at := param("vectors"), param("x")
-	y, min, minusOne := s.register(), s.register(), s.register()
-	s.constant(min, 0xffffffff)
-	s.constant(minusOne, 0xffffffff)
-	context.Label("loop")
-	context.VMOVUPS(Mem{Base: at}, y)
-	context.VPADDD(y, y, y)
-	context.VPADDD(minusOne, y, y)
-	context.VPMINUD(y, min, min)
-	context.ADDQ(Imm(uint64(s.bytes())), at)
-	context.DECQ(vectors)
-	context.JNZ(LabelRef("loop"))
-	if s.wide {
-		context.VEXTRACTI64X4(Imm(1), min, y.AsY())
-		context.VPMINUD(y.AsY(), min.AsY(), min.AsY())
-	}
-	context.VEXTRACTI128(Imm(1), min.AsY(), y.AsX())
-	context.VPMINUD(y.AsX(), min.AsX(), min.AsX())
-	for _, swap := range []uint64{0x4e, 0xb1} {
-		context.VPSHUFD(Imm(swap), min.AsX(), y.AsX())
-		context.VPMINUD(y.AsX(), min.AsX(), min.AsX())
-	}
-	out := context.GP32()
-	context.VMOVD(min.AsX(), out)
-	context.Store(out, context.ReturnIndex(0))
 	ret()
 }

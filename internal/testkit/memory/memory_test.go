@@ -1,0 +1,31 @@
+package memory
+
+import (
+	"runtime"
+	"testing"
+)
+
+func TestPeakIsWhatIsHeldAtOnce(t *testing.T) {
+	const MiB = 1 << 20
+	var held [][]byte
+	work := func() {
+		for range 64 { // garbage
+			held = [][]byte{make([]byte, MiB)}
+		}
+		held = nil
+		for range 24 {
+			held = append(held, make([]byte, MiB))
+		}
+		held = held[:1:1]
+		for range 64 {
+			held[0] = make([]byte, MiB)
+		}
+	}
+	if got := Peak(work); got < 20*MiB || got > 28*MiB {
+		t.Errorf("24 MiB are held at once, measured %d", got)
+	}
+	if got := Allocated(work); got < 152*MiB || got > 160*MiB {
+		t.Errorf("152 MiB are allocated, measured %d", got)
+	}
+	runtime.KeepAlive(held)
+}
