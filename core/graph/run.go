@@ -27,7 +27,7 @@ type Observer func(i int, out *tensor.Tensor) error
 // Run executes a checked program with the given kernel and returns the new
 // state. Intermediate tensors are let go as soon as nothing reads them.
 func (p *Program) Run(in Inputs, kernel Kernel, observe Observer) (*State, error) {
-	outside, err := p.bind(in)
+	outside, err := p.Bind(in)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (p *Program) Run(in Inputs, kernel Kernel, observe Observer) (*State, error
 	return out, nil
 }
 
-// bind checks the inputs and returns what refs to them mean.
-func (p *Program) bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
+// Bind checks the inputs and returns what refs to them mean, other than RefNode.
+func (p *Program) Bind(in Inputs) (func(Ref) *tensor.Tensor, error) {
 	if len(in.States) != p.Groups {
 		return nil, fmt.Errorf("program reads %d states, got %d", p.Groups, len(in.States))
 	}

@@ -90,7 +90,7 @@ const (
 	ScatterMin
 
 	// Map.
-	Narrow // a float as a factor of profile mixed: see narrowed
+	Narrow // a float as a factor of profile mixed: see Narrowed
 )
 
 // Kind is one of the four kinds of primitive.
@@ -280,7 +280,7 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 	case Bits:
 		return stored(out, a[0])
 	case Narrow:
-		return narrowed(FloatOf(t, a[0]))
+		return Narrowed(FloatOf(t, a[0]))
 	case And:
 		return a[0] & a[1]
 	case Or:
@@ -290,7 +290,14 @@ func (f Fn) apply(t, out DType, a []Word) Word {
 	}
 	switch {
 	case t == Float64:
-		return f.double(a)
+		x, y := math.Float64frombits(a[0]), float64(0)
+		if len(a) > 1 {
+			y = math.Float64frombits(a[1])
+		}
+		if f.compares() {
+			return f.relation(x < y, x == y)
+		}
+		return F64(f.Double(x, y))
 	case t.Float():
 		x, y := float32(FloatOf(t, a[0])), float32(0)
 		if len(a) > 1 {
@@ -387,49 +394,44 @@ func (f Fn) Float(x, y float32) float32 {
 	return math.Float32frombits(canonicalNaN)
 }
 
-// double is the meaning of a map function on float64.
-func (f Fn) double(a []Word) Word {
-	x, y := math.Float64frombits(a[0]), float64(0)
-	if len(a) > 1 {
-		y = math.Float64frombits(a[1])
-	}
+// Double is the float64 meaning of a map function of one or two operands, as
+// Float is that of float32.
+func (f Fn) Double(x, y float64) float64 {
 	switch f {
-	case Eq, Lt, Le:
-		return f.relation(x < y, x == y)
 	case Add:
-		x += y
+		return x + y
 	case Sub:
-		x -= y
+		return x - y
 	case Mul:
-		x = float64(x * y)
+		return float64(x * y)
 	case Div:
-		x /= y
+		return x / y
 	case Max:
-		x = max(x, y)
+		return max(x, y)
 	case Min:
-		x = min(x, y)
+		return min(x, y)
 	case Neg:
-		x = -x
+		return -x
 	case Abs:
-		x = math.Abs(x)
+		return math.Abs(x)
 	case SqrtF:
-		x = math.Sqrt(x)
+		return math.Sqrt(x)
 	case ExpF:
-		x = exp64(x)
+		return exp64(x)
 	case LogF:
-		x = log64(x)
+		return log64(x)
 	case TanhF:
-		x = tanh64(x)
+		return tanh64(x)
 	case Floor:
-		x = math.Floor(x)
+		return math.Floor(x)
 	case Ceil:
-		x = math.Ceil(x)
+		return math.Ceil(x)
 	case Round:
-		x = math.RoundToEven(x)
+		return math.RoundToEven(x)
 	case Rem:
-		x = math.Mod(x, y)
+		return math.Mod(x, y)
 	}
-	return F64(x)
+	return math.NaN()
 }
 
 func maxF32(x, y float32) float32 {

@@ -42,6 +42,19 @@ func New(t DType, s Shape) (*Tensor, error) {
 	return &Tensor{t, s.Clone(), buf}, nil
 }
 
+// Part returns a tensor in the memory of t, from byte at on: a multiple of 8.
+func (t *Tensor) Part(at int, typ DType, s Shape) (*Tensor, error) {
+	if !typ.Valid() || s.Check() != nil {
+		return nil, fmt.Errorf("tensor %v%v is not valid", typ, s)
+	}
+	left := len(t.buf) - at
+	if at < 0 || at%8 != 0 || left < 0 || s.Elements() > left/typ.Size() {
+		return nil, fmt.Errorf("tensor %v%v does not fit into %d bytes from byte %d on", typ, s, len(t.buf), at)
+	}
+	n := s.Elements() * typ.Size()
+	return &Tensor{typ, s.Clone(), t.buf[at:][:n:n]}, nil
+}
+
 // Must returns t, and panics on an error. It is for shapes that the caller made.
 func Must(t *Tensor, err error) *Tensor {
 	if err != nil {

@@ -65,10 +65,10 @@ const (
 	greatestFactor = 0x1p50
 )
 
-// narrowed rounds x to bfloat16; what is then below the least factor becomes +0,
+// Narrowed rounds x to bfloat16; what is then below the least factor becomes +0,
 // what is above the greatest becomes that, with its sign. An infinity has no
 // factor that stands for it and gives NaN, like a NaN.
-func narrowed(x float64) Word {
+func Narrowed(x float64) Word {
 	if math.IsInf(x, 0) {
 		x = math.NaN()
 	}

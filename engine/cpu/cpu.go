@@ -27,7 +27,7 @@ func New(threads int) *Executor {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	set, err := asm.Chosen()
-	return &Executor{set, err, threads, 20_000}
+	return &Executor{set, err, threads, 5_000}
 }
 
 // Name implements engine.Executor.
@@ -41,34 +41,24 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	r := &runner{program: p, threads: e.threads, plan: newPlan(p)}
-	for i := range p.Nodes {
-		r.steps = append(r.steps, newStep(p.Nodes[i].Primitive, e.set, e.worthwhile))
-	}
+	r := &runner{program: p, threads: e.threads}
+	r.fused.plan = sync.OnceValue(func() *plan { return newPlan(p, e.set, true, e.worthwhile) })
+	r.apart.plan = sync.OnceValue(func() *plan { return newPlan(p, e.set, false, e.worthwhile) })
 	return r, nil
 }
 
-// step is a node ready to run.
-type step struct {
-	kernel
-	grain int // pieces that are worth a thread
-}
-
-func newStep(p *tensor.Primitive, set *asm.Set, worthwhile int) step {
-	s := step{kernel: compile(p, set)}
-	flops, bytes := p.Cost()
-	// As measured: the estimate need only tell microseconds from milliseconds.
-	ns := flops/3 + bytes/8
-	s.grain = worthwhile/max(ns/max(s.pieces(), 1), 1) + 1
-	return s
-}
-
+// runner keeps two plans: one for runs of which only the end counts, and one for
+// those that somebody observes, where every node is a task of its own.
 type runner struct {
-	program *graph.Program
-	threads int
-	plan    *plan
-	steps   []step
+	program      *graph.Program
+	threads      int
+	fused, apart planned
+}
 
+// planned is a plan, made when it is first needed, and the arenas that no run
+// uses.
+type planned struct {
+	plan func() *plan
 	mu   sync.Mutex
 	free []*arena
 }
@@ -76,58 +66,104 @@ type runner struct {
 // arena is the memory of one run.
 type arena struct {
 	workers []*worker
-	outputs []tensor.Tensor // by node, over shared buffers
+	outputs []*tensor.Tensor // by node
+	args    []*tensor.Tensor // of a task
+	outs    []*tensor.Tensor
 }
 
-func (r *runner) take() (*arena, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := len(r.free); n > 0 {
-		a := r.free[n-1]
-		r.free = r.free[:n-1]
+func (p *planned) take(threads int) (*arena, error) {
+	p.mu.Lock()
+	if n := len(p.free); n > 0 {
+		a := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.mu.Unlock()
 		return a, nil
 	}
+	p.mu.Unlock()
 	a := &arena{}
-	for range r.threads {
+	for range threads {
 		a.workers = append(a.workers, newWorker())
 	}
 	var err error
-	a.outputs, err = r.plan.allocate(r.program)
+	a.outputs, err = p.plan().allocate()
 	return a, err
 }
 
-func (r *runner) give(a *arena) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.free = append(r.free, a)
+func (p *planned) give(a *arena) {
+	for i, kept := range p.plan().kept {
+		if kept {
+			a.outputs[i] = nil
+		}
+	}
+	clear(a.args[:cap(a.args)])
+	clear(a.outs[:cap(a.outs)])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, a)
 }
 
 // Run implements engine.Runner.
 func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
-	a, err := r.take()
+	outside, err := r.program.Bind(in)
 	if err != nil {
 		return nil, err
 	}
-	defer r.give(a)
-	var now struct { // the node at work
-		kernel
-		out  *tensor.Tensor
-		args []*tensor.Tensor
+	p := &r.fused
+	if observe != nil {
+		p = &r.apart
 	}
-	compute := func(worker, lo, hi int) error {
-		return now.run(a.workers[worker], now.out, now.args, lo, hi)
+	a, err := p.take(r.threads)
+	if err != nil {
+		return nil, err
 	}
-	return r.program.Run(in, func(i int, n *graph.Opcode, args []*tensor.Tensor) (*tensor.Tensor, error) {
+	defer p.give(a)
+	team := newTeam(r.threads)
+	defer team.close()
+	pl := p.plan()
+	get := func(ref graph.Ref) *tensor.Tensor {
+		if ref.Kind == graph.RefNode {
+			return a.outputs[ref.Index]
+		}
+		return outside(ref)
+	}
+	for i := range pl.tasks {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		now.kernel, now.out, now.args = r.steps[i].kernel, &a.outputs[i], args
-		if r.plan.kept(i) {
-			var err error
-			if now.out, err = tensor.New(n.Type, n.Shape); err != nil {
+		if err := pl.tasks[i].perform(a, team, pl, get); err != nil {
+			n := &r.program.Nodes[pl.tasks[i].nodes[0]]
+			return nil, fmt.Errorf("node %d (%s): %w", pl.tasks[i].nodes[0], n.Origin.Op, err)
+		}
+		if observe != nil {
+			if err := observe(i, a.outputs[i]); err != nil {
 				return nil, err
 			}
 		}
-		return now.out, engine.Split(r.threads, now.pieces(), r.steps[i].grain, compute)
-	}, observe)
+	}
+	out := &graph.State{Slots: r.program.Slots, Tensors: make([]*tensor.Tensor, len(r.program.Slots))}
+	for i, ref := range r.program.Outputs {
+		out.Tensors[i] = get(ref)
+	}
+	return out, nil
+}
+
+// perform runs a task. What outlives the run gets memory of its own.
+func (t *task) perform(a *arena, team *team, pl *plan, get func(graph.Ref) *tensor.Tensor) error {
+	a.args, a.outs = a.args[:0], a.outs[:0]
+	for _, ref := range t.args {
+		a.args = append(a.args, get(ref))
+	}
+	for _, i := range t.outs {
+		if pl.kept[i] {
+			n := &pl.program.Nodes[i]
+			var err error
+			if a.outputs[i], err = tensor.New(n.Type, n.Shape); err != nil {
+				return err
+			}
+		}
+		a.outs = append(a.outs, a.outputs[i])
+	}
+	return team.split(t.pieces(), t.grain, func(worker, lo, hi int) error {
+		return t.run(a.workers[worker], a.outs, a.args, lo, hi)
+	})
 }

@@ -51,11 +51,14 @@ const (
 func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	switch p.Type {
 	case tensor.Int32:
+		if p.Args[0].Type != tensor.Int32 {
+			return nil
+		}
 		return newIntegerDot[int32](p)
 	case tensor.Int64:
 		return newIntegerDot[int64](p)
 	}
-	if p.Terms() == 0 || p.Shape.Elements() == 0 {
+	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
 		return nil
 	}
 	k := &dot{p: p, set: set}

@@ -2,17 +2,16 @@ package cpu
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
-// number is an element type that can be folded.
-type number interface{ float32 | int32 | int64 }
-
-// folding is what all folds share. A fold runs along rows where the terms of
-// one output element lie closer together than neighbouring elements do; else
-// along columns: a term of many elements, then the next. Either order meets the
-// terms of an element in turn.
+// folding is what all folds share that are no links of a fusion: their rows are
+// long, or their terms lie further apart than neighbouring output elements do.
+// Then they run along columns: a term of many elements, then the next. Either
+// order meets the terms of an element in turn.
 type folding struct {
 	n, terms int
 	columns  bool
@@ -52,115 +51,89 @@ func innermost(shape, strides []int) int {
 	return 0
 }
 
-func newFold(p *tensor.Primitive) kernel {
-	switch p.Args[0].Type {
+// newFold returns the kernel of a fold, nil for the halves.
+func newFold(p *tensor.Primitive, set *asm.Set) kernel {
+	switch t := p.Args[0].Type; t {
 	case tensor.Float32:
-		inf := float32(math.Inf(1))
-		switch p.Fn {
-		case tensor.FoldSum:
-			return &sum[float32]{newFolding(p), addFloats, canonical}
-		case tensor.FoldMax:
-			return &extremum[float32]{newFolding(p), -inf, maxFloats, maxOfFloats}
-		case tensor.FoldMin:
-			return &extremum[float32]{newFolding(p), inf, minFloats, minOfFloats}
-		}
-		return newArgMax(p, -inf, inf)
+		return foldOf(p, set, float32(math.Inf(-1)), float32(math.Inf(1)), canonical[float32])
+	case tensor.Float64:
+		return foldOf(p, set, math.Inf(-1), math.Inf(1), canonical[float64])
+	case tensor.Int8:
+		return foldOf[int8](p, set, math.MinInt8, math.MaxInt8, same)
+	case tensor.Int16:
+		return foldOf[int16](p, set, math.MinInt16, math.MaxInt16, same)
 	case tensor.Int32:
-		return newIntegerFold[int32](p, math.MinInt32, math.MaxInt32)
+		return foldOf[int32](p, set, math.MinInt32, math.MaxInt32, same)
 	case tensor.Int64:
-		return newIntegerFold[int64](p, math.MinInt64, math.MaxInt64)
+		return foldOf[int64](p, set, math.MinInt64, math.MaxInt64, same)
+	case tensor.Uint8:
+		return foldOf[uint8](p, set, 0, math.MaxUint8, same)
+	case tensor.Uint16:
+		return foldOf[uint16](p, set, 0, math.MaxUint16, same)
+	case tensor.Uint32:
+		return foldOf[uint32](p, set, 0, math.MaxUint32, same)
+	case tensor.Uint64:
+		return foldOf[uint64](p, set, 0, math.MaxUint64, same)
 	}
 	return nil
 }
 
-func newIntegerFold[T integer](p *tensor.Primitive, least, greatest T) kernel {
+func foldOf[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, finish func(T) T) kernel {
+	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
-		return &sum[T]{newFolding(p), addIntegers[T], func(x T) T { return x }}
+		return &sum[T]{newFolding(p), mapLoop(set, tensor.Add, t, t), takeLoop[T](set, t), finish}
 	case tensor.FoldMax:
-		return &extremum[T]{newFolding(p), least, maxIntegers[T], maxOfIntegers[T]}
+		return &running[T]{newFolding(p), least, mapLoop(set, tensor.Max, t, t), func(acc T, x []T) T { return finish(greatestOf(acc, x)) }}
 	case tensor.FoldMin:
-		return &extremum[T]{newFolding(p), greatest, minIntegers[T], minOfIntegers[T]}
+		return &running[T]{newFolding(p), greatest, mapLoop(set, tensor.Min, t, t), func(acc T, x []T) T { return finish(leastOf(acc, x)) }}
+	case tensor.FoldProd:
+		return &running[T]{newFolding(p), 1, mapLoop(set, tensor.Mul, t, t), func(acc T, x []T) T { return productOf(acc, x, finish) }}
 	}
 	return newArgMax(p, least, greatest)
 }
 
-// extremum is the greatest or the least of the terms, in any order.
-type extremum[T number] struct {
+// running folds terms one after the other into one value.
+type running[T ordered] struct {
 	folding
 	identity T
-	column   func(dst, x, y []T)
+	column   loop // of two rows of many elements
 	row      func(acc T, x []T) T
 }
 
-func (k *extremum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)[lo:hi]
 	fill(dst, k.identity)
-	buf := row[T](w, 0, args[0].Type)
-	if k.columns {
-		for o := lo; o < hi; o += columnChunk {
-			acc := dst[o-lo : min(o-lo+columnChunk, hi-lo)]
-			for t := range k.terms {
-				k.column(acc, acc, load(k.view, args, buf, t*k.n+o, len(acc), k.identity))
+	buf := row[T](w, 0)
+	if !k.columns {
+		for i := range dst {
+			for t := 0; t < k.terms; t += chunk {
+				dst[i] = k.row(dst[i], load(k.view, args, buf, (lo+i)*k.terms+t, min(chunk, k.terms-t), k.identity))
 			}
 		}
 		return nil
 	}
-	for i := range dst {
-		for t := 0; t < k.terms; t += chunk {
-			x := load(k.view, args, buf, (lo+i)*k.terms+t, min(chunk, k.terms-t), k.identity)
-			dst[i] = k.row(dst[i], x)
+	for o := lo; o < hi; o += columnChunk {
+		acc := dst[o-lo : min(o-lo+columnChunk, hi-lo)]
+		for t := range k.terms {
+			x := load(k.view, args, buf, t*k.n+o, len(acc), k.identity)
+			k.column(first(acc), first(acc), first(x), nil, 1, len(acc))
 		}
 	}
 	return nil
 }
 
-// Four chains at a time hide the latency of one.
-
-func maxOfFloats(acc float32, x []float32) float32 {
-	a, b, c, d := acc, acc, acc, acc
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = max(a, x[0]), max(b, x[1]), max(c, x[2]), max(d, x[3])
-	}
-	for _, v := range x {
-		a = max(a, v)
-	}
-	return canonical(max(a, b, c, d))
-}
-
-func minOfFloats(acc float32, x []float32) float32 {
-	a, b, c, d := acc, acc, acc, acc
-	for ; len(x) >= 4; x = x[4:] {
-		a, b, c, d = min(a, x[0]), min(b, x[1]), min(c, x[2]), min(d, x[3])
-	}
-	for _, v := range x {
-		a = min(a, v)
-	}
-	return canonical(min(a, b, c, d))
-}
-
-func maxOfIntegers[T integer](acc T, x []T) T {
-	for _, v := range x {
-		acc = max(acc, v)
-	}
-	return acc
-}
-
-func minOfIntegers[T integer](acc T, x []T) T {
-	for _, v := range x {
-		acc = min(acc, v)
-	}
-	return acc
-}
+// first returns the address of the first element.
+func first[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
 
 // argMax is the position of the greatest term, the first or the last of equals.
-type argMax[T number] struct {
+type argMax[T ordered] struct {
 	folding
 	least, greatest T
 	last            bool
 }
 
-func newArgMax[T number](p *tensor.Primitive, least, greatest T) kernel {
+func newArgMax[T ordered](p *tensor.Primitive, least, greatest T) kernel {
 	return &argMax[T]{newFolding(p), least, greatest, p.Imm[0] != 0}
 }
 
@@ -168,7 +141,7 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 	dst := tensor.Of[int64](out)[lo:hi]
 	clear(dst)
 	if k.columns {
-		best := row[T](w, 2, args[0].Type)
+		best := room[T](w.lanes, columnChunk)
 		for o := 0; o < len(dst); o += columnChunk {
 			at := dst[o:min(o+columnChunk, len(dst))]
 			fill(best[:len(at)], k.least)
@@ -196,11 +169,11 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 // present returns terms twice: those that are absent as the least value, and as
 // the greatest.
 func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y []T) {
-	x = load(k.view, args, row[T](w, 0, args[0].Type), at, n, k.least)
+	x = load(k.view, args, row[T](w, 0), at, n, k.least)
 	if len(k.view.bounds) == 0 {
 		return x, x
 	}
-	return x, load(k.view, args, row[T](w, 1, args[0].Type), at, n, k.greatest)
+	return x, load(k.view, args, row[T](w, 1), at, n, k.greatest)
 }
 
 // take moves to term t if its value x is present, which is when y is the same,

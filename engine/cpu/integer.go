@@ -17,7 +17,7 @@ func (k *integerDot[T]) pieces() int { return k.n }
 
 func (k *integerDot[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)
-	bufA, bufB := row[T](w, 0, out.Type), row[T](w, 1, out.Type)
+	bufA, bufB := row[T](w, 0), row[T](w, 1)
 	for o := lo; o < hi; o++ {
 		acc := T(0)
 		for t := 0; t < k.terms; t += chunk {

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
@@ -17,52 +19,36 @@ type kernel interface {
 
 // worker is the memory that one goroutine computes in.
 type worker struct {
-	rows  [3]*tensor.Tensor // room for chunk elements of any type
-	lanes *tensor.Tensor    // room for the lanes of columnChunk elements
-	piece piece             // of a contraction
+	scratch []byte           // of a fusion
+	at      []unsafe.Pointer // where the values of a fusion are
+	rows    [2][]uint64      // room for chunk elements of any type
+	lanes   []uint64         // room for the lanes of columnChunk elements
+	piece   piece            // of a contraction
 }
 
-// chunk is the number of elements that kernels handle at a time: few enough
-// for three rows to stay in the first-level cache. It is a multiple of
-// tensor.Lanes.
-const chunk = 1024
-
 func newWorker() *worker {
-	w := &worker{}
+	w := &worker{lanes: make([]uint64, tensor.Lanes*columnChunk)}
 	for i := range w.rows {
-		w.rows[i] = tensor.Must(tensor.New(tensor.Int64, tensor.Shape{chunk}))
+		w.rows[i] = make([]uint64, chunk)
 	}
-	w.lanes = tensor.Must(tensor.New(tensor.Int64, tensor.Shape{tensor.Lanes, columnChunk}))
 	return w
 }
 
-// row returns memory for chunk elements, of type t.
-func row[T tensor.Element](w *worker, i int, t tensor.DType) []T {
-	return tensor.Of[T](as(*w.rows[i], t))[:chunk]
-}
+// room returns n elements in the memory of words.
+func room[T any](words []uint64, n int) []T { return slice[T](unsafe.Pointer(&words[0]), n) }
 
-// laneRows returns memory for tensor.Lanes rows of columnChunk elements.
-func laneRows[T tensor.Element](w *worker, t tensor.DType) []T { return tensor.Of[T](as(*w.lanes, t)) }
+// row returns memory for chunk elements.
+func row[T any](w *worker, i int) []T { return room[T](w.rows[i], chunk) }
 
-// as returns x as memory for another type.
-func as(x tensor.Tensor, t tensor.DType) *tensor.Tensor {
-	x.Type = t
-	return &x
-}
-
-// compile returns the fastest kernel for a checked primitive.
+// compile returns the fastest kernel for a checked primitive that is not a link
+// of a fusion.
 func compile(p *tensor.Primitive, set *asm.Set) kernel {
 	var k kernel
-	switch kind := p.Fn.Kind(); {
-	case !native(p):
-	case kind == tensor.KindMap:
-		k = newMap(p)
-	case kind == tensor.KindIndex:
-		k = newIndex(p)
+	switch {
 	case p.Fn.Scatters():
 		k = newScatter(p)
-	case kind == tensor.KindFold && p.Fn != tensor.FoldProd:
-		k = newFold(p)
+	case p.Fn.Kind() == tensor.KindFold:
+		k = newFold(p, set)
 	case p.Fn == tensor.Dot:
 		k = newDot(p, set)
 	case p.Fn == tensor.Before:
@@ -72,19 +58,6 @@ func compile(p *tensor.Primitive, set *asm.Set) kernel {
 		k = &cells{p}
 	}
 	return k
-}
-
-// native reports whether kernels take the types of a primitive.
-func native(p *tensor.Primitive) bool {
-	is := func(t tensor.DType) bool {
-		return t == tensor.Float32 || t == tensor.Int32 || t == tensor.Int64 || t == tensor.Bool
-	}
-	for i := range p.Args {
-		if !is(p.Args[i].Type) {
-			return false
-		}
-	}
-	return is(p.Type)
 }
 
 // cells evaluates every element by its definition. It runs what no other

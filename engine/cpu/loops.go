@@ -2,141 +2,262 @@ package cpu
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
-// One loop for each function and type. They say again, over slices, what
-// package tensor says of one element. The operands are as long as the result;
-// telling the compiler so spares a check an element.
+// A loop computes rows × width elements from as many of each operand; a fold
+// computes one element a row. All of them lie side by side in memory, and dst may
+// be one of the operands.
+//
+// The loops say again, over slices, what package tensor says of one element.
+type loop func(dst, x, y, z unsafe.Pointer, rows, width int)
+
+func slice[T any](p unsafe.Pointer, n int) []T { return unsafe.Slice((*T)(p), n) }
+
+// unary, binary and ternary make a loop of one over slices of one length.
+func unary[D, S any](f func(dst []D, x []S)) loop {
+	return func(dst, x, _, _ unsafe.Pointer, rows, width int) {
+		n := rows * width
+		f(slice[D](dst, n), slice[S](x, n))
+	}
+}
+
+func binary[D, S any](f func(dst []D, x, y []S)) loop {
+	return func(dst, x, y, _ unsafe.Pointer, rows, width int) {
+		n := rows * width
+		f(slice[D](dst, n), slice[S](x, n), slice[S](y, n))
+	}
+}
+
+// each and pairs make a loop of a function of elements.
+func each[D, S any](f func(S) D) loop {
+	return unary(func(dst []D, x []S) {
+		x = x[:len(dst)]
+		for i := range dst {
+			dst[i] = f(x[i])
+		}
+	})
+}
+
+func pairs[D, S any](f func(x, y S) D) loop {
+	return binary(func(dst []D, x, y []S) {
+		x, y = x[:len(dst)], y[:len(dst)]
+		for i := range dst {
+			dst[i] = f(x[i], y[i])
+		}
+	})
+}
+
+// choose is Where, on the bits of elements.
+func choose[T any](dst, c, x, y unsafe.Pointer, rows, width int) {
+	n := rows * width
+	to, from, other, when := slice[T](dst, n), slice[T](x, n), slice[T](y, n), slice[uint8](c, n)
+	from, other, when = from[:len(to)], other[:len(to)], when[:len(to)]
+	for i := range to {
+		if when[i] != 0 {
+			to[i] = from[i]
+		} else {
+			to[i] = other[i]
+		}
+	}
+}
+
+// spread repeats each element of x over a row.
+func spread[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
+	to := slice[T](dst, rows*width)
+	for i, v := range slice[T](x, rows) {
+		fill(to[i*width:][:width], v)
+	}
+}
+
+// move copies.
+func move[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
+	copy(slice[T](dst, rows*width), slice[T](x, rows*width))
+}
+
+// bySize returns the loop for elements of a type that are only moved.
+func bySize(t tensor.DType, loops [4]loop) loop {
+	switch t.Size() {
+	case 1:
+		return loops[0]
+	case 2:
+		return loops[1]
+	case 4:
+		return loops[2]
+	}
+	return loops[3]
+}
+
+var (
+	chooses = [4]loop{choose[uint8], choose[uint16], choose[uint32], choose[uint64]}
+	spreads = [4]loop{spread[uint8], spread[uint16], spread[uint32], spread[uint64]}
+	moves   = [4]loop{move[uint8], move[uint16], move[uint32], move[uint64]}
+)
+
+// mapLoop returns the loop of a map function whose last operand is of type t, nil
+// if there is none. Of a half type there are none but those that move bits: what
+// is computed with halves is computed in float32.
+func mapLoop(set *asm.Set, fn tensor.Fn, t, out tensor.DType) loop {
+	switch fn {
+	case tensor.Where:
+		return bySize(out, chooses)
+	case tensor.Cast:
+		return castLoop(set, t, out)
+	case tensor.Bits:
+		return bitsLoop(out)
+	case tensor.Narrow:
+		return narrowLoop(set, t)
+	}
+	if f := vectorLoop(set, fn, t); f != nil {
+		return f
+	}
+	switch t {
+	case tensor.Float32:
+		return singleLoop(fn)
+	case tensor.Float64:
+		return doubleLoop(fn)
+	case tensor.Bool:
+		return boolLoop(fn)
+	case tensor.Int8:
+		return integerLoop[int8](fn)
+	case tensor.Int16:
+		return integerLoop[int16](fn)
+	case tensor.Int32:
+		return integerLoop[int32](fn)
+	case tensor.Int64:
+		return integerLoop[int64](fn)
+	case tensor.Uint8:
+		return integerLoop[uint8](fn)
+	case tensor.Uint16:
+		return integerLoop[uint16](fn)
+	case tensor.Uint32:
+		return integerLoop[uint32](fn)
+	case tensor.Uint64:
+		return integerLoop[uint64](fn)
+	}
+	return nil
+}
+
+type float interface{ float32 | float64 }
 
 // canonical returns x, or the one NaN.
-func canonical(x float32) float32 {
+func canonical[T float](x T) T {
 	if x != x {
-		return math.Float32frombits(0x7fc00000)
+		return nan[T]()
 	}
 	return x
 }
 
-func floatLoop(fn tensor.Fn) mapFunc {
+// nan is the one NaN of a type.
+func nan[T float]() T {
+	if unsafe.Sizeof(T(0)) == 4 {
+		return T(math.Float32frombits(0x7fc00000))
+	}
+	return T(math.Float64frombits(0x7ff8000000000000))
+}
+
+// floatLoop holds what float32 and float64 share. The commonest loops are
+// written out, for a call an element would cost more than its sum.
+func floatLoop[T float](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Add:
-		return binary(addFloats)
+		return binary(addFloats[T])
 	case tensor.Sub:
-		return binary(func(dst, x, y []float32) {
+		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(x[i] - y[i])
 			}
 		})
 	case tensor.Mul:
-		return binary(func(dst, x, y []float32) {
+		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(float32(x[i] * y[i]))
+				dst[i] = canonical(T(x[i] * y[i]))
 			}
 		})
 	case tensor.Div:
-		return binary(func(dst, x, y []float32) {
+		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(x[i] / y[i])
 			}
 		})
-	case tensor.Max:
-		return binary(maxFloats)
+	case tensor.Max: // Go's own: a NaN wins, and zeros are ordered by their signs
+		return binary(func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for i := range dst {
+				dst[i] = canonical(max(x[i], y[i]))
+			}
+		})
 	case tensor.Min:
-		return binary(minFloats)
+		return binary(func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for i := range dst {
+				dst[i] = canonical(min(x[i], y[i]))
+			}
+		})
 	case tensor.Neg:
-		return unary(func(dst, x []float32) {
+		return unary(func(dst, x []T) {
 			x = x[:len(dst)]
 			for i := range dst {
 				dst[i] = canonical(-x[i])
 			}
 		})
-	case tensor.Abs:
-		return unary(func(dst, x []float32) {
-			x = x[:len(dst)]
-			for i := range dst {
-				dst[i] = math.Float32frombits(math.Float32bits(x[i]) &^ (1 << 31))
-			}
-		})
-	case tensor.SqrtF:
-		return each(tensor.Sqrt)
-	case tensor.ExpF:
-		return each(tensor.Exp)
-	case tensor.LogF:
-		return each(tensor.Log)
-	case tensor.TanhF:
-		return each(tensor.Tanh)
-	case tensor.ErfF:
-		return each(tensor.Erf)
-	case tensor.Floor, tensor.Ceil, tensor.Round:
-		return each(func(x float32) float32 { return fn.Float(x, 0) })
 	}
-	return nil
+	return compareLoop[T](fn)
 }
 
-// each makes a kernel of a function that costs much more than its call.
-func each(f func(float32) float32) mapFunc {
-	return unary(func(dst, x []float32) {
-		x = x[:len(dst)]
-		for i := range dst {
-			dst[i] = canonical(f(x[i]))
-		}
-	})
-}
-
-func addFloats(dst, x, y []float32) {
+func addFloats[T float](dst, x, y []T) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = canonical(x[i] + y[i])
 	}
 }
 
-func maxFloats(dst, x, y []float32) {
-	x, y = x[:len(dst)], y[:len(dst)]
-	for i := range dst {
-		dst[i] = maxFloat(x[i], y[i])
+func singleLoop(fn tensor.Fn) loop {
+	switch fn {
+	case tensor.Abs:
+		return each(func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) })
+	case tensor.SqrtF:
+		return each(func(x float32) float32 { return canonical(tensor.Sqrt(x)) })
+	case tensor.ExpF:
+		return each(func(x float32) float32 { return canonical(tensor.Exp(x)) })
+	case tensor.TanhF:
+		return each(func(x float32) float32 { return canonical(tensor.Tanh(x)) })
 	}
+	if f := floatLoop[float32](fn); f != nil {
+		return f
+	}
+	return pairsOrEach(fn, fn.Float)
 }
 
-func minFloats(dst, x, y []float32) {
-	x, y = x[:len(dst)], y[:len(dst)]
-	for i := range dst {
-		dst[i] = minFloat(x[i], y[i])
+func doubleLoop(fn tensor.Fn) loop {
+	if f := floatLoop[float64](fn); f != nil {
+		return f
 	}
+	return pairsOrEach(fn, fn.Double)
 }
 
-// maxFloat and minFloat rest on Go's own max and min, in which a NaN wins and
-// zeros are ordered by their signs.
-func maxFloat(x, y float32) float32 { return canonical(max(x, y)) }
+// pairsOrEach makes a loop of the definition itself.
+func pairsOrEach[T float](fn tensor.Fn, f func(x, y T) T) loop {
+	if fn == tensor.Rem {
+		return pairs(func(x, y T) T { return canonical(f(x, y)) })
+	}
+	return each(func(x T) T { return canonical(f(x, 0)) })
+}
 
-func minFloat(x, y float32) float32 { return canonical(min(x, y)) }
-
-func compareLoop[T tensor.Element](fn tensor.Fn) mapFunc {
+func compareLoop[T ordered](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Eq:
-		return binary(func(dst []uint8, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = truth(x[i] == y[i])
-			}
-		})
+		return pairs(func(x, y T) uint8 { return truth(x == y) })
 	case tensor.Lt:
-		return binary(func(dst []uint8, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = truth(x[i] < y[i])
-			}
-		})
+		return pairs(func(x, y T) uint8 { return truth(x < y) })
 	case tensor.Le:
-		return binary(func(dst []uint8, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = truth(x[i] <= y[i])
-			}
-		})
+		return pairs(func(x, y T) uint8 { return truth(x <= y) })
 	}
 	return nil
 }
@@ -148,53 +269,81 @@ func truth(b bool) uint8 {
 	return 0
 }
 
-type integer interface{ int32 | int64 }
+func boolLoop(fn tensor.Fn) loop {
+	switch fn {
+	case tensor.And:
+		return pairs(func(x, y uint8) uint8 { return x & y })
+	case tensor.Or:
+		return pairs(func(x, y uint8) uint8 { return x | y })
+	case tensor.Not:
+		return each(func(x uint8) uint8 { return x ^ 1 })
+	}
+	return compareLoop[uint8](fn)
+}
 
-func integerLoop[T integer](fn tensor.Fn) mapFunc {
+type integer interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
+
+type ordered interface{ float | integer }
+
+func integerLoop[T integer](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Add:
 		return binary(addIntegers[T])
 	case tensor.Sub:
-		return binary(func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = x[i] - y[i]
-			}
-		})
+		return pairs(func(x, y T) T { return x - y })
 	case tensor.Mul:
-		return binary(func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = x[i] * y[i]
-			}
-		})
+		return pairs(func(x, y T) T { return x * y })
 	case tensor.Div:
-		return binary(func(dst, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = divide(x[i], y[i])
+		return pairs(quotient[T])
+	case tensor.Rem:
+		return pairs(remainder[T])
+	case tensor.Mod:
+		return pairs(func(x, y T) T {
+			r := remainder(x, y)
+			if r != 0 && (r < 0) != (y < 0) {
+				return r + y
 			}
+			return r
 		})
 	case tensor.Max:
-		return binary(maxIntegers[T])
+		return pairs(func(x, y T) T { return max(x, y) })
 	case tensor.Min:
-		return binary(minIntegers[T])
+		return pairs(func(x, y T) T { return min(x, y) })
 	case tensor.Neg:
-		return unary(func(dst, x []T) {
-			x = x[:len(dst)]
-			for i := range dst {
-				dst[i] = -x[i]
-			}
-		})
+		return each(func(x T) T { return -x })
 	case tensor.Abs:
-		return unary(func(dst, x []T) {
-			x = x[:len(dst)]
-			for i := range dst {
-				dst[i] = max(x[i], -x[i])
+		return each(func(x T) T {
+			if x < 0 {
+				return -x
 			}
+			return x
+		})
+	case tensor.BitAnd:
+		return pairs(func(x, y T) T { return x & y })
+	case tensor.BitOr:
+		return pairs(func(x, y T) T { return x | y })
+	case tensor.BitXor:
+		return pairs(func(x, y T) T { return x ^ y })
+	case tensor.BitNot:
+		return each(func(x T) T { return ^x })
+	case tensor.ShiftLeft:
+		return pairs(func(x, y T) T {
+			if shiftable[T](y) {
+				return x << y
+			}
+			return 0
+		})
+	case tensor.ShiftRight:
+		return pairs(func(x, y T) T {
+			if shiftable[T](y) {
+				return x >> y
+			}
+			return 0
 		})
 	}
-	return nil
+	return compareLoop[T](fn)
 }
 
 func addIntegers[T integer](dst, x, y []T) {
@@ -204,93 +353,29 @@ func addIntegers[T integer](dst, x, y []T) {
 	}
 }
 
-func maxIntegers[T integer](dst, x, y []T) {
-	x, y = x[:len(dst)], y[:len(dst)]
-	for i := range dst {
-		dst[i] = max(x[i], y[i])
-	}
-}
+// shiftable reports whether a shift leaves bits of T.
+func shiftable[T integer](by T) bool { return by >= 0 && uint64(by) < 8*uint64(unsafe.Sizeof(by)) }
 
-func minIntegers[T integer](dst, x, y []T) {
-	x, y = x[:len(dst)], y[:len(dst)]
-	for i := range dst {
-		dst[i] = min(x[i], y[i])
-	}
-}
-
-func divide[T integer](x, y T) T {
-	switch y {
-	case 0:
+// quotient is x/y towards zero; x/0 is 0.
+func quotient[T integer](x, y T) T {
+	switch {
+	case y == 0:
 		return 0
-	case -1:
+	case y+1 == 0 && y < 0: // the least integer by −1 wraps; hardware traps
 		return -x
 	}
 	return x / y
 }
 
-func castLoop(from, to tensor.DType) mapFunc {
-	switch from {
-	case tensor.Float32:
-		switch to {
-		case tensor.Float32:
-			return unary(func(dst, x []float32) { copy(dst, x) })
-		case tensor.Int32:
-			return unary(saturate[int32](math.MinInt32, math.MaxInt32))
-		case tensor.Int64:
-			return unary(saturate[int64](math.MinInt64, math.MaxInt64))
-		case tensor.Bool:
-			return unary(nonZero[float32])
-		}
-	case tensor.Int32:
-		return castInteger[int32](to)
-	case tensor.Int64:
-		return castInteger[int64](to)
-	case tensor.Bool:
-		return castInteger[uint8](to)
+func remainder[T integer](x, y T) T {
+	if y == 0 {
+		return 0
 	}
-	return nil
+	return x - quotient(x, y)*y
 }
 
-func castInteger[S integer | uint8](to tensor.DType) mapFunc {
-	switch to {
-	case tensor.Float32:
-		return unary(convert[float32, S])
-	case tensor.Int32:
-		return unary(convert[int32, S])
-	case tensor.Int64:
-		return unary(convert[int64, S])
-	case tensor.Bool:
-		return unary(nonZero[S])
-	}
-	return nil
-}
-
-func convert[D float32 | integer, S integer | uint8](dst []D, x []S) {
+func fill[T any](dst []T, x T) {
 	for i := range dst {
-		dst[i] = D(x[i])
-	}
-}
-
-func nonZero[S tensor.Element](dst []uint8, x []S) {
-	for i := range dst {
-		dst[i] = truth(x[i] != 0)
-	}
-}
-
-// saturate truncates towards zero into [lo, hi]; NaN gives 0.
-func saturate[D integer](lo, hi D) func(dst []D, x []float32) {
-	return func(dst []D, x []float32) {
-		for i := range dst {
-			switch v := x[i]; {
-			case v != v:
-				dst[i] = 0
-			case float64(v) >= float64(hi):
-				dst[i] = hi
-			case float64(v) <= float64(lo):
-				dst[i] = lo
-			default:
-				dst[i] = D(v)
-			}
-		}
+		dst[i] = x
 	}
 }

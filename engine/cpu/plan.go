@@ -5,73 +5,157 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
-// plan says which buffer each node's output lives in. A buffer is free for
-// another tensor of its size once the last reader of the first has run.
+// task is what is run at a time: a kernel for one node, or a fusion of several.
+type task struct {
+	work
+	grain int         // pieces that are worth a thread
+	args  []graph.Ref // what it reads
+	outs  []int       // nodes whose output it writes
+	nodes []int       // nodes that it computes
+}
+
+// work computes some outputs, in independent pieces.
+type work interface {
+	pieces() int
+	run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error
+}
+
+// alone is the work of a kernel.
+type alone struct{ kernel }
+
+func (s alone) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
+	return s.kernel.run(w, outs[0], args, lo, hi)
+}
+
+// plan is a program as tasks, and where in one arena every output lies. A place
+// is free for another tensor once the last reader of the first has run.
 type plan struct {
-	buffer []int // by node; none for parts of the new state, which outlive a run
-	sizes  []int // bytes of each buffer
+	program *graph.Program
+	tasks   []task
+	place   []int // by node; none for what is not there or outlives a run
+	kept    []bool
+	alias   []graph.Ref
+	bytes   int
 }
 
 const none = -1
 
-func newPlan(p *graph.Program) *plan {
-	last := make([]int, len(p.Nodes)) // the node that reads it last, or itself
-	for i := range p.Nodes {
-		last[i] = i
-		for _, r := range p.Nodes[i].From {
-			if r.Kind == graph.RefNode {
-				last[r.Index] = i
+func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
+	prog := newProgram(p, set, fused)
+	groups := prog.group()
+	pl := &plan{program: p, place: make([]int, len(p.Nodes)), kept: prog.kept, alias: prog.alias}
+	of := make([]int, len(p.Nodes)) // group by node
+	for t, m := range groups {
+		for _, i := range m.nodes {
+			of[i] = t
+		}
+	}
+	escapes := make([]bool, len(p.Nodes))
+	last := make([]int, len(p.Nodes)) // the group that reads it last
+	for t, m := range groups {
+		for _, i := range m.nodes {
+			escapes[i] = escapes[i] || prog.kept[i] || !fused
+			for _, r := range p.Nodes[i].From {
+				if r = prog.source(r); r.Kind == graph.RefNode {
+					last[r.Index] = t
+					escapes[r.Index] = escapes[r.Index] || of[r.Index] != t
+				}
 			}
 		}
 	}
-	pl := &plan{buffer: make([]int, len(p.Nodes))}
-	for _, r := range p.Outputs {
-		if r.Kind == graph.RefNode {
-			pl.buffer[r.Index] = none
-		}
+	var arena shelf
+	for i := range pl.place {
+		pl.place[i] = none
 	}
-	dying := make([][]int, len(p.Nodes)) // buffers that are free after a node
-	free := map[int][]int{}              // by size
-	for i := range p.Nodes {
-		if pl.buffer[i] != none {
-			n := &p.Nodes[i]
-			size := n.Shape.Elements() * n.Type.Size()
-			b := len(pl.sizes)
-			if f := free[size]; len(f) > 0 {
-				b = f[len(f)-1]
-				free[size] = f[:len(f)-1]
-			} else {
-				pl.sizes = append(pl.sizes, size)
+	for t, m := range groups {
+		var over func(o int) []int
+		k := task{nodes: m.nodes}
+		if m.fused {
+			l := prog.link(m, func(i int) bool { return escapes[i] })
+			k.work, k.args, k.outs, over = l.c, l.args, l.outs, l.overwrites
+		} else {
+			n := &p.Nodes[m.nodes[0]]
+			k.work, k.outs = alone{compile(n.Primitive, set)}, m.nodes
+			for _, r := range n.From {
+				k.args = append(k.args, prog.source(r))
 			}
-			pl.buffer[i] = b
-			dying[last[i]] = append(dying[last[i]], b)
 		}
-		for _, b := range dying[i] {
-			free[pl.sizes[b]] = append(free[pl.sizes[b]], b)
-		}
+		k.grain = grain(p, m.nodes, k.pieces(), worthwhile)
+		pl.tasks = append(pl.tasks, k)
+		pl.lay(&arena, &k, t, last, over)
 	}
+	pl.bytes = arena.high
 	return pl
 }
 
-// kept reports whether node i's output becomes part of the new state.
-func (pl *plan) kept(i int) bool { return pl.buffer[i] == none }
-
-// allocate returns a tensor for each node that is not kept.
-func (pl *plan) allocate(p *graph.Program) ([]tensor.Tensor, error) {
-	buffers := make([]*tensor.Tensor, len(pl.sizes))
-	for b, size := range pl.sizes {
-		var err error
-		if buffers[b], err = tensor.New(tensor.Bool, tensor.Shape{size}); err != nil {
-			return nil, fmt.Errorf("memory for a program: %w", err)
+// lay gives the outputs of task t places, and takes those of what it reads last.
+func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) []int) {
+	size := func(i int) int {
+		n := &pl.program.Nodes[i]
+		return n.Shape.Elements() * n.Type.Size()
+	}
+	dies := func(r graph.Ref) bool {
+		return r.Kind == graph.RefNode && last[r.Index] == t && pl.place[r.Index] != none
+	}
+	inherited := map[int]bool{}
+	for o, i := range k.outs {
+		if pl.kept[i] {
+			continue
+		}
+		if over != nil {
+			for _, a := range over(o) {
+				if r := k.args[a]; dies(r) && !inherited[r.Index] && size(r.Index) == size(i) {
+					inherited[r.Index] = true
+					pl.place[i] = pl.place[r.Index]
+					break
+				}
+			}
+		}
+		if pl.place[i] == none {
+			pl.place[i] = arena.put(size(i))
 		}
 	}
-	out := make([]tensor.Tensor, len(p.Nodes))
-	for i, b := range pl.buffer {
-		if b != none {
-			out[i] = *buffers[b]
-			out[i].Type, out[i].Shape = p.Nodes[i].Type, p.Nodes[i].Shape
+	done := map[int]bool{}
+	for _, r := range k.args {
+		if dies(r) && !inherited[r.Index] && !done[r.Index] {
+			done[r.Index] = true
+			arena.remove(pl.place[r.Index])
+		}
+	}
+	for _, i := range k.outs {
+		if pl.place[i] != none && last[i] <= t { // nobody reads it
+			arena.remove(pl.place[i])
+		}
+	}
+}
+
+// grain estimates how many pieces are worth a thread.
+func grain(p *graph.Program, nodes []int, pieces, worthwhile int) int {
+	ns := 0
+	for _, i := range nodes {
+		flops, bytes := p.Nodes[i].Cost()
+		// As measured: the estimate need only tell microseconds from milliseconds.
+		ns += flops/20 + bytes/40
+	}
+	return worthwhile/max(ns/max(pieces, 1), 1) + 1
+}
+
+// allocate returns a tensor for each node that has a place.
+func (pl *plan) allocate() ([]*tensor.Tensor, error) {
+	arena, err := tensor.New(tensor.Uint8, tensor.Shape{pl.bytes})
+	if err != nil {
+		return nil, fmt.Errorf("memory for a program: %w", err)
+	}
+	out := make([]*tensor.Tensor, len(pl.place))
+	for i, at := range pl.place {
+		if at != none {
+			n := &pl.program.Nodes[i]
+			if out[i], err = arena.Part(at, n.Type, n.Shape); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil

@@ -51,11 +51,13 @@ func newRanker(p *tensor.Primitive) kernel {
 	return k
 }
 
-// orderOf compares elements of a type of which there are kernels; all NaNs are
-// one, above all numbers.
+// orderOf compares elements of a type; all NaNs are one, above all numbers.
 func orderOf(t tensor.DType) func(x, y tensor.Word) int {
 	if t.Float() {
-		return func(x, y tensor.Word) int { return -cmp.Compare(-tensor.AsF32(x), -tensor.AsF32(y)) }
+		return func(x, y tensor.Word) int { return -cmp.Compare(-tensor.FloatOf(t, x), -tensor.FloatOf(t, y)) }
+	}
+	if t.Unsigned() {
+		return cmp.Compare[tensor.Word]
 	}
 	return func(x, y tensor.Word) int { return cmp.Compare(int64(x), int64(y)) }
 }

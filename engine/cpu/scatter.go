@@ -1,19 +1,13 @@
 package cpu
 
-import (
-	"math"
-
-	"github.com/tally-network/tally/core/tensor"
-)
+import "github.com/tally-network/tally/core/tensor"
 
 // scatterer writes updates where indexes say, term by term in order, instead of
 // asking of every output element which terms it takes: the terms of one element
 // are met in the same order.
-type scatterer[T tensor.Element] struct {
+type scatterer[T any] struct {
 	n       int
-	fn      tensor.Fn
-	nan     T                     // what becomes of every NaN; only a float can be one
-	merge   func(old, update T) T // unless the function is to set or to add
+	merge   func(old, update T) T // nil: the update replaces the element
 	base    *view
 	loops   []int // extents: folded axes, then the output axes that no index selects
 	row     int   // of the last loop, where no index changes along it; else 1
@@ -48,23 +42,52 @@ func (w *walk) at(coord []int) int {
 }
 
 func newScatter(p *tensor.Primitive) kernel {
-	merge, _ := p.Fn.Merge()
-	switch p.Type {
-	case tensor.Float32:
-		return newScatterer(p, canonical(float32(math.NaN())), merge.Float)
-	case tensor.Int32:
-		return newScatterer(p, 0, merged[int32](merge))
-	case tensor.Int64:
-		return newScatterer(p, 0, merged[int64](merge))
-	case tensor.Bool:
-		return newScatterer[uint8](p, 0, nil)
+	fn, merges := p.Fn.Merge()
+	t := p.Type
+	switch {
+	case !merges && t.Size() == 1:
+		return newScatterer[uint8](p, nil)
+	case !merges && t.Size() == 2:
+		return newScatterer[uint16](p, nil)
+	case !merges && t.Size() == 4:
+		return newScatterer[uint32](p, nil)
+	case !merges:
+		return newScatterer[uint64](p, nil)
+	case t.Half():
+		of := func(x uint16) float32 { return float32(tensor.FloatOf(t, tensor.Word(x))) }
+		return newScatterer(p, func(x, y uint16) uint16 { return uint16(tensor.FloatWord(t, float64(fn.Float(of(x), of(y))))) })
 	}
-	return nil
+	switch t {
+	case tensor.Float32:
+		if fn == tensor.Add {
+			return newScatterer(p, func(x, y float32) float32 { return canonical(x + y) })
+		}
+		return newScatterer(p, func(x, y float32) float32 { return canonical(fn.Float(x, y)) })
+	case tensor.Float64:
+		return newScatterer(p, func(x, y float64) float64 { return canonical(fn.Double(x, y)) })
+	case tensor.Int8:
+		return newScatterer(p, merged[int8](fn))
+	case tensor.Int16:
+		return newScatterer(p, merged[int16](fn))
+	case tensor.Int32:
+		return newScatterer(p, merged[int32](fn))
+	case tensor.Int64:
+		return newScatterer(p, merged[int64](fn))
+	case tensor.Uint8:
+		return newScatterer(p, merged[uint8](fn))
+	case tensor.Uint16:
+		return newScatterer(p, merged[uint16](fn))
+	case tensor.Uint32:
+		return newScatterer(p, merged[uint32](fn))
+	}
+	return newScatterer(p, merged[uint64](fn))
 }
 
 // merged is a map function of two integers.
-func merged[T int32 | int64](fn tensor.Fn) func(x, y T) T {
+func merged[T integer](fn tensor.Fn) func(x, y T) T {
 	switch fn {
+	case tensor.Add:
+		return func(x, y T) T { return x + y }
 	case tensor.Mul:
 		return func(x, y T) T { return x * y }
 	case tensor.Max:
@@ -73,9 +96,9 @@ func merged[T int32 | int64](fn tensor.Fn) func(x, y T) T {
 	return func(x, y T) T { return min(x, y) }
 }
 
-func newScatterer[T tensor.Element](p *tensor.Primitive, nan T, merge func(old, update T) T) kernel {
+func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kernel {
 	r := len(p.Shape)
-	k := &scatterer[T]{n: p.Shape.Elements(), fn: p.Fn, nan: nan, merge: merge, base: newView(p, 0, axes(0, r)), row: 1}
+	k := &scatterer[T]{n: p.Shape.Elements(), merge: merge, base: newView(p, 0, axes(0, r)), row: 1}
 	var selected [tensor.MaxRank]bool
 	for j, imm := range p.Imm {
 		t := target{arg: 2 + j, axis: int(imm), extent: p.Shape[imm], again: selected[imm]}
@@ -120,9 +143,11 @@ func newScatterer[T tensor.Element](p *tensor.Primitive, nan T, merge func(old, 
 func (k *scatterer[T]) pieces() int { return min(k.n, 1) }
 
 func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
-	dst := tensor.Of[T](out)
-	overlay(k.base, args, dst, 0)
-	src := tensor.Of[T](args[1])
+	dst, src := slice[T](start(out), out.Len()), slice[T](start(args[1]), args[1].Len())
+	var none T
+	if base := load(k.base, args, dst, 0, k.n, none); first(base) != first(dst) {
+		copy(dst, base)
+	}
 	outStep, srcStep := 0, 0
 	if k.row > 1 {
 		outStep, srcStep = k.out.steps[len(k.loops)], k.update.steps[len(k.loops)]
@@ -132,18 +157,11 @@ func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor,
 	for range tensor.Shape(k.loops).Elements() {
 		if o, u, ok := k.find(args, coord); ok {
 			for range k.row {
-				v := src[u]
-				switch k.fn {
-				case tensor.ScatterSet:
-				case tensor.ScatterAdd:
-					v += dst[o]
-				default:
-					v = k.merge(dst[o], v)
+				if k.merge == nil {
+					dst[o] = src[u]
+				} else {
+					dst[o] = k.merge(dst[o], src[u])
 				}
-				if v != v {
-					v = k.nan
-				}
-				dst[o] = v
 				o, u = o+outStep, u+srcStep
 			}
 		}

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -9,12 +11,12 @@ import (
 type view struct {
 	arg    int
 	base   int
-	loops  []loop  // outermost first; at least one
+	loops  []lap   // outermost first; at least one
 	bounds []bound // empty where every position lies inside the operand
 }
 
-// loop is one axis, or several neighbours that run on into each other.
-type loop struct{ extent, stride int }
+// lap is one axis, or several neighbours that run on into each other.
+type lap struct{ extent, stride int }
 
 // bound is a coordinate that may lie outside its axis, or that the value of an
 // index operand shifts.
@@ -63,7 +65,7 @@ func newView(p *tensor.Primitive, arg int, axes []int) *view {
 		keep, extents = append(keep, -1), append(extents, 1)
 	}
 	for i, s := range steps(strides).pick(keep) {
-		v.loops = append(v.loops, loop{extents[i], s})
+		v.loops = append(v.loops, lap{extents[i], s})
 	}
 	for i := range v.bounds {
 		b := &v.bounds[i]
@@ -243,13 +245,16 @@ func (x *index) value(args []*tensor.Tensor, p *position) int {
 }
 
 // overlay copies elements at, at+1, … of the view to dst and leaves alone what
-// lies outside the operand.
-func overlay[T tensor.Element](v *view, args []*tensor.Tensor, dst []T, at int) {
-	src := tensor.Of[T](args[v.arg])
+// lies outside the operand. T is an integer of the elements' size.
+func overlay[T integer](v *view, args []*tensor.Tensor, dst []T, at int) {
+	if len(dst) == 0 {
+		return
+	}
+	src := bits[T](args[v.arg])
 	inner := len(v.loops) - 1
 	in := v.loops[inner]
 	p := v.seek(at)
-	for len(dst) > 0 {
+	for {
 		n := min(in.extent-p.coord[inner], len(dst))
 		if len(v.bounds) == 0 {
 			strided(dst[:n], src, p.at, in.stride)
@@ -257,13 +262,15 @@ func overlay[T tensor.Element](v *view, args []*tensor.Tensor, dst []T, at int) 
 			lo, hi, shift := v.inside(args, &p, n)
 			strided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
 		}
-		dst = dst[n:]
+		if dst = dst[n:]; len(dst) == 0 {
+			return
+		}
 		v.nextRow(&p)
 	}
 }
 
 // strided copies src[at], src[at+stride], … to dst.
-func strided[T tensor.Element](dst, src []T, at, stride int) {
+func strided[T any](dst, src []T, at, stride int) {
 	if len(dst) == 0 {
 		return
 	}
@@ -280,24 +287,30 @@ func strided[T tensor.Element](dst, src []T, at, stride int) {
 	}
 }
 
-func fill[T tensor.Element](dst []T, x T) {
-	for i := range dst {
-		dst[i] = x
-	}
-}
-
 // load returns n elements of the view: a part of the operand itself if they
 // lie there side by side, else a copy in buf, with absent elements as given.
-func load[T tensor.Element](v *view, args []*tensor.Tensor, buf []T, at, n int, absent T) []T {
+func load[T any](v *view, args []*tensor.Tensor, buf []T, at, n int, absent T) []T {
+	if n == 0 {
+		return nil
+	}
 	inner := v.loops[len(v.loops)-1]
 	if len(v.bounds) == 0 && inner.stride == 1 && at%inner.extent+n <= inner.extent {
 		from := v.seek(at).at
-		return tensor.Of[T](args[v.arg])[from : from+n]
+		return slice[T](start(args[v.arg]), args[v.arg].Len())[from : from+n]
 	}
 	buf = buf[:n]
 	if len(v.bounds) != 0 {
 		fill(buf, absent)
 	}
-	overlay(v, args, buf, at)
+	switch to := first(buf); unsafe.Sizeof(absent) {
+	case 1:
+		overlay(v, args, slice[uint8](to, n), at)
+	case 2:
+		overlay(v, args, slice[uint16](to, n), at)
+	case 4:
+		overlay(v, args, slice[uint32](to, n), at)
+	default:
+		overlay(v, args, slice[uint64](to, n), at)
+	}
 	return buf
 }

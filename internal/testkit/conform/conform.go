@@ -72,6 +72,14 @@ func Run(t *testing.T, e Make) {
 			}
 		}
 	})
+	t.Run("flow", func(t *testing.T) {
+		for n := range 8 * cases {
+			p, in := Flow(rand.New(rand.NewPCG(1<<33, uint64(n))))
+			if err := Compare(e.each(), p, in); err != nil {
+				t.Fatalf("case %d: %v", n, err)
+			}
+		}
+	})
 	t.Run("concurrent", func(t *testing.T) { concurrent(t, e(2)) })
 	t.Run("stops", func(t *testing.T) { stops(t, e(2)) })
 	t.Run("refuses", func(t *testing.T) { refuses(t, e(1)) })
@@ -83,9 +91,12 @@ func Check(t *testing.T, e Make, data []byte) {
 	r := rand.New(&bytesSource{data: data})
 	var p *graph.Program
 	var in graph.Inputs
-	if r.IntN(4) == 0 {
+	switch r.IntN(5) {
+	case 0:
 		p, in = Program(r)
-	} else {
+	case 1:
+		p, in = Flow(r)
+	default:
 		p, in = Single(r, Primitive(r, pick(r, Functions...)))
 	}
 	if err := Compare(e.each(), p, in); err != nil {
@@ -113,8 +124,9 @@ func (s *bytesSource) Uint64() uint64 {
 	return b<<56 | b<<24 | b
 }
 
-// Compare runs p by its definition and, twice, by each executor: a second run
-// meets what the first left in memory.
+// Compare runs p by its definition and, twice, by each executor, observed and
+// not: a second run meets what the first left in memory, and an executor may do
+// at once what nobody observes.
 func Compare(executors []engine.Executor, p *graph.Program, in graph.Inputs) error {
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("program is not valid: %w", err)
@@ -136,6 +148,13 @@ func Compare(executors []engine.Executor, p *graph.Program, in graph.Inputs) err
 		for range 2 {
 			if err := compare(run, p, in, want, end); err != nil {
 				return fmt.Errorf("%s: %w", x.Name(), err)
+			}
+			got, err := run.Run(context.Background(), in, nil)
+			if err == nil {
+				err = sameState(got, p, end)
+			}
+			if err != nil {
+				return fmt.Errorf("%s, unobserved: %w", x.Name(), err)
 			}
 		}
 	}
@@ -167,11 +186,15 @@ func compare(run engine.Runner, p *graph.Program, in graph.Inputs, want []*tenso
 	if seen != len(p.Nodes) {
 		return fmt.Errorf("%d of %d nodes observed", seen, len(p.Nodes))
 	}
+	return sameState(got, p, end)
+}
+
+func sameState(got *graph.State, p *graph.Program, want *graph.State) error {
 	if err := got.Fits(p.Slots); err != nil {
 		return err
 	}
 	for i, x := range got.Tensors {
-		if err := same(x, end.Tensors[i]); err != nil {
+		if err := same(x, want.Tensors[i]); err != nil {
 			return fmt.Errorf("slot %d: %w", i, err)
 		}
 	}
