@@ -104,7 +104,7 @@ Sell the computation of an idle machine:  tally provide`,
 		e.train(), e.order(), e.verify(),
 		e.demo(), e.devnet(), e.validator(), e.provide(), e.watch(),
 		e.keys(), e.tx(), e.query(),
-		e.runONNX(), e.conform(), e.bench(), e.version(),
+		e.runONNX(), e.conform(), e.sim(), e.bench(), e.version(),
 	)
 	group(root)
 	return root

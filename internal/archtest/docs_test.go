@@ -50,3 +50,29 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		}
 	}
 }
+
+// A page that says which test shows something names one that there is.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	tests := map[string]bool{}
+	walk(t, func(name string, text []byte) {
+		if strings.HasSuffix(name, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(text, -1) {
+				tests[string(m[1])] = true
+			}
+		}
+	})
+	found := 0
+	walk(t, func(name string, text []byte) {
+		if path.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1) {
+			if found++; !tests[string(m[1])] {
+				t.Errorf("%s names %s, and no test is called so", name, m[1])
+			}
+		}
+	})
+	if found < 10 {
+		t.Fatalf("only %d tests are named", found)
+	}
+}

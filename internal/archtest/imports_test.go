@@ -55,7 +55,8 @@ var layers = []layer{
 
 	{folder: "node", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain"}, foreign: []string{"*"}},
 	{folder: "bench", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
-	{folder: "cli", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "bench"}, foreign: []string{"*"}},
+	{folder: "sim", own: []string{"core", "engine", "node/replay"}},
+	{folder: "cli", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "bench", "sim"}, foreign: []string{"*"}},
 	{folder: "cmd", own: []string{"cli"}},
 	{folder: "internal/testkit", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
 	{folder: "internal/archtest"},

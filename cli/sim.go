@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tally-network/tally/sim"
+)
+
+func (e *env) sim() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "sim", GroupID: "other",
+		Short:   "Play orders with dishonest people, to see what an attack earns",
+		Example: "  tally sim adversaries --runs 500",
+	}
+	cmd.AddCommand(e.simAdversaries())
+	return cmd
+}
+
+func (e *env) simAdversaries() *cobra.Command {
+	o := sim.Options{}
+	var only string
+	cmd := &cobra.Command{
+		Use:   "adversaries",
+		Short: "Play every known attack against every assurance policy",
+		Long: `Plays whole orders in which somebody cheats, many times each, by the rules that
+the chain applies and with real training steps and disputes. For each attack and
+policy it tells the mean profit of the attackers in utally, how many honest people
+lost a bond, how often a wrong result was accepted, and how often the formula of
+the policy says. It fails if an attack pays, an honest bond is lost, or chance does
+not explain the difference between measurement and formula.`,
+		Example: `  tally sim adversaries
+  tally sim adversaries --only 'interpolation|silence' --runs 1000 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if o.Only, err = regexp.Compile(only); err != nil {
+				return fmt.Errorf("--only: %w", err)
+			}
+			if o.Runs < 1 {
+				return errors.New("--runs is less than 1")
+			}
+			o.Told = func(done, all int, name string) { fmt.Fprintf(e.err, "%3d of %d  %s\n", done, all, name) }
+			rows, err := sim.Adversaries(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := e.show(rows, func(w io.Writer) { tellAdversaries(w, rows) }); err != nil {
+				return err
+			}
+			for _, r := range rows {
+				err = errors.Join(err, r.Check())
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Runs, "runs", 200, "orders played for each attack and policy")
+	f.Uint64Var(&o.Seed, "seed", 1, "from which everything follows")
+	f.StringVar(&only, "only", "", "attacks whose name matches this regular expression")
+	return cmd
+}
+
+func tellAdversaries(w io.Writer, rows []sim.Row) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "accomplices\tprofit\thonest slashed\twrong accepted\tformula\t  policy")
+	name := ""
+	for _, r := range rows {
+		if r.Name != name {
+			name = r.Name
+			fmt.Fprintf(t, "%s\n", name)
+		}
+		fmt.Fprintf(t, "%.0f %%\t%.0f\t%d\t%.3f\t%.3f\t  %s\n", 100*r.Dishonest, r.ExpectedProfit, r.HonestSlashed, r.Accepted, r.Predicted, r.Policy)
+	}
+	_ = t.Flush()
+	if len(rows) > 0 {
+		fmt.Fprintf(w, "\nProfits are in utally, means of %d orders; a unit pays %.0f.\n", rows[0].Runs, rows[0].UnitPay)
+	}
+}

@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+)
+
+// others are the adversaries that forge no unit, or do more than that.
+func others(t *training, pay float64) (out []experiment) {
+	watched := assurance{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true}
+	audited := assurance{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1}
+	add := func(name string, a assurance, play func(s *scene) (who []string)) {
+		out = append(out, experiment{Row: Row{Name: name, Policy: a.name, UnitPay: pay}, run: func(r *rand.Rand) (outcome, error) {
+			s, err := newScene(t, a, r)
+			if err != nil {
+				return outcome{}, err
+			}
+			return s.outcome(play(s)...)
+		}})
+	}
+	add("withheld data", audited, func(s *scene) []string {
+		s.attack.withhold = true
+		return []string{cheater}
+	})
+	for _, move := range []int{1, 2, 3, 5, 7, 9, 11} {
+		add(fmt.Sprintf("silence from move %d on", move), watched, func(s *scene) []string {
+			s.attack.forge = forgeries[0].states
+			s.attack.silent = func(moves int) bool { return moves >= move }
+			return []string{cheater}
+		})
+	}
+	add("invalid openings", watched, func(s *scene) []string {
+		s.attack.forge, s.attack.garbled = forgeries[0].states, true
+		return []string{cheater}
+	})
+	add("wrong merge", watched, func(s *scene) []string {
+		s.attack.merge = func(t *training, ends []canon.Hash) (canon.Hash, error) { return ends[0], nil }
+		return []string{lead}
+	})
+	add("self-challenge", audited, func(s *scene) []string {
+		s.attack.forge = forgeries[0].states
+		s.challenges = func(i int, u *job.Unit) string {
+			if u.Provider == cheater && i == 0 && u.Attempt == 0 {
+				return griever
+			}
+			return ""
+		}
+		s.truthful = true
+		return []string{cheater, griever}
+	})
+	add("griefing challenge", audited, func(s *scene) []string {
+		s.challenges = func(i int, u *job.Unit) string {
+			if i == 1 && u.Attempt == 0 {
+				return griever
+			}
+			return ""
+		}
+		return []string{griever}
+	})
+	return out
+}

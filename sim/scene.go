@@ -1,0 +1,422 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// scene is a world with its people's characters. Who has no special character is
+// honest: computes, keeps, audits and merges as the protocol says, and disputes
+// what its own audit finds wrong.
+type scene struct {
+	*world
+	attack    attack
+	watched   bool     // an honest watcher re-executes everything
+	colluders []string // auditors that pass what the cheater does
+
+	// challenges names who disputes a unit out of malice, if somebody does;
+	// truthful: with the truth.
+	challenges func(unit int, u *job.Unit) string
+	truthful   bool
+
+	ends map[int][]canon.Hash // the states that providers say their units had
+	seen map[string]bool      // attempts that the watcher has looked at
+}
+
+// attack is what the cheater does that honest people do not. What is nil it does
+// honestly.
+type attack struct {
+	forge    func(t *training, from canon.Hash, unit int) (roots []canon.Hash, computed int, err error) // the first unit
+	merge    func(t *training, ends []canon.Hash) (canon.Hash, error)                                   // as the lead
+	withhold bool                                                                                       // nobody gets the data of its receipts
+	silent   func(moves int) bool                                                                       // in games
+	garbled  bool                                                                                       // its moves are those of another game
+}
+
+// play lets everybody act until the lease has ended.
+func (s *scene) play() error {
+	for range 10_000 {
+		if s.lease.Phase == job.Settled {
+			return nil
+		}
+		acted, err := s.act()
+		if err != nil {
+			return err
+		}
+		if acted {
+			s.now += 1000
+		} else {
+			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
+		}
+		if err := s.do(job.Tick{}); err != nil && !errors.Is(err, job.ErrEnded) {
+			return err
+		}
+	}
+	return fmt.Errorf("the lease does not end: it is %v at round %d", s.lease.Phase, s.lease.Round)
+}
+
+// act lets everybody do once what is due.
+func (s *scene) act() (acted bool, err error) {
+	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.join} {
+		did, err := f()
+		if err != nil {
+			return false, err
+		}
+		acted = acted || did
+	}
+	return acted, nil
+}
+
+// assign gives the open units of the round to whoever may have them, the first
+// unit to the cheater.
+func (s *scene) assign() (bool, error) {
+	acted := false
+	for shard, u := range s.lease.RoundUnits() {
+		may := s.lease.Eligible()
+		if u.Status != job.Open || s.lease.Phase != job.Active || len(may) == 0 {
+			continue
+		}
+		i := s.lease.Unit(s.lease.Round, shard)
+		who := may[(i+1+u.Attempt)%len(may)]
+		if i == 0 && u.Attempt == 0 {
+			who = cheater
+		}
+		a := job.Acceptance{Order: s.lease.Order.ID(), Unit: i, Attempt: u.Attempt, Provider: who}
+		err := s.do(job.Assign{By: s.lease.Lead(), Units: []job.Assignment{{
+			Unit: i, Attempt: u.Attempt, Provider: who, Signature: ed25519.Sign(key(who), a.SignBytes()),
+		}}})
+		if err != nil {
+			return false, err
+		}
+		acted = true
+	}
+	return acted, nil
+}
+
+// compute lets providers post receipts.
+func (s *scene) compute() (bool, error) {
+	acted := false
+	for shard, u := range s.lease.RoundUnits() {
+		if u.Status != job.Assigned {
+			continue
+		}
+		i, from := s.lease.Unit(s.lease.Round, shard), s.lease.RoundStart(s.lease.Round)
+		roots, computed, err := s.unit(u.Provider, i, u.Attempt, from)
+		if err != nil {
+			return false, err
+		}
+		s.spent[u.Provider] += s.problem.StepFLOPs * uint64(computed)
+		s.ends[i] = roots
+		r := job.Receipt{
+			Order: s.lease.Order.ID(), Unit: i, Attempt: u.Attempt, Provider: u.Provider, Start: from,
+			Checkpoints: checkpoints(roots), FLOPs: s.problem.UnitFLOPs(), Data: job.File{Role: "receipt", CID: "data"},
+		}
+		if err := s.do(job.Submit{Receipt: r, Signature: ed25519.Sign(key(u.Provider), r.SignBytes())}); err != nil {
+			return false, err
+		}
+		acted = true
+	}
+	return acted, nil
+}
+
+// unit returns the states that a provider says a unit had after each step, and
+// how many steps it has computed for that.
+func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Hash, int, error) {
+	if who == cheater && unit == 0 && attempt == 0 && s.attack.forge != nil {
+		return s.attack.forge(s.training, from, unit)
+	}
+	roots, err := s.play1(from, unit)
+	return roots, steps, err
+}
+
+func (s *scene) play1(from canon.Hash, unit int) ([]canon.Hash, error) {
+	return s.training.play(from, unit, 0, steps)
+}
+
+// attest lets keepers say that they have the data.
+func (s *scene) attest() (bool, error) {
+	acted := false
+	for shard, u := range s.lease.RoundUnits() {
+		if u.Status != job.Received && u.Status != job.Counted || u.Provider == cheater && s.attack.withhold {
+			continue
+		}
+		i := s.lease.Unit(s.lease.Round, shard)
+		for _, k := range s.lease.Keepers {
+			if slices.Contains(u.Attested, k.Account) {
+				continue
+			}
+			if err := s.do(job.Attest{By: k.Account, Unit: i, Attempt: u.Attempt}); err != nil {
+				return false, err
+			}
+			acted = true
+		}
+	}
+	return acted, nil
+}
+
+// audit lets auditors answer, and those who found a mistake dispute it.
+func (s *scene) audit() (bool, error) {
+	acted := false
+	for shard, u := range s.lease.RoundUnits() {
+		if u.Status != job.Counted {
+			continue
+		}
+		i := s.lease.Unit(s.lease.Round, shard)
+		for _, a := range u.Audits {
+			if a.Done || a.Forfeit {
+				continue
+			}
+			pass, err := s.examine(i, &u, a.Auditor)
+			if err != nil {
+				return false, err
+			}
+			acted = true
+			if !pass { // and the unit is another's from now on
+				return true, s.dispute(a.Auditor, job.Target{Index: i})
+			}
+		}
+	}
+	return acted, nil
+}
+
+// examine lets an auditor re-execute the segments that it draws, and report.
+func (s *scene) examine(unit int, u *job.Unit, auditor string) (pass bool, err error) {
+	secret := canon.Sum(canon.Domain("sim/vrf"), []byte(auditor), proof.AuditInput(u.Receipt.ID(), auditor))
+	pass = true
+	if u.Provider != cheater || !slices.Contains(s.colluders, auditor) {
+		points := u.Receipt.Checkpoints
+		for _, g := range proof.Segments(secret[:], segments, s.lease.Order.Conditions.AuditSegments) {
+			lo, hi := g*interval, (g+1)*interval
+			s.spent[auditor] += s.problem.StepFLOPs * uint64(hi-lo)
+			roots, err := s.training.play(points[g], unit, lo, hi)
+			if err != nil {
+				return false, err
+			}
+			pass = pass && roots[hi-lo] == points[g+1]
+		}
+	}
+	return pass, s.do(job.Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret[:], Pass: pass})
+}
+
+// grieve lets those who challenge out of malice do it, once.
+func (s *scene) grieve() (bool, error) {
+	if s.challenges == nil {
+		return false, nil
+	}
+	for shard, u := range s.lease.RoundUnits() {
+		i := s.lease.Unit(s.lease.Round, shard)
+		who := s.challenges(i, &u)
+		if u.Status == job.Counted && who != "" && !s.seen[who] {
+			s.seen[who] = true
+			return true, s.dispute(who, job.Target{Index: i})
+		}
+	}
+	return false, nil
+}
+
+// watch lets the watcher re-execute what it has not seen, and dispute what is
+// wrong.
+func (s *scene) watch() (bool, error) {
+	if !s.watched {
+		return false, nil
+	}
+	look := func(t job.Target, wrong func() (bool, error)) (bool, error) {
+		name := fmt.Sprint(t, s.lease.Attempt(t))
+		if s.seen[name] || s.lease.ContestOf(t) != nil {
+			return false, nil
+		}
+		s.seen[name] = true
+		bad, err := wrong()
+		if err == nil && bad {
+			err = s.dispute(watcher, t)
+		}
+		return bad, err
+	}
+	for shard, u := range s.lease.RoundUnits() {
+		if u.Status != job.Counted && u.Status != job.Accepted {
+			continue
+		}
+		i := s.lease.Unit(s.lease.Round, shard)
+		if bad, err := look(job.Target{Index: i}, func() (bool, error) {
+			roots, err := s.play1(u.Receipt.Start, i)
+			s.spent[watcher] += s.problem.UnitFLOPs()
+			return err == nil && !slices.Equal(checkpoints(roots), u.Receipt.Checkpoints), err
+		}); bad || err != nil {
+			return true, err
+		}
+	}
+	for r := range s.lease.Round {
+		m := s.lease.Merges[r]
+		if bad, err := look(job.Target{Merge: true, Index: r}, func() (bool, error) {
+			root, err := s.training.merge(m.Inputs)
+			return root != m.Root, err
+		}); bad || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// join lets the lead merge a round whose units are accepted.
+func (s *scene) join() (bool, error) {
+	if s.lease.Phase != job.Active || len(s.lease.RoundUnits()) == 0 {
+		return false, nil
+	}
+	var ends []canon.Hash
+	for _, u := range s.lease.RoundUnits() {
+		if u.Status != job.Accepted {
+			return false, nil
+		}
+		ends = append(ends, u.Receipt.End())
+	}
+	by := s.lease.Lead()
+	merge := s.training.merge
+	if by == lead && s.attack.merge != nil {
+		merge = func(ends []canon.Hash) (canon.Hash, error) { return s.attack.merge(s.training, ends) }
+	}
+	if by == "" {
+		return s.succeed()
+	}
+	root, err := merge(ends)
+	if err != nil {
+		return false, err
+	}
+	return true, s.do(job.PostMerge{By: by, Round: s.lease.Round, Root: root, Data: job.File{Role: "merge", CID: "data"}})
+}
+
+// succeed lets the next in line lead, where the lead was dismissed.
+func (s *scene) succeed() (bool, error) {
+	for _, l := range s.lease.Leads {
+		if s.lease.MayTakeLead(l.Account, s.now) {
+			return true, s.do(job.TakeLead{By: l.Account})
+		}
+	}
+	return false, nil
+}
+
+// dispute plays the game that somebody opens, to its end.
+func (s *scene) dispute(challenger string, t job.Target) error {
+	claim, err := s.lease.Claim(t)
+	if err != nil {
+		return err
+	}
+	defends, doubts, points, err := s.accounts(challenger, t)
+	if err != nil {
+		return err
+	}
+	opening, err := dispute.Challenge(claim, points, doubts)
+	if err != nil {
+		return err
+	}
+	s.games++
+	defender := s.defender(t)
+	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: s.lease.Attempt(t), Challenger: challenger}); err != nil {
+		return err
+	}
+	g, err := dispute.Open(claim, dispute.DefaultRules, opening, s.now)
+	if err != nil {
+		return err
+	}
+	began := s.now
+	for g.Stage != dispute.Over {
+		who, account := defender, defends
+		if g.Stage.Turn() == dispute.Challenger {
+			who, account = challenger, doubts
+		}
+		s.now += 1000
+		if g, err = s.move(g, who, account); err != nil {
+			return err
+		}
+	}
+	s.longest = max(s.longest, s.now-began)
+	if g.Loser == dispute.Challenger {
+		s.forfeit(challenger, defender)
+	}
+	return s.do(job.CloseDispute{ID: s.games, Loser: g.Loser})
+}
+
+func (s *scene) defender(t job.Target) string {
+	if t.Merge {
+		return s.lease.Merges[t.Index].By
+	}
+	return s.lease.Units[t.Index].Provider
+}
+
+// move lets the side whose turn it is move, or its clock run out.
+func (s *scene) move(g dispute.Game, who string, account dispute.Witness) (dispute.Game, error) {
+	silence := func() dispute.Game {
+		s.now = g.Deadline() + 1
+		return dispute.Expire(g, s.now)
+	}
+	bad := who == cheater || who == lead || who == griever
+	if bad && s.attack.silent != nil && s.attack.silent(g.Moves) {
+		return silence(), nil
+	}
+	m, err := dispute.Play(&g, account)
+	if errors.Is(err, dispute.ErrAgree) {
+		return silence(), nil
+	}
+	if err != nil {
+		return g, err
+	}
+	if bad && s.attack.garbled {
+		m = garble(m)
+	}
+	next, err := dispute.Apply(g, g.Stage.Turn(), m, s.now)
+	if bad && errors.Is(err, dispute.ErrMove) {
+		return silence(), nil // it has nothing better
+	}
+	return next, err
+}
+
+// accounts returns what both sides say about the work in question, and the
+// checkpoints of a unit.
+func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispute.Witness, points []canon.Hash, err error) {
+	if t.Merge {
+		m := s.lease.Merges[t.Index]
+		truth, err := s.training.merge(m.Inputs)
+		return mergeAccount{s.training, m.Inputs, m.Root}, mergeAccount{s.training, m.Inputs, truth}, nil, err
+	}
+	r := s.lease.Units[t.Index].Receipt
+	honest, err := s.doubted(challenger, t.Index, r)
+	return account{s.training, t.Index, s.ends[t.Index]}, account{s.training, t.Index, honest}, r.Checkpoints, err
+}
+
+// doubted returns the states that a challenger sets against a receipt: each
+// segment played from the receipt's own checkpoint, since only a segment is in
+// question. A griever changes the last state.
+func (s *scene) doubted(challenger string, unit int, r *job.Receipt) ([]canon.Hash, error) {
+	roots := []canon.Hash{r.Start}
+	for g := range segments {
+		from := r.Checkpoints[g]
+		if roots[len(roots)-1] != from {
+			return s.fill(roots, unit)
+		}
+		part, err := s.training.play(from, unit, g*interval, (g+1)*interval)
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, part[1:]...)
+	}
+	if challenger == griever && !s.truthful {
+		forged, err := s.training.bend(roots[steps], 1)
+		if err != nil {
+			return nil, err
+		}
+		roots[steps] = forged
+	}
+	return roots, nil
+}
+
+// fill plays on to the end of the unit.
+func (s *scene) fill(roots []canon.Hash, unit int) ([]canon.Hash, error) {
+	rest, err := s.training.play(roots[len(roots)-1], unit, len(roots)-1, steps)
+	return append(roots, rest[1:]...), err
+}
