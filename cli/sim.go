@@ -67,15 +67,15 @@ not explain the difference between measurement and formula.`,
 }
 
 func tellAdversaries(w io.Writer, rows []sim.Row) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "accomplices\tprofit\thonest slashed\twrong accepted\tformula\t  policy")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "attack\tpolicy\taccomplices\tprofit\thonest slashed\twrong accepted\tformula")
 	name := ""
 	for _, r := range rows {
+		shown := ""
 		if r.Name != name {
-			name = r.Name
-			fmt.Fprintf(t, "%s\n", name)
+			name, shown = r.Name, r.Name
 		}
-		fmt.Fprintf(t, "%.0f %%\t%.0f\t%d\t%.3f\t%.3f\t  %s\n", 100*r.Dishonest, r.ExpectedProfit, r.HonestSlashed, r.Accepted, r.Predicted, r.Policy)
+		fmt.Fprintf(t, "%s\t%s\t%3.0f %%\t%10.0f\t%d\t%.3f\t%.3f\n", shown, r.Policy, 100*r.Dishonest, r.ExpectedProfit, r.HonestSlashed, r.Accepted, r.Predicted)
 	}
 	_ = t.Flush()
 	if len(rows) > 0 {
