@@ -1,0 +1,10 @@
+// Package faults puts one wrong bit into a node of a real training step, lets
+// everything after it be computed honestly from there, and plays the dispute
+// that follows, from both sides: the author of the fault as defender against an
+// honest challenger, and as challenger of an honest defender.
+//
+// A dispute must end at the very node, and against the author of the fault. Some
+// faults are swallowed by what comes after, so that the step ends in the right
+// state; then there is nothing to dispute, and the author also gives the state
+// itself a wrong bit, which must not hide the node.
+package faults
