@@ -14,9 +14,11 @@ func castLoop(set *asm.Set, from, to tensor.DType) loop {
 	if from == to {
 		return bySize(to, moves)
 	}
-	if f := vectorCast(set, from, to); f != nil {
-		return f
-	}
+	return vector(set, set.Casts[asm.Cast{From: from, To: to}], plainCast(from, to), to.Size(), from.Size())
+}
+
+// plainCast is a cast in plain Go.
+func plainCast(from, to tensor.DType) loop {
 	switch from {
 	case tensor.Float16, tensor.BFloat16:
 		if to == tensor.Float32 {
@@ -105,7 +107,7 @@ func castFloat[S float](to tensor.DType) loop {
 }
 
 // narrowLoop makes floats factors of profile mixed.
-func narrowLoop(set *asm.Set, from tensor.DType) loop {
+func narrowLoop(from tensor.DType) loop {
 	if from == tensor.Float64 {
 		return each(func(x float64) uint16 { return uint16(tensor.Narrowed(x)) })
 	}

@@ -82,7 +82,7 @@ func foldOf[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, fin
 	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
-		return &sum[T]{newFolding(p), mapLoop(set, tensor.Add, t, t), takeLoop[T](set, t), finish}
+		return &sum[T]{newFolding(p), mapLoop(set, tensor.Add, t, t), takeLoop[T](set), finish}
 	case tensor.FoldMax:
 		return &running[T]{newFolding(p), least, mapLoop(set, tensor.Max, t, t), func(acc T, x []T) T { return finish(greatestOf(acc, x)) }}
 	case tensor.FoldMin:

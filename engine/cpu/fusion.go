@@ -95,7 +95,11 @@ func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 
 func (c *fusion) perform(l *link, w *worker, args []*tensor.Tensor, lo, rows int) {
 	if l.do != nil {
-		l.do(w.at[l.dst], w.at[l.src[0]], w.at[l.src[1]], w.at[l.src[2]], rows, l.width)
+		var src [3]unsafe.Pointer
+		for i, v := range l.src[:l.reading] {
+			src[i] = w.at[v]
+		}
+		l.do(w.at[l.dst], src[0], src[1], src[2], rows, l.width)
 		return
 	}
 	v := &c.values[l.dst]

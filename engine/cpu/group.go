@@ -305,7 +305,7 @@ func fusible(set *asm.Set, p *tensor.Primitive) bool {
 		if widens(p, t) {
 			t = tensor.Float32
 		}
-		return mapLoop(set, p.Fn, t, p.Type) != nil
+		return mapLoop(set, p.Fn, t, computed(p)) != nil
 	case tensor.KindIndex:
 		return true
 	case tensor.KindFold:

@@ -79,9 +79,9 @@ func (l *linker) node(i int, escapes bool) int {
 		l.outs = append(l.outs, i)
 	}
 	k := l.computation(i, p)
-	if half := p.Type; half.Half() && k.do != nil && computes(p.Fn) {
-		k.dst = l.value(value{typ: tensor.Float32, width: out.width})
-		k = made(castLoop(l.set, tensor.Float32, half), l.emit(k), out.width)
+	if t := computed(p); t != p.Type && k.do != nil {
+		k.dst = l.value(value{typ: t, width: out.width})
+		k = made(castLoop(l.set, t, p.Type), l.emit(k), out.width)
 	}
 	k.dst = l.value(out)
 	l.emit(k)
@@ -95,6 +95,14 @@ func (l *linker) node(i int, escapes bool) int {
 // move or convert what it reads.
 func computes(fn tensor.Fn) bool {
 	return fn != tensor.Where && fn != tensor.Cast && fn != tensor.Bits && fn != tensor.Narrow
+}
+
+// computed returns the type in which p computes its result.
+func computed(p *tensor.Primitive) tensor.DType {
+	if p.Type.Half() && computes(p.Fn) {
+		return tensor.Float32
+	}
+	return p.Type
 }
 
 // widens reports whether p takes operands of type t as float32.
@@ -124,7 +132,7 @@ func (l *linker) computation(i int, p *tensor.Primitive) (k link) {
 	if p.Fn.Kind() == tensor.KindFold {
 		k.do = rowFold(l.set, p.Fn, typ)
 	} else {
-		k.do = mapLoop(l.set, p.Fn, typ, p.Type)
+		k.do = mapLoop(l.set, p.Fn, typ, computed(p))
 	}
 	return k
 }
@@ -165,7 +173,7 @@ func (l *linker) operand(i, j int, absent tensor.Word) int {
 			}
 			return l.remember(fmt.Sprint("spread", v, width), func() int {
 				typ := l.c.values[v].typ
-				k := made(bySize(typ, spreads), v, width)
+				k := made(spreadLoop(l.set, typ), v, width)
 				k.dst = l.value(value{typ: typ, width: width})
 				return l.emit(k)
 			})

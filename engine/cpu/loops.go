@@ -102,17 +102,27 @@ var (
 // is computed with halves is computed in float32.
 func mapLoop(set *asm.Set, fn tensor.Fn, t, out tensor.DType) loop {
 	switch fn {
-	case tensor.Where:
-		return bySize(out, chooses)
 	case tensor.Cast:
 		return castLoop(set, t, out)
 	case tensor.Bits:
 		return bitsLoop(out)
-	case tensor.Narrow:
-		return narrowLoop(set, t)
+	case tensor.Where:
+		if out.Size() == 4 {
+			return vector(set, set.Maps[fn], choose[uint32], 4, 1, 4, 4)
+		}
+		return bySize(out, chooses)
 	}
-	if f := vectorLoop(set, fn, t); f != nil {
-		return f
+	plain := plainLoop(fn, t)
+	if t == tensor.Float32 && plain != nil {
+		return vector(set, set.Maps[fn], plain, out.Size(), 4, 4)
+	}
+	return plain
+}
+
+// plainLoop is a map function in plain Go.
+func plainLoop(fn tensor.Fn, t tensor.DType) loop {
+	if fn == tensor.Narrow {
+		return narrowLoop(t)
 	}
 	switch t {
 	case tensor.Float32:

@@ -11,8 +11,8 @@ import (
 // rowFold returns the loop that folds each row of a type to one element, nil if
 // there is none.
 func rowFold(set *asm.Set, fn tensor.Fn, t tensor.DType) loop {
-	if f := vectorFold(set, fn, t); f != nil {
-		return f
+	if f := set.Folds[fn]; f != nil && t == tensor.Float32 {
+		return foldRows(f)
 	}
 	switch t {
 	case tensor.Float32:

@@ -1,9 +1,6 @@
 package cpu
 
-import (
-	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine/cpu/asm"
-)
+import "github.com/tally-network/tally/core/tensor"
 
 // sum adds the terms in tensor.Lanes lanes and joins them by a tree.
 type sum[T ordered] struct {
@@ -11,11 +8,6 @@ type sum[T ordered] struct {
 	add    loop
 	take   func(lanes *[tensor.Lanes]T, x []T)
 	finish func(T) T
-}
-
-// takeLoop returns what adds terms to lanes.
-func takeLoop[T ordered](set *asm.Set, t tensor.DType) func(lanes *[tensor.Lanes]T, x []T) {
-	return takeTerms[T]
 }
 
 func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {

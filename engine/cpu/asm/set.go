@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/tally-network/tally/core/tensor"
 )
 
 // Set is the kernels written in one set of instructions. A kernel that is nil is
@@ -15,6 +17,12 @@ type Set struct {
 	Lanes int      // float32 values in a register
 	Tiles [][]Tile // by rows − 1 and vectors − 1
 	Turn  Turn
+
+	Maps   map[tensor.Fn]Map // of float32
+	Casts  map[Cast]Map
+	Folds  map[tensor.Fn]Fold // of float32
+	Spread Spread             // of anything of 32 bits
+	Take   Take
 }
 
 // Rows returns the rows of the greatest tile.
@@ -31,6 +39,22 @@ func (s *Set) Vectors() int { return len(s.Tiles[0]) }
 // c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
 // chains begin at +0.
 type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+
+// Map computes n elements, a multiple of the lanes, of what lies at x, y and z.
+// How many operands it reads depends on the function; dst may be one of them.
+type Map func(dst, x, y, z *byte, n int)
+
+// Cast names the conversion of one type to another.
+type Cast struct{ From, To tensor.DType }
+
+// Fold folds each row of so many elements to one. There is at least one row.
+type Fold func(dst, x *float32, rows, width int)
+
+// Spread repeats each element of x over a row. There is at least one row.
+type Spread func(dst, x *float32, rows, width int)
+
+// Take adds n terms, a positive multiple of tensor.Lanes, to the lanes of a sum.
+type Take func(lanes *[tensor.Lanes]float32, x *float32, n int)
 
 // Turn transposes: for each of eight rows r and eight times the blocks of terms t
 //

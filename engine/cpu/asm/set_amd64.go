@@ -7,13 +7,15 @@ import "golang.org/x/sys/cpu"
 var sets = []*Set{
 	{
 		Name: "avx512",
-		Has: cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
+		Has: cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
 		Lanes: 16, Tiles: avx512Tiles, Turn: avx2Turn,
+		Maps: avx512Maps, Casts: avx512Casts, Folds: avx512Folds, Spread: avx512Spread, Take: avx512Take,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
 		Lanes: 8, Tiles: avx2Tiles, Turn: avx2Turn,
+		Maps: avx2Maps, Casts: avx2Casts, Folds: avx2Folds, Spread: avx2Spread, Take: avx2Take,
 	},
 }

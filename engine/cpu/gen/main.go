@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
 )
@@ -23,6 +24,8 @@ var families = []struct {
 }{
 	{"tile", tiles},
 	{"pack", packs},
+	{"map", maps},
+	{"fold", folds},
 }
 
 func main() {
@@ -36,14 +39,17 @@ func main() {
 			log.Fatalf("%s: %v", f.name, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(out, "tile_table_amd64.go"), tileTable(), 0o644); err != nil {
-		log.Fatal(err)
+	for name, text := range map[string][]byte{"tile": tileTable(), "map": mapTable()} {
+		if err := os.WriteFile(filepath.Join(out, name+"_table_amd64.go"), text, 0o644); err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 
 // write runs a family's generator and prints what it built.
 func write(path string, generate func()) error {
 	context = build.NewContext()
+	constants, counts = map[uint32]Mem{}, map[int]Mem{}
 	context.ConstraintExpr("amd64")
 	generate()
 	file, err := context.Result()
