@@ -67,8 +67,15 @@ type planned struct {
 type arena struct {
 	workers []*worker
 	outputs []*tensor.Tensor // by node
-	args    []*tensor.Tensor // of a task
-	outs    []*tensor.Tensor
+
+	plan    *plan
+	outside func(graph.Ref) *tensor.Tensor // the inputs of the run
+	team    *team
+
+	task *task // at work
+	args []*tensor.Tensor
+	outs []*tensor.Tensor
+	work func(worker, lo, hi int) error // its pieces
 }
 
 func (p *planned) take(threads int) (*arena, error) {
@@ -97,6 +104,7 @@ func (p *planned) give(a *arena) {
 	}
 	clear(a.args[:cap(a.args)])
 	clear(a.outs[:cap(a.outs)])
+	a.outside = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, a)
@@ -117,22 +125,16 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 		return nil, err
 	}
 	defer p.give(a)
-	team := newTeam(r.threads)
-	defer team.close()
 	pl := p.plan()
-	get := func(ref graph.Ref) *tensor.Tensor {
-		if ref.Kind == graph.RefNode {
-			return a.outputs[ref.Index]
-		}
-		return outside(ref)
-	}
+	a.begin(r.threads, pl, outside)
+	defer a.team.close()
 	for i := range pl.tasks {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := pl.tasks[i].perform(a, team, pl, get); err != nil {
-			n := &r.program.Nodes[pl.tasks[i].nodes[0]]
-			return nil, fmt.Errorf("node %d (%s): %w", pl.tasks[i].nodes[0], n.Origin.Op, err)
+		if err := a.perform(&pl.tasks[i]); err != nil {
+			n := pl.tasks[i].nodes[0]
+			return nil, fmt.Errorf("node %d (%s): %w", n, r.program.Nodes[n].Origin.Op, err)
 		}
 		if observe != nil {
 			if err := observe(i, a.outputs[i]); err != nil {
@@ -142,20 +144,37 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 	}
 	out := &graph.State{Slots: r.program.Slots, Tensors: make([]*tensor.Tensor, len(r.program.Slots))}
 	for i, ref := range r.program.Outputs {
-		out.Tensors[i] = get(ref)
+		out.Tensors[i] = a.get(ref)
 	}
 	return out, nil
 }
 
+// begin makes a ready for a run.
+func (a *arena) begin(threads int, pl *plan, outside func(graph.Ref) *tensor.Tensor) {
+	a.plan, a.outside, a.team = pl, outside, newTeam(threads)
+	if a.work == nil {
+		a.work = func(worker, lo, hi int) error {
+			return a.task.run(a.workers[worker], a.outs, a.args, lo, hi)
+		}
+	}
+}
+
+func (a *arena) get(ref graph.Ref) *tensor.Tensor {
+	if ref.Kind == graph.RefNode {
+		return a.outputs[ref.Index]
+	}
+	return a.outside(ref)
+}
+
 // perform runs a task. What outlives the run gets memory of its own.
-func (t *task) perform(a *arena, team *team, pl *plan, get func(graph.Ref) *tensor.Tensor) error {
-	a.args, a.outs = a.args[:0], a.outs[:0]
+func (a *arena) perform(t *task) error {
+	a.task, a.args, a.outs = t, a.args[:0], a.outs[:0]
 	for _, ref := range t.args {
-		a.args = append(a.args, get(ref))
+		a.args = append(a.args, a.get(ref))
 	}
 	for _, i := range t.outs {
-		if pl.kept[i] {
-			n := &pl.program.Nodes[i]
+		if a.plan.kept[i] {
+			n := &a.plan.program.Nodes[i]
 			var err error
 			if a.outputs[i], err = tensor.New(n.Type, n.Shape); err != nil {
 				return err
@@ -163,7 +182,5 @@ func (t *task) perform(a *arena, team *team, pl *plan, get func(graph.Ref) *tens
 		}
 		a.outs = append(a.outs, a.outputs[i])
 	}
-	return team.split(t.pieces(), t.grain, func(worker, lo, hi int) error {
-		return t.run(a.workers[worker], a.outs, a.args, lo, hi)
-	})
+	return a.team.split(t.pieces(), t.grain, a.work)
 }
