@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
@@ -16,9 +18,20 @@ type dot struct {
 	out                      struct{ batch, rows, cols []int } // strides
 	a, b                     side
 	bounded                  bool // some terms may be absent
+	lines                    lines
 	direct                   bool // chains can be kept in the output
-	high, wide               int  // rows and columns of a whole piece
+	high, wide               int  // rows and lines of a whole piece
 	down, beside             int  // pieces in one batch
+}
+
+// lines are the columns as pieces see them. Without an image of operand b every
+// column is a line.
+type lines struct {
+	n       int   // lines of the output
+	columns int   // of the output, in each
+	pitch   int   // columns of a piece from line to line
+	span    int   // columns of a piece from the first to the last of a line
+	strides []int // position of a column in a piece
 }
 
 // side is one operand as a linear form over the grids.
@@ -26,7 +39,8 @@ type side struct {
 	arg, base         int
 	batch, own, terms []int // strides
 	bounds            []sideBound
-	inPlace           bool // tiles read it where it lies: rows and terms have one stride each
+	inPlace           bool // tiles read it where it lies: rows have one stride
+	image             *image
 }
 
 // sideBound is a coordinate that may lie outside the operand.
@@ -38,14 +52,15 @@ type sideBound struct {
 // Sizes that keep panels in the caches and leave enough pieces for several
 // threads. They change no bit.
 const (
-	maxHigh   = 1024    // rows of a piece
-	maxWide   = 3072    // columns of a piece
-	maxStored = 1 << 16 // elements of a piece that is not made in the output
-	maxDeep   = 512     // terms packed at a time; divides tensor.KBlock
-	maxRows   = 192     // rows packed at a time
-	minWork   = 1 << 20 // multiply-adds of a piece that is split off
-	minPieces = 8       // pieces that need no more splitting
-	fewTiles  = 4       // tiles that share too little of an operand to pack it
+	maxHigh     = 1024    // rows of a piece
+	maxWide     = 3072    // columns of a piece
+	maxStored   = 1 << 16 // elements of a piece that is not made in the output
+	maxDeep     = 512     // terms packed at a time; divides tensor.KBlock
+	maxRows     = 192     // rows packed at a time
+	minWork     = 1 << 20 // multiply-adds of a piece that is split off
+	minPieces   = 8       // pieces that need no more splitting
+	packingRows = 12      // rows that take as long to compute as a column to pack
+	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
 func newDot(p *tensor.Primitive, set *asm.Set) kernel {
@@ -78,13 +93,64 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	if k.effort(rows, cols) > k.effort(cols, rows) {
 		rows, cols, x, y = cols, rows, 1, 0
 	}
-	k.arrange(x, y, batch, rows, cols)
-	k.divide()
-	if !k.bounded && k.terms.simple() {
-		k.a.inPlace = k.rows.simple() && ceilDiv(k.wide, k.tileCols()) <= fewTiles
-		k.b.inPlace = k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
+	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	if k.convolve(x, y, batch, rows, cols, terms) {
+		return k
 	}
+	k.arrange(x, y, batch, rows, cols, terms, false)
+	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
+	k.divide()
+	k.a.inPlace = k.regularA()
+	k.b.inPlace = !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
 	return k
+}
+
+// regularA reports whether tiles had better read operand a in place.
+func (k *dot) regularA() bool {
+	return !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
+}
+
+// convolve prepares k to read an image of operand y, if that suits it: if y is
+// read through windows, which move with the last of the columns. Other columns
+// become part of the batch.
+func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
+	for len(cols) > 0 && !windowed(k.p, y, cols[0]) {
+		batch, cols = append(batch[:len(batch):len(batch)], cols[0]), cols[1:]
+	}
+	if len(cols) == 0 || k.p.Args[y].Flat || len(missing(k.p, x)) > 0 {
+		return false
+	}
+	batch, cols, terms = k.arrange(x, y, batch, rows, cols, terms, true)
+	m := newImage(k, y, batch, cols, terms, k.cols.extents[0])
+	if m == nil {
+		return false
+	}
+	k.lines = lines{k.cols.extents[0], k.cols.n / k.cols.extents[0], m.own[0], m.span(k.cols.extents), m.own}
+	// What is computed in vain must cost less than packing every column.
+	if vain := (k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.n; vain*k.rows.n > k.cols.n*packingRows {
+		return false
+	}
+	k.divide()
+	for m = newImage(k, y, batch, cols, terms, k.wide); m.size > maxImage && k.wide > 1; {
+		k.wide = ceilDiv(k.wide, 2)
+		k.beside = ceilDiv(k.lines.n, k.wide)
+		m = newImage(k, y, batch, cols, terms, k.wide)
+	}
+	k.b = side{arg: y, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, inPlace: true, image: m}
+	k.a.inPlace = k.regularA()
+	return true
+}
+
+// windowed reports whether some coordinate of operand arg moves along an output
+// axis and a folded one.
+func windowed(p *tensor.Primitive, arg, axis int) bool {
+	for d := range p.Args[arg].Dims {
+		b, _ := newBound(p, arg, d)
+		if b.steps[axis] != 0 && slices.ContainsFunc(b.steps[len(p.Shape):], func(step int) bool { return step != 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // effort estimates what a contraction costs with the given axes as rows and
@@ -116,8 +182,10 @@ func depends(p *tensor.Primitive, arg, axis int) bool {
 	return false
 }
 
-// arrange sets the grids and the linear forms over them, with operand x as a.
-func (k *dot) arrange(x, y int, batch, rows, cols []int) {
+// arrange sets the grids and the linear forms over them, with operand x as a,
+// and returns the axes that are left when neighbours are merged where nothing
+// tells them apart: no coordinate that is watched or, if wanted, none of y.
+func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart bool) (_, _, _ []int) {
 	p := k.p
 	shape := append(p.Shape.Clone(), p.Fold...)
 	out := append(steps(p.Shape.Strides()), make(steps, len(p.Fold))...)
@@ -125,8 +193,10 @@ func (k *dot) arrange(x, y int, batch, rows, cols []int) {
 	for arg := range p.Args {
 		_, strides, _ := linear(p, arg)
 		all = append(all, strides)
-		for _, b := range missing(p, arg) {
-			all = append(all, b.steps)
+		for d := range p.Args[arg].Dims {
+			if b, mayMiss := newBound(p, arg, d); mayMiss || apart && arg == y {
+				all = append(all, b.steps)
+			}
 		}
 	}
 	merged := func(g *grid, axes []int) []int {
@@ -134,12 +204,12 @@ func (k *dot) arrange(x, y int, batch, rows, cols []int) {
 		g.n = tensor.Shape(g.extents).Elements()
 		return axes
 	}
-	batch, rows, cols = merged(&k.batch, batch), merged(&k.rows, rows), merged(&k.cols, cols)
-	terms := merged(&k.terms, axes(len(p.Shape), len(shape)))
+	batch, rows, cols, terms = merged(&k.batch, batch), merged(&k.rows, rows), merged(&k.cols, cols), merged(&k.terms, terms)
 	k.a, k.b = newSide(p, x, batch, rows, terms), newSide(p, y, batch, cols, terms)
 	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
 	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
-	k.direct = k.terms.n <= tensor.KBlock && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
+	k.direct = !apart && k.terms.n <= tensor.KBlock && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
+	return batch, cols, terms
 }
 
 // missing returns the coordinates of operand arg that may lie outside it.
@@ -166,15 +236,16 @@ func newSide(p *tensor.Primitive, arg int, batch, own, terms []int) side {
 // divide chooses the size of pieces: large ones pack less, but several threads
 // need a few each.
 func (k *dot) divide() {
-	tileRows, tileCols := k.set.Rows(), k.tileCols()
-	k.high, k.wide = min(k.rows.n, maxHigh), min(k.cols.n, maxWide)
+	tileRows, tileCols := k.set.Rows(), ceilDiv(k.tileCols(), k.lines.pitch)
+	k.high, k.wide = min(k.rows.n, maxHigh), min(k.lines.n, ceilDiv(maxWide, k.lines.pitch))
 	for {
-		k.down, k.beside = ceilDiv(k.rows.n, k.high), ceilDiv(k.cols.n, k.wide)
-		large := !k.direct && k.high*k.wide > maxStored
+		k.down, k.beside = ceilDiv(k.rows.n, k.high), ceilDiv(k.lines.n, k.wide)
+		broad := k.wide * k.lines.pitch
+		large := !k.direct && k.high*broad > maxStored
 		switch {
-		case !large && (k.pieces() >= minPieces || k.high*k.wide*k.terms.n < 2*minWork):
+		case !large && (k.pieces() >= minPieces || k.high*broad*k.terms.n < 2*minWork):
 			return
-		case k.high > max(k.wide, tileRows) || k.wide <= tileCols && k.high > tileRows:
+		case k.high > max(broad, tileRows) || k.wide <= tileCols && k.high > tileRows:
 			k.high = roundUp(ceilDiv(k.high, 2), tileRows)
 		case k.wide > tileCols:
 			k.wide = roundUp(ceilDiv(k.wide, 2), tileCols)
@@ -194,6 +265,7 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 		p := &w.piece
 		p.place(k, b, r*k.high, c*k.wide)
 		p.compute(args, tensor.Of[float32](out))
+		p.store(tensor.Of[float32](out))
 		if err := p.correct(out, args); err != nil {
 			return err
 		}

@@ -26,9 +26,18 @@ func (g *grid) table(dst []int, base int, steps []int, from int) {
 		from /= g.extents[a]
 		v += coord[a] * steps[a]
 	}
-	for i := range dst {
-		dst[i] = v
-		for a := len(g.extents) - 1; a >= 0; a-- {
+	inner := len(g.extents) - 1
+	for {
+		n := min(g.extents[inner]-coord[inner], len(dst))
+		for i := range dst[:n] {
+			dst[i] = v + i*steps[inner]
+		}
+		if dst = dst[n:]; len(dst) == 0 {
+			return
+		}
+		v -= coord[inner] * steps[inner]
+		coord[inner] = 0
+		for a := inner - 1; a >= 0; a-- {
 			coord[a]++
 			v += steps[a]
 			if coord[a] < g.extents[a] {

@@ -1,9 +1,9 @@
 package cpu
 
 import (
-	"math"
 	"unsafe"
 
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
@@ -11,41 +11,50 @@ import (
 // of them is packed: for each tile, terms one after the other, and side by side
 // the values of its rows.
 type panels struct {
-	side    *side
-	set     *asm.Set
-	rows    *grid // of all pieces
-	steps   *grid // terms
-	first   int   // row of the grid at which the piece begins
-	base    int   // position of that row, in place
-	own     []int // position of each row
-	terms   []int // and what each term adds
-	coords  []coords
-	src     []float32
-	start   int // first packed term
-	deep    int // packed terms
-	packed  int // row of the piece at which words begins
-	words   []float32
-	line    []float32 // rows before they are transposed
-	runs    []run
-	bounded bool  // values of either operand may be absent
-	absent  bool  // some value lay outside the operand
-	least   floor // of all values, if some may be absent
+	side     *side
+	set      *asm.Set
+	rows     *grid // of all pieces
+	steps    *grid // terms
+	batch    *grid
+	first    int     // row of the grid at which the piece begins
+	base     int     // position of that row, in place
+	own      []int   // position of each row
+	terms    []int   // and what each term adds
+	offsets  []int   // the same in bytes
+	even     [][]int // offsets of packed terms, by width
+	coords   []coords
+	src      []float32
+	start    int // first packed term
+	deep     int // packed terms
+	packed   int // row of the piece at which words begins
+	words    []float32
+	lines    []float32 // rows before they are transposed
+	places   []int     // where each of those begins
+	runs     []run
+	segments []asm.Segment
+	bounded  bool  // values of either operand may be absent
+	absent   bool  // some value lay outside the operand
+	least    floor // of all values, if some may be absent
 }
 
 // coords are the coordinates of one bound: of each row, and what a term adds.
 type coords struct{ own, terms []int }
 
+// maxLanes is the room that kernels need behind what they write.
+const maxLanes = 16
+
 // place sets the rows from, from+1, …
 func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
-	p.side, p.set, p.rows, p.steps, p.first = s, k.set, g, &k.terms, from
+	p.side, p.set, p.batch, p.rows, p.steps, p.first = s, k.set, &k.batch, g, &k.terms, from
 	p.bounded, p.absent, p.least = k.bounded, false, noFloor
 	p.base = k.batch.at(s.base, s.batch, batch)
 	p.coords = p.coords[:0]
-	if s.inPlace {
+	switch {
+	case s.image != nil:
+		p.base = s.base
+		return
+	case s.inPlace:
 		p.base += from * s.own[0]
-		if n%k.set.Lanes == 0 || s == &k.a {
-			return
-		}
 	}
 	p.own = grow(p.own, n)
 	g.table(p.own, k.batch.at(s.base, s.batch, batch), s.own, from)
@@ -55,6 +64,25 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 		c.own = grow(c.own, n)
 		g.table(c.own, k.batch.at(b.offset, b.batch, batch), b.own, from)
 	}
+}
+
+// draw returns the side's image of src for a line of a batch.
+func (p *panels) draw(src []float32, batch, line int) []float32 {
+	m := p.side.image
+	p.words = grow(p.words, m.size+maxLanes)
+	absent := m.draw(p.words, src, p.batch, batch, line)
+	clear(p.words[m.size:])
+	p.absent = p.bounded && absent
+	if p.absent {
+		p.least = p.leastOf(m.size)
+	}
+	return p.words
+}
+
+// leastOf returns the floor of the first n words, and of some zeros.
+func (p *panels) leastOf(n int) floor {
+	clear(p.words[n:][:maxLanes])
+	return floorOf(p.set.Least(ceilDiv(n, p.set.Lanes), &p.words[0]))
 }
 
 // reach moves to terms t … t+deep−1.
@@ -67,14 +95,23 @@ func (p *panels) reach(src []float32, t, deep int) {
 		c.terms = grow(c.terms, deep)
 		p.steps.table(c.terms, 0, p.side.bounds[i].terms, t)
 	}
+	if p.side.inPlace {
+		p.offsets = grow(p.offsets, deep)
+		for i, at := range p.terms {
+			p.offsets[i] = at * word
+		}
+	}
 }
 
 // pack packs n rows from a row of the piece on, for tiles of at most so many,
 // in whole vectors. What is read in place needs it only for the vector that is
 // not full.
 func (p *panels) pack(from, n, most, vector int) {
+	if p.side.image != nil {
+		return
+	}
 	p.packed = from
-	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+asm.TurnRows)
+	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+maxLanes)
 	for row := from; row < from+n; {
 		size := nextPart(from+n-row, most, vector)
 		if !p.side.inPlace || size%vector != 0 {
@@ -83,11 +120,7 @@ func (p *panels) pack(from, n, most, vector int) {
 		row += size
 	}
 	if p.bounded {
-		least := uint32(math.MaxUint32)
-		for _, x := range p.words[:roundUp(n, vector)*p.deep] {
-			least = min(least, magnitude(x))
-		}
-		p.least = min(p.least, floorOf(least))
+		p.least = min(p.least, p.leastOf(roundUp(n, vector)*p.deep))
 	}
 }
 
@@ -147,80 +180,172 @@ func (p *panels) turn(dst, src []float32, own []int, at, width int) {
 	}
 }
 
-// at returns where a tile of some rows of the piece reads its operand, and the
-// bytes from row to row and from term to term.
-func (p *panels) at(row, n, width int) (first *float32, rowStep, termStep int) {
-	if s := p.side; s.inPlace && n == width {
+// rowsAt returns where a tile of n rows from a row of the piece on reads its
+// operand, and the bytes from row to row and from term to term.
+func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
+	if s := p.side; s.inPlace {
 		return &p.src[p.base+row*s.own[0]+p.start*s.terms[0]], s.own[0] * word, s.terms[0] * word
 	}
-	return (*float32)(unsafe.Pointer(&p.words[(row-p.packed)*p.deep])), word, width * word
+	return &p.words[(row-p.packed)*p.deep], word, n * word
 }
 
-// run is a part of a line: elements whose positions and coordinates grow in
-// equal steps.
+// columnsAt returns where a tile of n columns, packed to so many, reads its
+// operand, and the bytes from there to each term.
+func (p *panels) columnsAt(column, n, width int) (first *float32, terms *int) {
+	if p.side.image != nil || p.side.inPlace && n == width {
+		return &p.src[p.base+column], &p.offsets[0]
+	}
+	return &p.words[(column-p.packed)*p.deep], p.evenly(width)
+}
+
+// evenly returns the distances of packed terms.
+func (p *panels) evenly(width int) *int {
+	if len(p.even) <= width {
+		p.even = append(p.even, make([][]int, width+1-len(p.even))...)
+	}
+	if p.even[width] == nil {
+		p.even[width] = make([]int, maxDeep)
+		for t := range p.even[width] {
+			p.even[width][t] = t * width * word
+		}
+	}
+	return &p.even[width][0]
+}
+
+// packBounded packs rows that may lie outside the operand in part. It copies
+// whole lines, along the longer of the innermost axes: the values of all rows
+// for one term, or all terms of one row, which are then transposed.
+func (p *panels) packBounded(dst []float32, row, n, width int) {
+	own, terms := p.ownCourse(row, n), p.termCourse()
+	if p.set.Turn == nil || own.inner() >= terms.inner() {
+		p.patch(dst, width, &terms, &own)
+		return
+	}
+	p.lines = grow(p.lines, n*p.deep+maxLanes)
+	p.patch(p.lines, p.deep, &own, &terms)
+	p.places = grow(p.places, n)
+	for i := range p.places {
+		p.places[i] = i * p.deep
+	}
+	p.turn(dst, p.lines, p.places, 0, width)
+}
+
+// course is the rows or the terms that are being packed.
+type course struct {
+	grid    *grid
+	strides []int
+	first   int              // in the grid
+	at      []int            // positions
+	bounds  [maxBounds]watch // those of the side
+}
+
+// watch is a coordinate that may lie outside the operand: its steps along the
+// grid, and what each element adds to it.
+type watch struct{ steps, at []int }
+
+const maxBounds = tensor.MaxRank
+
+func (p *panels) ownCourse(row, n int) course {
+	s := course{grid: p.rows, strides: p.side.own, first: p.first + row, at: p.own[row:][:n]}
+	for i := range p.coords {
+		s.bounds[i] = watch{p.side.bounds[i].own, p.coords[i].own[row:]}
+	}
+	return s
+}
+
+func (p *panels) termCourse() course {
+	s := course{grid: p.steps, strides: p.side.terms, first: p.start, at: p.terms}
+	for i := range p.coords {
+		s.bounds[i] = watch{p.side.bounds[i].terms, p.coords[i].terms}
+	}
+	return s
+}
+
+// inner returns the extent of the innermost axis, and 0 if its elements do not
+// lie side by side.
+func (s *course) inner() int {
+	if last(s.strides) != 1 {
+		return 0
+	}
+	return last(s.grid.extents)
+}
+
+// period returns after how many elements the first n coordinates that are
+// watched are the same again.
+func (s *course) period(n int) int {
+	outer := len(s.grid.extents)
+	for _, w := range s.bounds[:n] {
+		for axis, step := range w.steps {
+			if step != 0 {
+				outer = min(outer, axis)
+			}
+		}
+	}
+	return tensor.Shape(s.grid.extents[outer:]).Elements()
+}
+
+// patch writes a line for each of the lines, from which dst has so many
+// elements, with an element for each of across. Lines of one phase of the period
+// differ in their position alone, and share segments.
+func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
+	const positionSize = 8
+	p.cut(across)
+	n, period := len(lines.at), lines.period(len(p.coords))
+	for done := 0; done < n; { // the rest of a period, whole periods, the start of one
+		phase := (lines.first + done) % period
+		size, times := min(period-phase, n-done), 1
+		if phase == 0 {
+			times = max((n-done)/period, 1)
+		}
+		p.segments = p.segments[:0]
+		for i := range size {
+			p.addLine(lines, done, i, across, i*pitch)
+		}
+		p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src),
+			&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
+		done += times * size
+	}
+}
+
+// run is a part of a line whose elements lie side by side, or a single element.
 type run struct{ from, n int }
 
-// packBounded packs rows that may lie outside the operand in part.
-func (p *panels) packBounded(dst []float32, row, n, width int) {
-	s := p.side
-	own, terms := p.rows.inner(), p.steps.inner()
-	if p.set.Turn == nil || own >= terms {
-		p.cut(p.first+row, n, own)
-		for t := range p.deep {
-			p.fill(dst[t*width:][:n], s.own, func(b *sideBound) int { return last(b.own) }, p.own[row:], p.terms[t], func(c *coords, i int) int { return c.own[row+i] + c.terms[t] })
+// cut finds the runs of a line.
+func (p *panels) cut(across *course) {
+	p.runs = p.runs[:0]
+	inner := max(across.inner(), 1)
+	at := across.first % inner
+	for i, n := 0, len(across.at); i < n; at = 0 {
+		r := run{i, min(inner-at, n-i)}
+		p.runs = append(p.runs, r)
+		i += r.n
+	}
+}
+
+// addLine appends the segments of the line that is i lines after another, from
+// which its positions are counted, to be written from a place on.
+func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
+	lanes := p.set.Lanes
+	for _, r := range p.runs {
+		lo, hi := 0, r.n
+		for b := range p.coords {
+			x, y := &lines.bounds[b], &across.bounds[b]
+			l, h := within(x.at[from+i]+y.at[r.from], last(y.steps), p.side.bounds[b].extent, r.n)
+			lo, hi = max(lo, l), min(hi, h)
 		}
-	} else {
-		p.cut(p.start, p.deep, terms)
-		p.line = grow(p.line, asm.TurnRows*p.deep)
-		for i := 0; i < n; i += asm.TurnRows {
-			m := min(asm.TurnRows, n-i)
-			var rows [asm.TurnRows]int
-			for j := range m {
-				r := row + i + j
-				rows[j] = j * p.deep
-				p.fill(p.line[rows[j]:][:p.deep], s.terms, func(b *sideBound) int { return last(b.terms) }, p.terms, p.own[r], func(c *coords, i int) int { return c.own[r] + c.terms[i] })
+		p.absent = p.absent || lo > 0 || hi < r.n
+		at := across.at[r.from] + lines.at[from+i] - lines.at[from]
+		for j := 0; j < r.n; j += lanes {
+			mask := 0
+			if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
+				mask = 1<<h - 1<<l
 			}
-			p.turn(dst[i:], p.line, rows[:m], 0, width)
+			p.segments = append(p.segments, asm.Segment{at + j, to + r.from + j, mask})
 		}
 	}
 }
 
 func last(steps []int) int { return steps[len(steps)-1] }
-
-// inner returns the extent of the innermost axis.
-func (g *grid) inner() int { return last(g.extents) }
-
-// cut finds the runs in n elements of a grid from the given one on.
-func (p *panels) cut(from, n, inner int) {
-	p.runs = p.runs[:0]
-	for i := 0; i < n; {
-		m := min(inner-(from+i)%inner, n-i)
-		p.runs = append(p.runs, run{i, m})
-		i += m
-	}
-}
-
-// fill copies a line, of which element i lies at positions[i] + at, and puts
-// zeros for what lies outside the operand.
-func (p *panels) fill(dst []float32, strides []int, step func(*sideBound) int, positions []int, at int, coord func(c *coords, i int) int) {
-	stride := last(strides)
-	for _, r := range p.runs {
-		lo, hi := 0, r.n
-		for i := range p.side.bounds {
-			b := &p.side.bounds[i]
-			l, h := within(coord(&p.coords[i], r.from), step(b), b.extent, r.n)
-			lo, hi = max(lo, l), min(hi, h)
-		}
-		d := dst[r.from:][:r.n]
-		if lo > 0 || hi < r.n {
-			p.absent = true
-			clear(d)
-		}
-		if lo < hi {
-			strided(d[lo:hi], p.src, positions[r.from]+at+lo*stride, stride)
-		}
-	}
-}
 
 // within returns for which i of 0…n−1 a coordinate c + i·step lies in
 // 0…extent−1.
@@ -231,16 +356,14 @@ func within(c, step, extent, n int) (lo, hi int) {
 			return 0, 0
 		}
 		return 0, n
+	case step == 1:
+		return max(-c, 0), min(n, end+1)
 	case step > 0:
 		return ceilDiv(-c, step), min(n, ceilDiv(end+1, step))
 	default:
 		return ceilDiv(-end, -step), min(n, ceilDiv(c+1, -step))
 	}
 }
-
-// magnitude orders float32 values by size: zeros last, then upwards from the
-// least subnormal.
-func magnitude(x float32) uint32 { return math.Float32bits(x)<<1 - 1 }
 
 // A floor bounds the exponents of values from below: no value other than zero
 // has a lesser biased exponent.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
 // piece is a block of a contraction's output in the making, and the memory for
@@ -12,25 +13,28 @@ import (
 // where it cannot hold them, in memory of the piece.
 type piece struct {
 	*dot
-	batchAt, row, col int // where it begins
-	tall, broad       int // rows and columns
-	left, top         panels
-	chains            []float32 // c[i][j] lies at i·pitch + j
-	pitch             int
-	own               []float32   // chains that are not kept in the output
-	done              [][]float32 // sums of finished K-blocks, as in a binary counter
-	edge              []float32   // a tile whose last vector is not full
+	batchAt, row, line int // where it begins
+	tall, broad        int // rows and columns
+	left, top          panels
+	chains             []float32 // c[i][j] lies at i·pitch + j
+	pitch              int
+	own                []float32   // chains that are not kept in the output
+	done               [][]float32 // sums of finished K-blocks, as in a binary counter
+	edge               []float32   // a tile whose last vector is not full
+	rowsOut            []int       // where rows begin in the output
+	stretches          []stretch
 }
 
 // word is the size of an element of a panel.
 const word = 4
 
-// place sets the piece that begins at a row and a column of a batch.
-func (p *piece) place(k *dot, batch, row, col int) {
-	p.dot, p.batchAt, p.row, p.col = k, batch, row, col
-	p.tall, p.broad = min(k.high, k.rows.n-row), min(k.wide, k.cols.n-col)
+// place sets the piece that begins at a row and a line of a batch.
+func (p *piece) place(k *dot, batch, row, line int) {
+	p.dot, p.batchAt, p.row, p.line = k, batch, row, line
+	p.tall = min(k.high, k.rows.n-row)
+	p.broad = (min(k.wide, k.lines.n-line)-1)*k.lines.pitch + k.lines.span
 	p.left.place(&k.a, k, &k.rows, batch, row, p.tall)
-	p.top.place(&k.b, k, &k.cols, batch, col, p.broad)
+	p.top.place(&k.b, k, &k.cols, batch, line, p.broad)
 	p.edge = grow(p.edge, k.set.Rows()*k.tileCols())
 }
 
@@ -42,11 +46,11 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// compute runs all chains and leaves them in the output.
+// compute runs all chains, in the output if they are kept there.
 func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	if p.direct {
 		p.pitch = p.out.rows[0]
-		p.chains = out[p.batch.at(0, p.out.batch, p.batchAt)+p.row*p.pitch+p.col*p.out.cols[0]:]
+		p.chains = out[p.batch.at(0, p.out.batch, p.batchAt)+p.row*p.pitch+p.line*p.out.cols[0]:]
 	} else {
 		p.pitch = roundUp(p.broad, p.set.Lanes)
 		p.own = grow(p.own, p.tall*p.pitch)
@@ -54,17 +58,23 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	}
 	p.done = p.done[:0]
 	a, b := tensor.Of[float32](args[p.a.arg]), tensor.Of[float32](args[p.b.arg])
+	if p.b.image != nil {
+		b = p.top.draw(b, p.batchAt, p.line)
+	}
 	for t := 0; t < p.terms.n; t += maxDeep {
 		if t > 0 && t%tensor.KBlock == 0 {
 			p.endChain(t / tensor.KBlock)
 		}
 		p.advance(a, b, t, min(maxDeep, p.terms.n-t))
 	}
-	if !p.direct {
-		for i := len(p.done) - 1; i >= 0; i-- {
-			addTo(p.chains, p.done[i])
-		}
-		p.store(out)
+	if len(p.done) == 0 {
+		return
+	}
+	for i := len(p.done) - 1; i >= 0; i-- {
+		addTo(p.chains, p.done[i])
+	}
+	for i, x := range p.chains {
+		p.chains[i] = canonical(x)
 	}
 }
 
@@ -92,18 +102,18 @@ func (p *piece) advance(a, b []float32, t, deep int) {
 func (p *piece) tile(r, rows, c, cols, deep int, add bool) {
 	lanes := p.set.Lanes
 	vectors := ceilDiv(cols, lanes)
-	a, aRow, aStep := p.left.at(r, rows, rows)
-	b, _, bStep := p.top.at(c, cols, vectors*lanes)
+	a, aRow, aStep := p.left.rowsAt(r, rows)
+	b, bAt := p.top.columnsAt(c, cols, vectors*lanes)
 	run := p.set.Tiles[rows-1][vectors-1]
 	at := p.chains[r*p.pitch+c:]
 	if !p.direct || cols == vectors*lanes {
-		run(deep, a, aRow, aStep, b, bStep, &at[0], p.pitch*word, add)
+		run(deep, a, aRow, aStep, b, bAt, &at[0], p.pitch*word, add)
 		return
 	}
 	for i := 0; add && i < rows; i++ {
 		copy(p.edge[i*vectors*lanes:][:cols], at[i*p.pitch:])
 	}
-	run(deep, a, aRow, aStep, b, bStep, &p.edge[0], vectors*lanes*word, add)
+	run(deep, a, aRow, aStep, b, bAt, &p.edge[0], vectors*lanes*word, add)
 	for i := range rows {
 		copy(at[i*p.pitch:][:cols], p.edge[i*vectors*lanes:])
 	}
@@ -138,23 +148,40 @@ func addTo(sums, x []float32) {
 	}
 }
 
-// outputs returns where the rows and the columns lie in the output; an element
-// lies at the sum. It takes the place of where the operands' lay.
-func (p *piece) outputs() (rows, cols []int) {
-	rows, cols = grow(p.left.own, p.tall), grow(p.top.own, p.broad)
-	p.left.own, p.top.own = rows, cols
-	p.rows.table(rows, p.batch.at(0, p.out.batch, p.batchAt), p.out.rows, p.row)
-	p.cols.table(cols, 0, p.out.cols, p.col)
-	return rows, cols
+// stretch is some columns of a piece that follow each other in the output, too.
+type stretch struct{ at, n, out int }
+
+// outputs finds where the rows and the columns lie in the output; an element
+// lies at the sum.
+func (p *piece) outputs() {
+	p.rowsOut = grow(p.rowsOut, p.tall)
+	p.rows.table(p.rowsOut, p.batch.at(0, p.out.batch, p.batchAt), p.out.rows, p.row)
+	inner := len(p.cols.extents) - 1
+	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, min(p.wide, p.lines.n-p.line)*p.lines.columns
+	p.stretches = p.stretches[:0]
+	for i := 0; i < n; {
+		s := stretch{p.cols.at(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i), p.cols.at(0, p.out.cols, from+i)}
+		i += s.n
+		if p.out.cols[inner] == 1 {
+			p.stretches = append(p.stretches, s)
+			continue
+		}
+		for j := range s.n {
+			p.stretches = append(p.stretches, stretch{s.at + j, 1, s.out + j*p.out.cols[inner]})
+		}
+	}
 }
 
 // store writes chains that are not kept in the output to it.
 func (p *piece) store(out []float32) {
-	rows, cols := p.outputs()
-	for i, r := range rows {
+	if p.direct {
+		return
+	}
+	p.outputs()
+	for i, r := range p.rowsOut {
 		line := p.chains[i*p.pitch:]
-		for j, c := range cols {
-			out[r+c] = canonical(line[j])
+		for _, c := range p.stretches {
+			copy(out[r+c.out:][:c.n], line[c.at:])
 		}
 	}
 }
@@ -169,17 +196,38 @@ func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor) error {
 		return nil
 	}
 	vanishing := p.left.least+p.top.least < productsKept
+	if !vanishing && p.numbers() {
+		return nil
+	}
 	cell := newCell(p.p, args)
-	values := tensor.Of[float32](out)
-	rows, cols := p.outputs()
-	for _, r := range rows {
-		for _, c := range cols {
-			if x := values[r+c]; x != x || vanishing && math.Float32bits(x) == 0 {
-				if err := evaluate(cell, out, r+c); err != nil {
-					return err
+	p.outputs()
+	for i, r := range p.rowsOut {
+		for _, c := range p.stretches {
+			for j, x := range p.chains[i*p.pitch+c.at:][:c.n] {
+				if x != x || vanishing && math.Float32bits(x) == 0 {
+					if err := evaluate(cell, out, r+c.out+j); err != nil {
+						return err
+					}
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// numbers reports whether all chains are numbers.
+func (p *piece) numbers() bool {
+	whole := p.broad / p.set.Lanes
+	for i := range p.tall {
+		line := p.chains[i*p.pitch:][:p.broad]
+		if whole > 0 && p.set.Greatest(whole, &line[0]) > asm.InfiniteSize {
+			return false
+		}
+		for _, x := range line[whole*p.set.Lanes:] {
+			if x != x {
+				return false
+			}
+		}
+	}
+	return true
 }

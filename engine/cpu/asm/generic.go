@@ -8,7 +8,10 @@ import (
 )
 
 // Generic is the set in plain Go.
-var Generic = &Set{Name: "generic", Has: true, Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}}
+var Generic = &Set{
+	Name: "generic", Has: true,
+	Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}, Patch: genericPatch, Least: genericLeast, Greatest: genericGreatest,
+}
 
 const genericLanes = 8
 
@@ -19,16 +22,16 @@ const genericLanes = 8
 // variables in registers; eight of them hide the latency of one.
 //
 // float: products are exact
-func genericTile(terms int, a *float32, _, aStep int, b *float32, bStep int, c *float32, _ int, add bool) {
+func genericTile(terms int, a *float32, _, aStep int, b *float32, bAt *int, c *float32, _ int, add bool) {
 	chains := (*[genericLanes]float32)(unsafe.Pointer(c))
 	if !add {
 		*chains = [genericLanes]float32{}
 	}
 	c0, c1, c2, c3 := float64(chains[0]), float64(chains[1]), float64(chains[2]), float64(chains[3])
 	c4, c5, c6, c7 := float64(chains[4]), float64(chains[5]), float64(chains[6]), float64(chains[7])
-	for t := range terms {
+	for t, at := range unsafe.Slice(bAt, terms) {
 		x := float64(*(*float32)(unsafe.Add(unsafe.Pointer(a), t*aStep)))
-		y := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(b), t*bStep))
+		y := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(b), at))
 		c0 = fma(x, y[0], c0)
 		c1 = fma(x, y[1], c1)
 		c2 = fma(x, y[2], c2)
@@ -52,4 +55,35 @@ func fma(x float64, y float32, c float64) float64 {
 		return float64(tensor.FMA(float32(x), y, float32(c))) // a tie, or below 2⁻¹²⁶ and not 0
 	}
 	return float64(float32(s))
+}
+
+func genericPatch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int) {
+	for line := range times {
+		base := *(*int)(unsafe.Add(unsafe.Pointer(at), line*atStep))
+		for _, s := range unsafe.Slice(segments, n) {
+			to := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(dst), line*dstStep+4*s[1]))
+			for i := range to {
+				to[i] = 0
+				if s[2]>>i&1 != 0 {
+					to[i] = *(*float32)(unsafe.Add(unsafe.Pointer(src), 4*(base+s[0]+i)))
+				}
+			}
+		}
+	}
+}
+
+func genericLeast(vectors int, x *float32) uint32 {
+	least := uint32(math.MaxUint32)
+	for _, v := range unsafe.Slice(x, vectors*genericLanes) {
+		least = min(least, Magnitude(v))
+	}
+	return least
+}
+
+func genericGreatest(vectors int, x *float32) uint32 {
+	greatest := uint32(0)
+	for _, v := range unsafe.Slice(x, vectors*genericLanes) {
+		greatest = max(greatest, Size(v))
+	}
+	return greatest
 }

@@ -8,3 +8,33 @@ package asm
 //
 //go:noescape
 func avx2Turn(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)
+
+// avx512Patch copies segments; see Patch.
+//
+//go:noescape
+func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
+// avx512Least folds the bits of values; see Reduce.
+//
+//go:noescape
+func avx512Least(vectors int, x *float32) uint32
+
+// avx512Greatest folds the bits of values; see Reduce.
+//
+//go:noescape
+func avx512Greatest(vectors int, x *float32) uint32
+
+// avx2Patch copies segments; see Patch.
+//
+//go:noescape
+func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
+// avx2Least folds the bits of values; see Reduce.
+//
+//go:noescape
+func avx2Least(vectors int, x *float32) uint32
+
+// avx2Greatest folds the bits of values; see Reduce.
+//
+//go:noescape
+func avx2Greatest(vectors int, x *float32) uint32

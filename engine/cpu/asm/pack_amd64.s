@@ -75,3 +75,206 @@ loop:
 	JNZ         loop
 	VZEROUPPER
 	RET
+
+// func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX512F
+TEXT ·avx512Patch(SB), NOSPLIT, $0-64
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ at+32(FP), SI
+	MOVQ atStep+40(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+48(FP), R9
+	MOVQ n+56(FP), R10
+
+loop:
+	MOVQ      (R9), R11
+	MOVQ      8(R9), R12
+	KMOVW     16(R9), K1
+	VMOVUPS.Z (R8)(R11*4), K1, Z0
+	VMOVUPS   Z0, (CX)(R12*4)
+	ADDQ      $0x18, R9
+	DECQ      R10
+	JNZ       loop
+	ADDQ      DI, SI
+	ADDQ      DX, CX
+	DECQ      AX
+	JNZ       line
+	VZEROUPPER
+	RET
+
+// func avx512Least(vectors int, x *float32) uint32
+// Requires: AVX, AVX2, AVX512F
+TEXT ·avx512Least(SB), NOSPLIT, $0-20
+	MOVQ         vectors+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Z1
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Z2
+
+loop:
+	VMOVUPS       (CX), Z0
+	VPADDD        Z0, Z0, Z0
+	VPADDD        Z2, Z0, Z0
+	VPMINUD       Z0, Z1, Z1
+	ADDQ          $0x40, CX
+	DECQ          AX
+	JNZ           loop
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPMINUD       Y0, Y1, Y1
+	VEXTRACTI128  $0x01, Y1, X0
+	VPMINUD       X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPMINUD       X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPMINUD       X0, X1, X1
+	VMOVD         X1, AX
+	MOVL          AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func avx512Greatest(vectors int, x *float32) uint32
+// Requires: AVX, AVX2, AVX512F
+TEXT ·avx512Greatest(SB), NOSPLIT, $0-20
+	MOVQ         vectors+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Z1
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Z0
+
+loop:
+	VMOVUPS       (CX), Z0
+	VPADDD        Z0, Z0, Z0
+	VPMAXUD       Z0, Z1, Z1
+	ADDQ          $0x40, CX
+	DECQ          AX
+	JNZ           loop
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPMAXUD       Y0, Y1, Y1
+	VEXTRACTI128  $0x01, Y1, X0
+	VPMAXUD       X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPMAXUD       X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPMAXUD       X0, X1, X1
+	VMOVD         X1, AX
+	MOVL          AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2Patch(SB), NOSPLIT, $0-64
+	MOVQ    times+0(FP), AX
+	MOVQ    dst+8(FP), CX
+	MOVQ    dstStep+16(FP), DX
+	MOVQ    src+24(FP), BX
+	MOVQ    at+32(FP), SI
+	MOVQ    atStep+40(FP), DI
+	VMOVUPS laneBits<>+0(SB), Y0
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+48(FP), R9
+	MOVQ n+56(FP), R10
+
+loop:
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	VPBROADCASTD 16(R9), Y1
+	VPAND        Y0, Y1, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VMASKMOVPS   (R8)(R11*4), Y1, Y1
+	VMOVUPS      Y1, (CX)(R12*4)
+	ADDQ         $0x18, R9
+	DECQ         R10
+	JNZ          loop
+	ADDQ         DI, SI
+	ADDQ         DX, CX
+	DECQ         AX
+	JNZ          line
+	VZEROUPPER
+	RET
+
+DATA laneBits<>+0(SB)/4, $0x00000001
+DATA laneBits<>+4(SB)/4, $0x00000002
+DATA laneBits<>+8(SB)/4, $0x00000004
+DATA laneBits<>+12(SB)/4, $0x00000008
+DATA laneBits<>+16(SB)/4, $0x00000010
+DATA laneBits<>+20(SB)/4, $0x00000020
+DATA laneBits<>+24(SB)/4, $0x00000040
+DATA laneBits<>+28(SB)/4, $0x00000080
+GLOBL laneBits<>(SB), RODATA|NOPTR, $32
+
+// func avx2Least(vectors int, x *float32) uint32
+// Requires: AVX, AVX2
+TEXT ·avx2Least(SB), NOSPLIT, $0-20
+	MOVQ         vectors+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Y1
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Y2
+
+loop:
+	VMOVUPS      (CX), Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       Y2, Y0, Y0
+	VPMINUD      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	DECQ         AX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y1, X0
+	VPMINUD      X0, X1, X1
+	VPSHUFD      $0x4e, X1, X0
+	VPMINUD      X0, X1, X1
+	VPSHUFD      $0xb1, X1, X0
+	VPMINUD      X0, X1, X1
+	VMOVD        X1, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func avx2Greatest(vectors int, x *float32) uint32
+// Requires: AVX, AVX2
+TEXT ·avx2Greatest(SB), NOSPLIT, $0-20
+	MOVQ         vectors+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Y1
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VBROADCASTSS X0, Y0
+
+loop:
+	VMOVUPS      (CX), Y0
+	VPADDD       Y0, Y0, Y0
+	VPMAXUD      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	DECQ         AX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y1, X0
+	VPMAXUD      X0, X1, X1
+	VPSHUFD      $0x4e, X1, X0
+	VPMAXUD      X0, X1, X1
+	VPSHUFD      $0xb1, X1, X0
+	VPMAXUD      X0, X1, X1
+	VMOVD        X1, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET

@@ -31,3 +31,65 @@ func TestTurn(t *testing.T) {
 		}
 	}
 }
+
+func TestPatch(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	for _, s := range Sets() {
+		for range 200 {
+			times, n, lanes := 1+r.IntN(3), 1+r.IntN(4), s.Lanes
+			src := values(r, 64, false)
+			at := make([]int, 2*times)
+			for i := range at {
+				at[i] = r.IntN(5)
+			}
+			pitch := n * lanes
+			dst, want := values(r, times*pitch+lanes, false), make([]float32, times*pitch)
+			segments := make([]Segment, n)
+			for i := range segments {
+				segments[i] = Segment{r.IntN(60-4) - 4, i*lanes - i, r.IntN(1 << lanes)} // each overlaps the next by one
+				for lane := range lanes {
+					if x := segments[i][0] + lane; x < 0 || x >= 60 {
+						segments[i][2] &^= 1 << lane
+					}
+				}
+				for line := range times {
+					for lane := range lanes {
+						x := float32(0)
+						if segments[i][2]>>lane&1 != 0 {
+							x = src[at[2*line]+segments[i][0]+lane]
+						}
+						want[line*pitch+segments[i][1]+lane] = x
+					}
+				}
+			}
+			for line := range times {
+				copy(want[line*pitch+pitch-n+1:][:n-1], dst[line*pitch+pitch-n+1:])
+			}
+			s.Patch(times, &dst[0], 4*pitch, &src[0], &at[0], 16, &segments[0], n)
+			for i := range want {
+				if dst[i] != want[i] {
+					t.Fatalf("%s: element %d is %v, want %v", s.Name, i, dst[i], want[i])
+				}
+			}
+		}
+	}
+}
+
+func TestLeastAndGreatest(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	for _, s := range Sets() {
+		for range 100 {
+			x := values(r, s.Lanes*(1+r.IntN(3)), true)
+			least, greatest := uint32(1<<32-1), uint32(0)
+			for _, v := range x {
+				least, greatest = min(least, Magnitude(v)), max(greatest, Size(v))
+			}
+			if got := s.Least(len(x)/s.Lanes, &x[0]); got != least {
+				t.Fatalf("%s: least %#x, want %#x of %v", s.Name, got, least, x)
+			}
+			if got := s.Greatest(len(x)/s.Lanes, &x[0]); got != greatest {
+				t.Fatalf("%s: greatest %#x, want %#x of %v", s.Name, got, greatest, x)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package asm
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -12,11 +13,13 @@ import (
 // Set is the kernels written in one set of instructions. A kernel that is nil is
 // not there.
 type Set struct {
-	Name  string   // as TALLY_CPU names it
-	Has   bool     // processor and operating system support it
-	Lanes int      // float32 values in a register
-	Tiles [][]Tile // by rows − 1 and vectors − 1
-	Turn  Turn
+	Name            string   // as TALLY_CPU names it
+	Has             bool     // processor and operating system support it
+	Lanes           int      // float32 values in a register
+	Tiles           [][]Tile // by rows − 1 and vectors − 1
+	Turn            Turn
+	Patch           Patch
+	Least, Greatest Reduce
 
 	Maps   map[tensor.Fn]Map // of float32
 	Casts  map[Cast]Map
@@ -35,10 +38,10 @@ func (s *Set) Vectors() int { return len(s.Tiles[0]) }
 //
 //	c[i][j] = fma(a[i][t], b[t][j], c[i][j]) for each t < terms in turn
 //
-// a[i][t] lies i·aRow + t·aStep bytes behind a, b[t][0] t·bStep behind b, and
+// a[i][t] lies i·aRow + t·aStep bytes behind a, b[t][0] bAt[t] behind b, and
 // c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
 // chains begin at +0.
-type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // Map computes n elements, a multiple of the lanes, of what lies at x, y and z.
 // How many operands it reads depends on the function; dst may be one of them.
@@ -65,6 +68,34 @@ type Turn func(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnR
 
 // TurnRows is how many rows Turn takes at a time.
 const TurnRows = 8
+
+// Patch copies lines that are put together from segments of so many lanes:
+//
+//	dst[Dst … ] = src[at + Src … ]
+//
+// with zeros for lanes whose bit in Mask is not set; nothing is read for them.
+// It copies the n segments so many times, dst moving on by dstStep bytes and at
+// along a table by atStep. A segment is written in full, so that what follows it
+// must be written after it.
+type Patch func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int)
+
+// Segment is Src, Dst and Mask of a segment.
+type Segment = [3]int
+
+// Reduce finds the least Magnitude or the greatest Size of values in whole
+// registers, one at least.
+type Reduce func(vectors int, x *float32) uint32
+
+// Magnitude orders float32 values by size: zeros last, then upwards from the
+// least subnormal.
+func Magnitude(x float32) uint32 { return math.Float32bits(x)<<1 - 1 }
+
+// Size orders float32 values by size, zeros first; what is no number comes after
+// InfiniteSize.
+func Size(x float32) uint32 { return math.Float32bits(x) << 1 }
+
+// InfiniteSize is the size of infinities.
+const InfiniteSize = 0xff << 24
 
 // Sets returns what this machine supports, the fastest first, Generic last.
 func Sets() []*Set {

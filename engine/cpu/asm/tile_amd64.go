@@ -7,179 +7,179 @@ package asm
 // avx512Tile1x16 advances a tile of 1×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile1x32 advances a tile of 1×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile1x48 advances a tile of 1×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile2x16 advances a tile of 2×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile2x32 advances a tile of 2×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile2x48 advances a tile of 2×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile3x16 advances a tile of 3×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile3x32 advances a tile of 3×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile3x48 advances a tile of 3×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile4x16 advances a tile of 4×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile4x32 advances a tile of 4×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile4x48 advances a tile of 4×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile5x16 advances a tile of 5×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile5x32 advances a tile of 5×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile5x48 advances a tile of 5×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile6x16 advances a tile of 6×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile6x32 advances a tile of 6×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile6x48 advances a tile of 6×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile7x16 advances a tile of 7×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile7x32 advances a tile of 7×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile7x48 advances a tile of 7×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile8x16 advances a tile of 8×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile8x32 advances a tile of 8×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile8x48 advances a tile of 8×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx512Tile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile1x8 advances a tile of 1×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile1x16 advances a tile of 1×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile2x8 advances a tile of 2×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile2x16 advances a tile of 2×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile3x8 advances a tile of 3×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile3x16 advances a tile of 3×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile4x8 advances a tile of 4×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile4x16 advances a tile of 4×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile5x8 advances a tile of 5×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile5x16 advances a tile of 5×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile6x8 advances a tile of 6×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile6x16 advances a tile of 6×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+func avx2Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)

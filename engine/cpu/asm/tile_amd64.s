@@ -4,14 +4,14 @@
 
 #include "textflag.h"
 
-// func avx512Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile1x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), DI
 	TESTB  DI, DI
@@ -29,26 +29,27 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z1
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Z1
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z1
-	ADDQ         SI, BX
+	MOVQ         8(SI), DI
+	VMOVUPS      (BX)(DI*1), Z1
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z1
-	ADDQ         SI, BX
+	MOVQ         16(SI), DI
+	VMOVUPS      (BX)(DI*1), Z1
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z1
-	ADDQ         SI, BX
+	MOVQ         24(SI), DI
+	VMOVUPS      (BX)(DI*1), Z1
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -57,11 +58,12 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z1
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Z1
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -77,14 +79,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile1x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), DI
 	TESTB  DI, DI
@@ -104,34 +106,35 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z2
-	VMOVUPS      64(BX), Z3
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Z2
+	VMOVUPS      64(BX)(DI*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z2
-	VMOVUPS      64(BX), Z3
-	ADDQ         SI, BX
+	MOVQ         8(SI), DI
+	VMOVUPS      (BX)(DI*1), Z2
+	VMOVUPS      64(BX)(DI*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z2
-	VMOVUPS      64(BX), Z3
-	ADDQ         SI, BX
+	MOVQ         16(SI), DI
+	VMOVUPS      (BX)(DI*1), Z2
+	VMOVUPS      64(BX)(DI*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z2
-	VMOVUPS      64(BX), Z3
-	ADDQ         SI, BX
+	MOVQ         24(SI), DI
+	VMOVUPS      (BX)(DI*1), Z2
+	VMOVUPS      64(BX)(DI*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -140,13 +143,14 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z2
-	VMOVUPS      64(BX), Z3
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Z2
+	VMOVUPS      64(BX)(DI*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -165,14 +169,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile1x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), DI
 	TESTB  DI, DI
@@ -194,42 +198,43 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	VMOVUPS      128(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Z3
+	VMOVUPS      64(BX)(DI*1), Z4
+	VMOVUPS      128(BX)(DI*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	VMOVUPS      128(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         8(SI), DI
+	VMOVUPS      (BX)(DI*1), Z3
+	VMOVUPS      64(BX)(DI*1), Z4
+	VMOVUPS      128(BX)(DI*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	VMOVUPS      128(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         16(SI), DI
+	VMOVUPS      (BX)(DI*1), Z3
+	VMOVUPS      64(BX)(DI*1), Z4
+	VMOVUPS      128(BX)(DI*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	VMOVUPS      128(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         24(SI), DI
+	VMOVUPS      (BX)(DI*1), Z3
+	VMOVUPS      64(BX)(DI*1), Z4
+	VMOVUPS      128(BX)(DI*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -238,15 +243,16 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z3
-	VMOVUPS      64(BX), Z4
-	VMOVUPS      128(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Z3
+	VMOVUPS      64(BX)(DI*1), Z4
+	VMOVUPS      128(BX)(DI*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -268,14 +274,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile2x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -296,34 +302,35 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z2
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
 	VBROADCASTSS (CX)(DI*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z2
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
 	VBROADCASTSS (CX)(DI*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z2
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
 	VBROADCASTSS (CX)(DI*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z2
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
 	VBROADCASTSS (CX)(DI*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -332,13 +339,14 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z2
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z2
 	VBROADCASTSS (CX), Z3
 	VFMADD231PS  Z3, Z2, Z0
 	VBROADCASTSS (CX)(DI*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -358,14 +366,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile2x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -390,9 +398,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z4
-	VMOVUPS      64(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z4
+	VMOVUPS      64(BX)(R8*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
@@ -400,9 +408,9 @@ loop:
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z4
-	VMOVUPS      64(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Z4
+	VMOVUPS      64(BX)(R8*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
@@ -410,9 +418,9 @@ loop:
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z4
-	VMOVUPS      64(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Z4
+	VMOVUPS      64(BX)(R8*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
@@ -420,9 +428,9 @@ loop:
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z4
-	VMOVUPS      64(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Z4
+	VMOVUPS      64(BX)(R8*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
@@ -430,6 +438,7 @@ loop:
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -438,9 +447,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z4
-	VMOVUPS      64(BX), Z5
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z4
+	VMOVUPS      64(BX)(R8*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
@@ -448,6 +457,7 @@ single:
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -473,14 +483,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile2x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -509,10 +519,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	VMOVUPS      128(BX), Z8
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
+	VMOVUPS      128(BX)(R8*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
@@ -522,10 +532,10 @@ loop:
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	VMOVUPS      128(BX), Z8
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
+	VMOVUPS      128(BX)(R8*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
@@ -535,10 +545,10 @@ loop:
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	VMOVUPS      128(BX), Z8
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
+	VMOVUPS      128(BX)(R8*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
@@ -548,10 +558,10 @@ loop:
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	VMOVUPS      128(BX), Z8
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
+	VMOVUPS      128(BX)(R8*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
@@ -561,6 +571,7 @@ loop:
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -569,10 +580,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	VMOVUPS      128(BX), Z8
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
+	VMOVUPS      128(BX)(R8*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
@@ -582,6 +593,7 @@ single:
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -613,14 +625,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile3x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -644,8 +656,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z3
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z3, Z0
 	VBROADCASTSS (CX)(DI*1), Z4
@@ -653,8 +665,8 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z3, Z0
 	VBROADCASTSS (CX)(DI*1), Z4
@@ -662,8 +674,8 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z3, Z0
 	VBROADCASTSS (CX)(DI*1), Z4
@@ -671,8 +683,8 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z3
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z3, Z0
 	VBROADCASTSS (CX)(DI*1), Z4
@@ -680,6 +692,7 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -688,8 +701,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z3
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z3
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z4, Z3, Z0
 	VBROADCASTSS (CX)(DI*1), Z4
@@ -697,6 +710,7 @@ single:
 	VBROADCASTSS (CX)(DI*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -720,14 +734,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile3x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -757,9 +771,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
@@ -770,9 +784,9 @@ loop:
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
@@ -783,9 +797,9 @@ loop:
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
@@ -796,9 +810,9 @@ loop:
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
@@ -809,6 +823,7 @@ loop:
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -817,9 +832,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z6
-	VMOVUPS      64(BX), Z7
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z6
+	VMOVUPS      64(BX)(R8*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
@@ -830,6 +845,7 @@ single:
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -862,14 +878,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile3x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -905,10 +921,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z9
-	VMOVUPS      64(BX), Z10
-	VMOVUPS      128(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z9
+	VMOVUPS      64(BX)(R8*1), Z10
+	VMOVUPS      128(BX)(R8*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
@@ -922,10 +938,10 @@ loop:
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z9
-	VMOVUPS      64(BX), Z10
-	VMOVUPS      128(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Z9
+	VMOVUPS      64(BX)(R8*1), Z10
+	VMOVUPS      128(BX)(R8*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
@@ -939,10 +955,10 @@ loop:
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z9
-	VMOVUPS      64(BX), Z10
-	VMOVUPS      128(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Z9
+	VMOVUPS      64(BX)(R8*1), Z10
+	VMOVUPS      128(BX)(R8*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
@@ -956,10 +972,10 @@ loop:
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z9
-	VMOVUPS      64(BX), Z10
-	VMOVUPS      128(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Z9
+	VMOVUPS      64(BX)(R8*1), Z10
+	VMOVUPS      128(BX)(R8*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
@@ -973,6 +989,7 @@ loop:
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -981,10 +998,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z9
-	VMOVUPS      64(BX), Z10
-	VMOVUPS      128(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Z9
+	VMOVUPS      64(BX)(R8*1), Z10
+	VMOVUPS      128(BX)(R8*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
@@ -998,6 +1015,7 @@ single:
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -1039,14 +1057,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile4x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -1074,8 +1092,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z4
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
 	VBROADCASTSS (CX)(DI*1), Z5
@@ -1085,8 +1103,8 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z4
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
 	VBROADCASTSS (CX)(DI*1), Z5
@@ -1096,8 +1114,8 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z4
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
 	VBROADCASTSS (CX)(DI*1), Z5
@@ -1107,8 +1125,8 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z4
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
 	VBROADCASTSS (CX)(DI*1), Z5
@@ -1118,6 +1136,7 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -1126,8 +1145,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z4
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z4
 	VBROADCASTSS (CX), Z5
 	VFMADD231PS  Z5, Z4, Z0
 	VBROADCASTSS (CX)(DI*1), Z5
@@ -1137,6 +1156,7 @@ single:
 	VBROADCASTSS (CX)(R8*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -1164,14 +1184,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile4x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -1207,9 +1227,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z8
-	VMOVUPS      64(BX), Z9
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z8
+	VMOVUPS      64(BX)(R9*1), Z9
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
@@ -1223,9 +1243,9 @@ loop:
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z8
-	VMOVUPS      64(BX), Z9
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Z8
+	VMOVUPS      64(BX)(R9*1), Z9
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
@@ -1239,9 +1259,9 @@ loop:
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z8
-	VMOVUPS      64(BX), Z9
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Z8
+	VMOVUPS      64(BX)(R9*1), Z9
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
@@ -1255,9 +1275,9 @@ loop:
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z8
-	VMOVUPS      64(BX), Z9
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Z8
+	VMOVUPS      64(BX)(R9*1), Z9
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
@@ -1271,6 +1291,7 @@ loop:
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -1279,9 +1300,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z8
-	VMOVUPS      64(BX), Z9
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z8
+	VMOVUPS      64(BX)(R9*1), Z9
 	VBROADCASTSS (CX), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
@@ -1295,6 +1316,7 @@ single:
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -1334,14 +1356,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile4x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -1385,10 +1407,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	VMOVUPS      128(BX), Z14
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z12
+	VMOVUPS      64(BX)(R9*1), Z13
+	VMOVUPS      128(BX)(R9*1), Z14
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
@@ -1406,10 +1428,10 @@ loop:
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	VMOVUPS      128(BX), Z14
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Z12
+	VMOVUPS      64(BX)(R9*1), Z13
+	VMOVUPS      128(BX)(R9*1), Z14
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
@@ -1427,10 +1449,10 @@ loop:
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	VMOVUPS      128(BX), Z14
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Z12
+	VMOVUPS      64(BX)(R9*1), Z13
+	VMOVUPS      128(BX)(R9*1), Z14
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
@@ -1448,10 +1470,10 @@ loop:
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	VMOVUPS      128(BX), Z14
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Z12
+	VMOVUPS      64(BX)(R9*1), Z13
+	VMOVUPS      128(BX)(R9*1), Z14
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
@@ -1469,6 +1491,7 @@ loop:
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -1477,10 +1500,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	VMOVUPS      128(BX), Z14
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z12
+	VMOVUPS      64(BX)(R9*1), Z13
+	VMOVUPS      128(BX)(R9*1), Z14
 	VBROADCASTSS (CX), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
@@ -1498,6 +1521,7 @@ single:
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -1549,14 +1573,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile5x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -1587,8 +1611,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z5
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z5, Z0
 	VBROADCASTSS (CX)(DI*1), Z6
@@ -1600,8 +1624,8 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z5
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z5, Z0
 	VBROADCASTSS (CX)(DI*1), Z6
@@ -1613,8 +1637,8 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z5
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z5, Z0
 	VBROADCASTSS (CX)(DI*1), Z6
@@ -1626,8 +1650,8 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z5
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z5, Z0
 	VBROADCASTSS (CX)(DI*1), Z6
@@ -1639,6 +1663,7 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -1647,8 +1672,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z5
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z5
 	VBROADCASTSS (CX), Z6
 	VFMADD231PS  Z6, Z5, Z0
 	VBROADCASTSS (CX)(DI*1), Z6
@@ -1660,6 +1685,7 @@ single:
 	VBROADCASTSS (CX)(DI*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -1691,14 +1717,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile5x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -1739,9 +1765,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z10
-	VMOVUPS      64(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z10
+	VMOVUPS      64(BX)(R9*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
@@ -1758,9 +1784,9 @@ loop:
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z10
-	VMOVUPS      64(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Z10
+	VMOVUPS      64(BX)(R9*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
@@ -1777,9 +1803,9 @@ loop:
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z10
-	VMOVUPS      64(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Z10
+	VMOVUPS      64(BX)(R9*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
@@ -1796,9 +1822,9 @@ loop:
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z10
-	VMOVUPS      64(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Z10
+	VMOVUPS      64(BX)(R9*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
@@ -1815,6 +1841,7 @@ loop:
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -1823,9 +1850,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z10
-	VMOVUPS      64(BX), Z11
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z10
+	VMOVUPS      64(BX)(R9*1), Z11
 	VBROADCASTSS (CX), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
@@ -1842,6 +1869,7 @@ single:
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -1888,14 +1916,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile5x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -1946,10 +1974,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z15
-	VMOVUPS      64(BX), Z16
-	VMOVUPS      128(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z15
+	VMOVUPS      64(BX)(R9*1), Z16
+	VMOVUPS      128(BX)(R9*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
@@ -1971,10 +1999,10 @@ loop:
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z15
-	VMOVUPS      64(BX), Z16
-	VMOVUPS      128(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Z15
+	VMOVUPS      64(BX)(R9*1), Z16
+	VMOVUPS      128(BX)(R9*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
@@ -1996,10 +2024,10 @@ loop:
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z15
-	VMOVUPS      64(BX), Z16
-	VMOVUPS      128(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Z15
+	VMOVUPS      64(BX)(R9*1), Z16
+	VMOVUPS      128(BX)(R9*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
@@ -2021,10 +2049,10 @@ loop:
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z15
-	VMOVUPS      64(BX), Z16
-	VMOVUPS      128(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Z15
+	VMOVUPS      64(BX)(R9*1), Z16
+	VMOVUPS      128(BX)(R9*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
@@ -2046,6 +2074,7 @@ loop:
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -2054,10 +2083,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z15
-	VMOVUPS      64(BX), Z16
-	VMOVUPS      128(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Z15
+	VMOVUPS      64(BX)(R9*1), Z16
+	VMOVUPS      128(BX)(R9*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
@@ -2079,6 +2108,7 @@ single:
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -2140,14 +2170,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile6x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -2182,8 +2212,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z6
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
 	VBROADCASTSS (CX)(DI*1), Z7
@@ -2197,8 +2227,8 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
 	VBROADCASTSS (CX)(DI*1), Z7
@@ -2212,8 +2242,8 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
 	VBROADCASTSS (CX)(DI*1), Z7
@@ -2227,8 +2257,8 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z6
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
 	VBROADCASTSS (CX)(DI*1), Z7
@@ -2242,6 +2272,7 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -2250,8 +2281,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z6
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z6
 	VBROADCASTSS (CX), Z7
 	VFMADD231PS  Z7, Z6, Z0
 	VBROADCASTSS (CX)(DI*1), Z7
@@ -2265,6 +2296,7 @@ single:
 	VBROADCASTSS (CX)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -2300,14 +2332,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile6x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -2354,9 +2386,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z12
+	VMOVUPS      64(BX)(R10*1), Z13
 	VBROADCASTSS (CX), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
@@ -2376,9 +2408,9 @@ loop:
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Z12
+	VMOVUPS      64(BX)(R10*1), Z13
 	VBROADCASTSS (CX), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
@@ -2398,9 +2430,9 @@ loop:
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Z12
+	VMOVUPS      64(BX)(R10*1), Z13
 	VBROADCASTSS (CX), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
@@ -2420,9 +2452,9 @@ loop:
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Z12
+	VMOVUPS      64(BX)(R10*1), Z13
 	VBROADCASTSS (CX), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
@@ -2442,6 +2474,7 @@ loop:
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -2450,9 +2483,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z12
-	VMOVUPS      64(BX), Z13
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z12
+	VMOVUPS      64(BX)(R10*1), Z13
 	VBROADCASTSS (CX), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
@@ -2472,6 +2505,7 @@ single:
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -2525,14 +2559,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile6x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -2591,10 +2625,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z18
-	VMOVUPS      64(BX), Z19
-	VMOVUPS      128(BX), Z20
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z18
+	VMOVUPS      64(BX)(R10*1), Z19
+	VMOVUPS      128(BX)(R10*1), Z20
 	VBROADCASTSS (CX), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
@@ -2620,10 +2654,10 @@ loop:
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z18
-	VMOVUPS      64(BX), Z19
-	VMOVUPS      128(BX), Z20
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Z18
+	VMOVUPS      64(BX)(R10*1), Z19
+	VMOVUPS      128(BX)(R10*1), Z20
 	VBROADCASTSS (CX), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
@@ -2649,10 +2683,10 @@ loop:
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z18
-	VMOVUPS      64(BX), Z19
-	VMOVUPS      128(BX), Z20
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Z18
+	VMOVUPS      64(BX)(R10*1), Z19
+	VMOVUPS      128(BX)(R10*1), Z20
 	VBROADCASTSS (CX), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
@@ -2678,10 +2712,10 @@ loop:
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z18
-	VMOVUPS      64(BX), Z19
-	VMOVUPS      128(BX), Z20
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Z18
+	VMOVUPS      64(BX)(R10*1), Z19
+	VMOVUPS      128(BX)(R10*1), Z20
 	VBROADCASTSS (CX), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
@@ -2707,6 +2741,7 @@ loop:
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -2715,10 +2750,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z18
-	VMOVUPS      64(BX), Z19
-	VMOVUPS      128(BX), Z20
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z18
+	VMOVUPS      64(BX)(R10*1), Z19
+	VMOVUPS      128(BX)(R10*1), Z20
 	VBROADCASTSS (CX), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
@@ -2744,6 +2779,7 @@ single:
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -2815,14 +2851,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile7x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -2860,8 +2896,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z7
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z7, Z0
 	VBROADCASTSS (CX)(DI*1), Z8
@@ -2877,8 +2913,8 @@ loop:
 	VBROADCASTSS (CX)(R8*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z7
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z7, Z0
 	VBROADCASTSS (CX)(DI*1), Z8
@@ -2894,8 +2930,8 @@ loop:
 	VBROADCASTSS (CX)(R8*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z7
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z7, Z0
 	VBROADCASTSS (CX)(DI*1), Z8
@@ -2911,8 +2947,8 @@ loop:
 	VBROADCASTSS (CX)(R8*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z7
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z7, Z0
 	VBROADCASTSS (CX)(DI*1), Z8
@@ -2928,6 +2964,7 @@ loop:
 	VBROADCASTSS (CX)(R8*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -2936,8 +2973,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z7
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z7
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z8, Z7, Z0
 	VBROADCASTSS (CX)(DI*1), Z8
@@ -2953,6 +2990,7 @@ single:
 	VBROADCASTSS (CX)(R8*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -2992,14 +3030,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile7x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -3051,9 +3089,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z14
-	VMOVUPS      64(BX), Z15
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z14
+	VMOVUPS      64(BX)(R10*1), Z15
 	VBROADCASTSS (CX), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
@@ -3076,9 +3114,9 @@ loop:
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z14
-	VMOVUPS      64(BX), Z15
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Z14
+	VMOVUPS      64(BX)(R10*1), Z15
 	VBROADCASTSS (CX), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
@@ -3101,9 +3139,9 @@ loop:
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z14
-	VMOVUPS      64(BX), Z15
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Z14
+	VMOVUPS      64(BX)(R10*1), Z15
 	VBROADCASTSS (CX), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
@@ -3126,9 +3164,9 @@ loop:
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z14
-	VMOVUPS      64(BX), Z15
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Z14
+	VMOVUPS      64(BX)(R10*1), Z15
 	VBROADCASTSS (CX), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
@@ -3151,6 +3189,7 @@ loop:
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -3159,9 +3198,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z14
-	VMOVUPS      64(BX), Z15
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z14
+	VMOVUPS      64(BX)(R10*1), Z15
 	VBROADCASTSS (CX), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
@@ -3184,6 +3223,7 @@ single:
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -3244,14 +3284,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile7x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -3317,10 +3357,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z21
-	VMOVUPS      64(BX), Z22
-	VMOVUPS      128(BX), Z23
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z21
+	VMOVUPS      64(BX)(R10*1), Z22
+	VMOVUPS      128(BX)(R10*1), Z23
 	VBROADCASTSS (CX), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
@@ -3350,10 +3390,10 @@ loop:
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z21
-	VMOVUPS      64(BX), Z22
-	VMOVUPS      128(BX), Z23
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Z21
+	VMOVUPS      64(BX)(R10*1), Z22
+	VMOVUPS      128(BX)(R10*1), Z23
 	VBROADCASTSS (CX), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
@@ -3383,10 +3423,10 @@ loop:
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z21
-	VMOVUPS      64(BX), Z22
-	VMOVUPS      128(BX), Z23
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Z21
+	VMOVUPS      64(BX)(R10*1), Z22
+	VMOVUPS      128(BX)(R10*1), Z23
 	VBROADCASTSS (CX), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
@@ -3416,10 +3456,10 @@ loop:
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z21
-	VMOVUPS      64(BX), Z22
-	VMOVUPS      128(BX), Z23
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Z21
+	VMOVUPS      64(BX)(R10*1), Z22
+	VMOVUPS      128(BX)(R10*1), Z23
 	VBROADCASTSS (CX), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
@@ -3449,6 +3489,7 @@ loop:
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -3457,10 +3498,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z21
-	VMOVUPS      64(BX), Z22
-	VMOVUPS      128(BX), Z23
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Z21
+	VMOVUPS      64(BX)(R10*1), Z22
+	VMOVUPS      128(BX)(R10*1), Z23
 	VBROADCASTSS (CX), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
@@ -3490,6 +3531,7 @@ single:
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -3571,14 +3613,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile8x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -3620,8 +3662,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z8
-	ADDQ         SI, BX
+	MOVQ         (SI), R11
+	VMOVUPS      (BX)(R11*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
 	VBROADCASTSS (CX)(DI*1), Z9
@@ -3639,8 +3681,8 @@ loop:
 	VBROADCASTSS (CX)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z8
-	ADDQ         SI, BX
+	MOVQ         8(SI), R11
+	VMOVUPS      (BX)(R11*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
 	VBROADCASTSS (CX)(DI*1), Z9
@@ -3658,8 +3700,8 @@ loop:
 	VBROADCASTSS (CX)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z8
-	ADDQ         SI, BX
+	MOVQ         16(SI), R11
+	VMOVUPS      (BX)(R11*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
 	VBROADCASTSS (CX)(DI*1), Z9
@@ -3677,8 +3719,8 @@ loop:
 	VBROADCASTSS (CX)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z8
-	ADDQ         SI, BX
+	MOVQ         24(SI), R11
+	VMOVUPS      (BX)(R11*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
 	VBROADCASTSS (CX)(DI*1), Z9
@@ -3696,6 +3738,7 @@ loop:
 	VBROADCASTSS (CX)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -3704,8 +3747,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z8
-	ADDQ         SI, BX
+	MOVQ         (SI), R11
+	VMOVUPS      (BX)(R11*1), Z8
 	VBROADCASTSS (CX), Z9
 	VFMADD231PS  Z9, Z8, Z0
 	VBROADCASTSS (CX)(DI*1), Z9
@@ -3723,6 +3766,7 @@ single:
 	VBROADCASTSS (CX)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -3766,14 +3810,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile8x32(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -3831,9 +3875,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z16
-	VMOVUPS      64(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         (SI), R11
+	VMOVUPS      (BX)(R11*1), Z16
+	VMOVUPS      64(BX)(R11*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
@@ -3859,9 +3903,9 @@ loop:
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z16
-	VMOVUPS      64(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         8(SI), R11
+	VMOVUPS      (BX)(R11*1), Z16
+	VMOVUPS      64(BX)(R11*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
@@ -3887,9 +3931,9 @@ loop:
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z16
-	VMOVUPS      64(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         16(SI), R11
+	VMOVUPS      (BX)(R11*1), Z16
+	VMOVUPS      64(BX)(R11*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
@@ -3915,9 +3959,9 @@ loop:
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z16
-	VMOVUPS      64(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         24(SI), R11
+	VMOVUPS      (BX)(R11*1), Z16
+	VMOVUPS      64(BX)(R11*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
@@ -3943,6 +3987,7 @@ loop:
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -3951,9 +3996,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z16
-	VMOVUPS      64(BX), Z17
-	ADDQ         SI, BX
+	MOVQ         (SI), R11
+	VMOVUPS      (BX)(R11*1), Z16
+	VMOVUPS      64(BX)(R11*1), Z17
 	VBROADCASTSS (CX), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
@@ -3979,6 +4024,7 @@ single:
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4046,14 +4092,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx512Tile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile8x48(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -4127,10 +4173,10 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Z24
-	VMOVUPS      64(BX), Z25
-	VMOVUPS      128(BX), Z26
-	ADDQ         SI, BX
+	MOVQ         (SI), R11
+	VMOVUPS      (BX)(R11*1), Z24
+	VMOVUPS      64(BX)(R11*1), Z25
+	VMOVUPS      128(BX)(R11*1), Z26
 	VBROADCASTSS (CX), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
@@ -4164,10 +4210,10 @@ loop:
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z24
-	VMOVUPS      64(BX), Z25
-	VMOVUPS      128(BX), Z26
-	ADDQ         SI, BX
+	MOVQ         8(SI), R11
+	VMOVUPS      (BX)(R11*1), Z24
+	VMOVUPS      64(BX)(R11*1), Z25
+	VMOVUPS      128(BX)(R11*1), Z26
 	VBROADCASTSS (CX), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
@@ -4201,10 +4247,10 @@ loop:
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z24
-	VMOVUPS      64(BX), Z25
-	VMOVUPS      128(BX), Z26
-	ADDQ         SI, BX
+	MOVQ         16(SI), R11
+	VMOVUPS      (BX)(R11*1), Z24
+	VMOVUPS      64(BX)(R11*1), Z25
+	VMOVUPS      128(BX)(R11*1), Z26
 	VBROADCASTSS (CX), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
@@ -4238,10 +4284,10 @@ loop:
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Z24
-	VMOVUPS      64(BX), Z25
-	VMOVUPS      128(BX), Z26
-	ADDQ         SI, BX
+	MOVQ         24(SI), R11
+	VMOVUPS      (BX)(R11*1), Z24
+	VMOVUPS      64(BX)(R11*1), Z25
+	VMOVUPS      128(BX)(R11*1), Z26
 	VBROADCASTSS (CX), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
@@ -4275,6 +4321,7 @@ loop:
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4283,10 +4330,10 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Z24
-	VMOVUPS      64(BX), Z25
-	VMOVUPS      128(BX), Z26
-	ADDQ         SI, BX
+	MOVQ         (SI), R11
+	VMOVUPS      (BX)(R11*1), Z24
+	VMOVUPS      64(BX)(R11*1), Z25
+	VMOVUPS      128(BX)(R11*1), Z26
 	VBROADCASTSS (CX), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
@@ -4320,6 +4367,7 @@ single:
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4411,14 +4459,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile1x8(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), DI
 	TESTB  DI, DI
@@ -4436,26 +4484,27 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y1
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Y1
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y1
-	ADDQ         SI, BX
+	MOVQ         8(SI), DI
+	VMOVUPS      (BX)(DI*1), Y1
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y1
-	ADDQ         SI, BX
+	MOVQ         16(SI), DI
+	VMOVUPS      (BX)(DI*1), Y1
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y1
-	ADDQ         SI, BX
+	MOVQ         24(SI), DI
+	VMOVUPS      (BX)(DI*1), Y1
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4464,11 +4513,12 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y1
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Y1
 	VBROADCASTSS (CX), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4484,14 +4534,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile1x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), DI
 	TESTB  DI, DI
@@ -4511,34 +4561,35 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y2
-	VMOVUPS      32(BX), Y3
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Y2
+	VMOVUPS      32(BX)(DI*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y2
-	VMOVUPS      32(BX), Y3
-	ADDQ         SI, BX
+	MOVQ         8(SI), DI
+	VMOVUPS      (BX)(DI*1), Y2
+	VMOVUPS      32(BX)(DI*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y2
-	VMOVUPS      32(BX), Y3
-	ADDQ         SI, BX
+	MOVQ         16(SI), DI
+	VMOVUPS      (BX)(DI*1), Y2
+	VMOVUPS      32(BX)(DI*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y2
-	VMOVUPS      32(BX), Y3
-	ADDQ         SI, BX
+	MOVQ         24(SI), DI
+	VMOVUPS      (BX)(DI*1), Y2
+	VMOVUPS      32(BX)(DI*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4547,13 +4598,14 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y2
-	VMOVUPS      32(BX), Y3
-	ADDQ         SI, BX
+	MOVQ         (SI), DI
+	VMOVUPS      (BX)(DI*1), Y2
+	VMOVUPS      32(BX)(DI*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4572,14 +4624,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile2x8(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -4600,34 +4652,35 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y2
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y2
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (CX)(DI*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y2
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Y2
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (CX)(DI*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y2
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Y2
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (CX)(DI*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y2
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Y2
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (CX)(DI*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4636,13 +4689,14 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y2
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y2
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 	VBROADCASTSS (CX)(DI*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4662,14 +4716,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile2x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -4694,9 +4748,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y4
-	VMOVUPS      32(BX), Y5
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y4
+	VMOVUPS      32(BX)(R8*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
@@ -4704,9 +4758,9 @@ loop:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y4
-	VMOVUPS      32(BX), Y5
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Y4
+	VMOVUPS      32(BX)(R8*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
@@ -4714,9 +4768,9 @@ loop:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y4
-	VMOVUPS      32(BX), Y5
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Y4
+	VMOVUPS      32(BX)(R8*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
@@ -4724,9 +4778,9 @@ loop:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y4
-	VMOVUPS      32(BX), Y5
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Y4
+	VMOVUPS      32(BX)(R8*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
@@ -4734,6 +4788,7 @@ loop:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4742,9 +4797,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y4
-	VMOVUPS      32(BX), Y5
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y4
+	VMOVUPS      32(BX)(R8*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
@@ -4752,6 +4807,7 @@ single:
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4777,14 +4833,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile3x8(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -4808,8 +4864,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y3
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y3, Y0
 	VBROADCASTSS (CX)(DI*1), Y4
@@ -4817,8 +4873,8 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y3, Y0
 	VBROADCASTSS (CX)(DI*1), Y4
@@ -4826,8 +4882,8 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y3, Y0
 	VBROADCASTSS (CX)(DI*1), Y4
@@ -4835,8 +4891,8 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y3
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y3, Y0
 	VBROADCASTSS (CX)(DI*1), Y4
@@ -4844,6 +4900,7 @@ loop:
 	VBROADCASTSS (CX)(DI*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4852,8 +4909,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y3
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y4, Y3, Y0
 	VBROADCASTSS (CX)(DI*1), Y4
@@ -4861,6 +4918,7 @@ single:
 	VBROADCASTSS (CX)(DI*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -4884,14 +4942,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile3x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	MOVB   add+64(FP), R8
 	TESTB  R8, R8
@@ -4921,9 +4979,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y6
-	VMOVUPS      32(BX), Y7
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y6
+	VMOVUPS      32(BX)(R8*1), Y7
 	VBROADCASTSS (CX), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
@@ -4934,9 +4992,9 @@ loop:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y6
-	VMOVUPS      32(BX), Y7
-	ADDQ         SI, BX
+	MOVQ         8(SI), R8
+	VMOVUPS      (BX)(R8*1), Y6
+	VMOVUPS      32(BX)(R8*1), Y7
 	VBROADCASTSS (CX), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
@@ -4947,9 +5005,9 @@ loop:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y6
-	VMOVUPS      32(BX), Y7
-	ADDQ         SI, BX
+	MOVQ         16(SI), R8
+	VMOVUPS      (BX)(R8*1), Y6
+	VMOVUPS      32(BX)(R8*1), Y7
 	VBROADCASTSS (CX), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
@@ -4960,9 +5018,9 @@ loop:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y6
-	VMOVUPS      32(BX), Y7
-	ADDQ         SI, BX
+	MOVQ         24(SI), R8
+	VMOVUPS      (BX)(R8*1), Y6
+	VMOVUPS      32(BX)(R8*1), Y7
 	VBROADCASTSS (CX), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
@@ -4973,6 +5031,7 @@ loop:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -4981,9 +5040,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y6
-	VMOVUPS      32(BX), Y7
-	ADDQ         SI, BX
+	MOVQ         (SI), R8
+	VMOVUPS      (BX)(R8*1), Y6
+	VMOVUPS      32(BX)(R8*1), Y7
 	VBROADCASTSS (CX), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
@@ -4994,6 +5053,7 @@ single:
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -5026,14 +5086,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile4x8(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -5061,8 +5121,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y4
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y4
 	VBROADCASTSS (CX), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VBROADCASTSS (CX)(DI*1), Y5
@@ -5072,8 +5132,8 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y4
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Y4
 	VBROADCASTSS (CX), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VBROADCASTSS (CX)(DI*1), Y5
@@ -5083,8 +5143,8 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y4
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Y4
 	VBROADCASTSS (CX), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VBROADCASTSS (CX)(DI*1), Y5
@@ -5094,8 +5154,8 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y4
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Y4
 	VBROADCASTSS (CX), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VBROADCASTSS (CX)(DI*1), Y5
@@ -5105,6 +5165,7 @@ loop:
 	VBROADCASTSS (CX)(R8*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -5113,8 +5174,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y4
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y4
 	VBROADCASTSS (CX), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VBROADCASTSS (CX)(DI*1), Y5
@@ -5124,6 +5185,7 @@ single:
 	VBROADCASTSS (CX)(R8*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -5151,14 +5213,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile4x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -5194,9 +5256,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y8
-	VMOVUPS      32(BX), Y9
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y8
+	VMOVUPS      32(BX)(R9*1), Y9
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
@@ -5210,9 +5272,9 @@ loop:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y8
-	VMOVUPS      32(BX), Y9
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Y8
+	VMOVUPS      32(BX)(R9*1), Y9
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
@@ -5226,9 +5288,9 @@ loop:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y8
-	VMOVUPS      32(BX), Y9
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Y8
+	VMOVUPS      32(BX)(R9*1), Y9
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
@@ -5242,9 +5304,9 @@ loop:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y8
-	VMOVUPS      32(BX), Y9
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Y8
+	VMOVUPS      32(BX)(R9*1), Y9
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
@@ -5258,6 +5320,7 @@ loop:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -5266,9 +5329,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y8
-	VMOVUPS      32(BX), Y9
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y8
+	VMOVUPS      32(BX)(R9*1), Y9
 	VBROADCASTSS (CX), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
@@ -5282,6 +5345,7 @@ single:
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -5321,14 +5385,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile5x8(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -5359,8 +5423,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y5
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y5, Y0
 	VBROADCASTSS (CX)(DI*1), Y6
@@ -5372,8 +5436,8 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y5
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y5, Y0
 	VBROADCASTSS (CX)(DI*1), Y6
@@ -5385,8 +5449,8 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y5
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y5, Y0
 	VBROADCASTSS (CX)(DI*1), Y6
@@ -5398,8 +5462,8 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y5
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y5, Y0
 	VBROADCASTSS (CX)(DI*1), Y6
@@ -5411,6 +5475,7 @@ loop:
 	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -5419,8 +5484,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y5
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y5
 	VBROADCASTSS (CX), Y6
 	VFMADD231PS  Y6, Y5, Y0
 	VBROADCASTSS (CX)(DI*1), Y6
@@ -5432,6 +5497,7 @@ single:
 	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -5463,14 +5529,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile5x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	MOVB   add+64(FP), R9
@@ -5511,9 +5577,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y10
-	VMOVUPS      32(BX), Y11
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y10
+	VMOVUPS      32(BX)(R9*1), Y11
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
@@ -5530,9 +5596,9 @@ loop:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y10
-	VMOVUPS      32(BX), Y11
-	ADDQ         SI, BX
+	MOVQ         8(SI), R9
+	VMOVUPS      (BX)(R9*1), Y10
+	VMOVUPS      32(BX)(R9*1), Y11
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
@@ -5549,9 +5615,9 @@ loop:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y10
-	VMOVUPS      32(BX), Y11
-	ADDQ         SI, BX
+	MOVQ         16(SI), R9
+	VMOVUPS      (BX)(R9*1), Y10
+	VMOVUPS      32(BX)(R9*1), Y11
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
@@ -5568,9 +5634,9 @@ loop:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y10
-	VMOVUPS      32(BX), Y11
-	ADDQ         SI, BX
+	MOVQ         24(SI), R9
+	VMOVUPS      (BX)(R9*1), Y10
+	VMOVUPS      32(BX)(R9*1), Y11
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
@@ -5587,6 +5653,7 @@ loop:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -5595,9 +5662,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y10
-	VMOVUPS      32(BX), Y11
-	ADDQ         SI, BX
+	MOVQ         (SI), R9
+	VMOVUPS      (BX)(R9*1), Y10
+	VMOVUPS      32(BX)(R9*1), Y11
 	VBROADCASTSS (CX), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
@@ -5614,6 +5681,7 @@ single:
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -5660,14 +5728,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile6x8(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -5702,8 +5770,8 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y6
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y0
 	VBROADCASTSS (CX)(DI*1), Y7
@@ -5717,8 +5785,8 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y6
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y0
 	VBROADCASTSS (CX)(DI*1), Y7
@@ -5732,8 +5800,8 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y6
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y0
 	VBROADCASTSS (CX)(DI*1), Y7
@@ -5747,8 +5815,8 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y6
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y0
 	VBROADCASTSS (CX)(DI*1), Y7
@@ -5762,6 +5830,7 @@ loop:
 	VBROADCASTSS (CX)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -5770,8 +5839,8 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y6
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Y6
 	VBROADCASTSS (CX), Y7
 	VFMADD231PS  Y7, Y6, Y0
 	VBROADCASTSS (CX)(DI*1), Y7
@@ -5785,6 +5854,7 @@ single:
 	VBROADCASTSS (CX)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 
@@ -5820,14 +5890,14 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)
+// func avx2Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile6x16(SB), NOSPLIT, $0-65
 	MOVQ   terms+0(FP), AX
 	MOVQ   a+8(FP), CX
 	MOVQ   aStep+24(FP), DX
 	MOVQ   b+32(FP), BX
-	MOVQ   bStep+40(FP), SI
+	MOVQ   bAt+40(FP), SI
 	MOVQ   aRow+16(FP), DI
 	LEAQ   (DI)(DI*2), R8
 	LEAQ   (DI)(DI*4), R9
@@ -5874,9 +5944,9 @@ begin:
 	JL   rest
 
 loop:
-	VMOVUPS      (BX), Y12
-	VMOVUPS      32(BX), Y13
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Y12
+	VMOVUPS      32(BX)(R10*1), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
@@ -5896,9 +5966,9 @@ loop:
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y12
-	VMOVUPS      32(BX), Y13
-	ADDQ         SI, BX
+	MOVQ         8(SI), R10
+	VMOVUPS      (BX)(R10*1), Y12
+	VMOVUPS      32(BX)(R10*1), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
@@ -5918,9 +5988,9 @@ loop:
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y12
-	VMOVUPS      32(BX), Y13
-	ADDQ         SI, BX
+	MOVQ         16(SI), R10
+	VMOVUPS      (BX)(R10*1), Y12
+	VMOVUPS      32(BX)(R10*1), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
@@ -5940,9 +6010,9 @@ loop:
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
 	ADDQ         DX, CX
-	VMOVUPS      (BX), Y12
-	VMOVUPS      32(BX), Y13
-	ADDQ         SI, BX
+	MOVQ         24(SI), R10
+	VMOVUPS      (BX)(R10*1), Y12
+	VMOVUPS      32(BX)(R10*1), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
@@ -5962,6 +6032,7 @@ loop:
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
 	ADDQ         DX, CX
+	ADDQ         $0x20, SI
 	SUBQ         $0x04, AX
 	JGE          loop
 
@@ -5970,9 +6041,9 @@ rest:
 	JZ   store
 
 single:
-	VMOVUPS      (BX), Y12
-	VMOVUPS      32(BX), Y13
-	ADDQ         SI, BX
+	MOVQ         (SI), R10
+	VMOVUPS      (BX)(R10*1), Y12
+	VMOVUPS      32(BX)(R10*1), Y13
 	VBROADCASTSS (CX), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
@@ -5992,6 +6063,7 @@ single:
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
 	ADDQ         DX, CX
+	ADDQ         $0x08, SI
 	DECQ         AX
 	JNZ          single
 

@@ -66,8 +66,13 @@ func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild
 	if r.IntN(2) == 0 {
 		aRow, aStep = terms+3, 1 // in place
 	}
-	bStep, cRow := cols+r.IntN(2)*5, cols+r.IntN(2)*7
-	a, b := values(r, rows*aRow+terms*aStep+1, wild), values(r, terms*bStep+cols, wild)
+	cRow := cols + r.IntN(2)*7
+	a, b := values(r, rows*aRow+terms*aStep+1, wild), values(r, 20*cols, wild)
+	const size = int(unsafe.Sizeof(float32(0)))
+	bAt := make([]int, terms+1) // one more, so that there is one
+	for t := range bAt {
+		bAt[t] = r.IntN(19*cols) * size
+	}
 	c := values(r, rows*cRow, wild)
 	want := append([]float32(nil), c...)
 	for i := range rows {
@@ -77,13 +82,12 @@ func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild
 				acc = c[i*cRow+j]
 			}
 			for k := range terms {
-				acc = tensor.FMA(a[i*aRow+k*aStep], b[k*bStep+j], acc)
+				acc = tensor.FMA(a[i*aRow+k*aStep], b[bAt[k]/size+j], acc)
 			}
 			want[i*cRow+j] = tensor.CanonNaN(acc)
 		}
 	}
-	const size = int(unsafe.Sizeof(a[0]))
-	run(terms, &a[0], aRow*size, aStep*size, &b[0], bStep*size, &c[0], cRow*size, add)
+	run(terms, &a[0], aRow*size, aStep*size, &b[0], &bAt[0], &c[0], cRow*size, add)
 	for i := range want {
 		if math.Float32bits(c[i]) != math.Float32bits(want[i]) {
 			t.Fatalf("%d terms, add %v: element %d,%d is %#x, want %#x", terms, add, i/cRow, i%cRow, math.Float32bits(c[i]), math.Float32bits(want[i]))
@@ -102,9 +106,13 @@ func BenchmarkTile(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%dx%d", s.Name, rows, cols), func(b *testing.B) {
 				const terms = 256
 				x, y, z := make([]float32, rows*terms), make([]float32, cols*terms), make([]float32, rows*cols)
+				at := make([]int, terms)
+				for t := range at {
+					at[t] = 4 * cols * t
+				}
 				b.ReportAllocs()
 				for b.Loop() {
-					run(terms, &x[0], 4, 4*rows, &y[0], 4*cols, &z[0], 4*cols, true)
+					run(terms, &x[0], 4, 4*rows, &y[0], &at[0], &z[0], 4*cols, true)
 				}
 				b.ReportMetric(2*float64(rows*cols*terms)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 			})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -8,6 +9,11 @@ import (
 // packs writes the kernels that bring operands into the order of tiles.
 func packs() {
 	turn()
+	for _, s := range []isa{avx512, avx2} {
+		patch(s)
+		least(s)
+		greatest(s)
+	}
 }
 
 // turn transposes blocks of 8×8.
@@ -43,5 +49,98 @@ func turn() {
 	context.ADDQ(Imm(4*n), src)
 	context.DECQ(blocks)
 	context.JNZ(LabelRef("loop"))
+	ret()
+}
+
+// patch copies segments of lines. What a load leaves out becomes 0, and what a
+// store writes too much the next one overwrites.
+func patch(s isa) {
+	name := s.name + "Patch"
+	function(name, "func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)", name+" copies segments; see Patch.")
+	times, dst, dstStep, src, at, atStep := param("times"), param("dst"), param("dstStep"), param("src"), param("at"), param("atStep")
+	bits := s.register()
+	if !s.wide {
+		context.VMOVUPS(laneBits(), bits)
+	}
+	base, segment, left, from, to := context.GP64(), context.GP64(), context.GP64(), context.GP64(), context.GP64()
+	context.Label("line")
+	context.MOVQ(Mem{Base: at}, base)
+	context.LEAQ(Mem{Base: src, Index: base, Scale: 4}, base)
+	context.Load(context.Param("segments"), segment)
+	context.Load(context.Param("n"), left)
+	context.Label("loop")
+	context.MOVQ(Mem{Base: segment}, from)
+	context.MOVQ(Mem{Base: segment, Disp: 8}, to)
+	x, source := s.register(), Mem{Base: base, Index: from, Scale: 4}
+	if mask := (Mem{Base: segment, Disp: 16}); s.wide {
+		k := context.K()
+		context.KMOVW(mask, k)
+		context.VMOVUPS_Z(source, k, x)
+	} else {
+		lanes := s.register()
+		context.VPBROADCASTD(mask, lanes)
+		context.VPAND(bits, lanes, lanes)
+		context.VPCMPEQD(bits, lanes, lanes)
+		context.VMASKMOVPS(source, lanes, x)
+	}
+	context.VMOVUPS(x, Mem{Base: dst, Index: to, Scale: 4})
+	context.ADDQ(Imm(24), segment)
+	context.DECQ(left)
+	context.JNZ(LabelRef("loop"))
+	context.ADDQ(atStep, at)
+	context.ADDQ(dstStep, dst)
+	context.DECQ(times)
+	context.JNZ(LabelRef("line"))
+	ret()
+}
+
+// laneBits holds bit i in lane i.
+func laneBits() Mem {
+	bits := context.StaticGlobal("laneBits")
+	context.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := range avx2.lanes {
+		context.AppendDatum(U32(1 << i))
+	}
+	return bits
+}
+
+// least finds the least magnitude.
+func least(s isa) {
+	reduce(s, "Least", 0xffffffff, context.VPMINUD, func(x, minusOne reg.VecVirtual) { context.VPADDD(minusOne, x, x) })
+}
+
+// greatest finds the greatest size.
+func greatest(s isa) {
+	reduce(s, "Greatest", 0, context.VPMAXUD, func(reg.VecVirtual, reg.VecVirtual) {})
+}
+
+// reduce folds the bits of values, without their signs.
+func reduce(s isa, name string, start uint32, fold func(ops ...Op), prepare func(x, minusOne reg.VecVirtual)) {
+	function(s.name+name, "func(vectors int, x *float32) uint32", s.name+name+" folds the bits of values; see Reduce.")
+	vectors, at := param("vectors"), param("x")
+	x, sum, minusOne := s.register(), s.register(), s.register()
+	s.constant(sum, start)
+	s.constant(minusOne, 0xffffffff)
+	context.Label("loop")
+	context.VMOVUPS(Mem{Base: at}, x)
+	context.VPADDD(x, x, x)
+	prepare(x, minusOne)
+	fold(x, sum, sum)
+	context.ADDQ(Imm(uint64(s.bytes())), at)
+	context.DECQ(vectors)
+	context.JNZ(LabelRef("loop"))
+	if s.wide {
+		context.VEXTRACTI64X4(Imm(1), sum, x.AsY())
+		fold(x.AsY(), sum.AsY(), sum.AsY())
+	}
+	context.VEXTRACTI128(Imm(1), sum.AsY(), x.AsX())
+	fold(x.AsX(), sum.AsX(), sum.AsX())
+	for _, swap := range []uint64{0x4e, 0xb1} {
+		context.VPSHUFD(Imm(swap), sum.AsX(), x.AsX())
+		fold(x.AsX(), sum.AsX(), sum.AsX())
+	}
+	out := context.GP32()
+	context.VMOVD(sum.AsX(), out)
+	context.Store(out, context.ReturnIndex(0))
 	ret()
 }

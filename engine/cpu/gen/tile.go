@@ -36,9 +36,9 @@ func tiles() {
 // tile writes one kernel: chains of fused multiply-adds, one for each element
 // of the tile, in registers.
 func tile(s shape, rows, vectors int) {
-	function(s.tile(rows, vectors), "func(terms int, a *float32, aRow, aStep int, b *float32, bStep int, c *float32, cRow int, add bool)",
+	function(s.tile(rows, vectors), "func(terms int, a *float32, aRow, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)",
 		fmt.Sprintf("%s advances a tile of %d×%d chains; see Tile.", s.tile(rows, vectors), rows, vectors*s.lanes))
-	terms, a, aStep, b, bStep := param("terms"), param("a"), param("aStep"), param("b"), param("bStep")
+	terms, a, aStep, b, bAt := param("terms"), param("a"), param("aStep"), param("b"), param("bAt")
 	at := rowAddresses(rows, a, param("aRow"))
 
 	acc := make([][]reg.VecVirtual, rows)
@@ -71,11 +71,12 @@ func tile(s shape, rows, vectors int) {
 	context.Label("begin")
 
 	bs, x := s.registers(vectors), s.register()
-	step := func() {
+	term := context.GP64()
+	step := func(n int) {
+		context.MOVQ(Mem{Base: bAt, Disp: 8 * n}, term)
 		for v, y := range bs {
-			context.VMOVUPS(Mem{Base: b, Disp: v * s.bytes()}, y)
+			context.VMOVUPS(Mem{Base: b, Index: term, Scale: 1, Disp: v * s.bytes()}, y)
 		}
-		context.ADDQ(bStep, b)
 		for i := range acc {
 			context.VBROADCASTSS(at[i], x)
 			for v, y := range bs {
@@ -88,16 +89,18 @@ func tile(s shape, rows, vectors int) {
 	context.SUBQ(Imm(unrolled), terms)
 	context.JL(LabelRef("rest"))
 	context.Label("loop")
-	for range unrolled {
-		step()
+	for n := range unrolled {
+		step(n)
 	}
+	context.ADDQ(Imm(8*unrolled), bAt)
 	context.SUBQ(Imm(unrolled), terms)
 	context.JGE(LabelRef("loop"))
 	context.Label("rest")
 	context.ADDQ(Imm(unrolled), terms)
 	context.JZ(LabelRef("store"))
 	context.Label("single")
-	step()
+	step(0)
+	context.ADDQ(Imm(8), bAt)
 	context.DECQ(terms)
 	context.JNZ(LabelRef("single"))
 
