@@ -1,15 +1,17 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz faults soak bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults soak bench kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; conformance cases for each
-# function; random disputes; kills in each soak loop.
+# function; random disputes; kills in each soak loop; parts of runs that
+# are recomputed alone.
 ARGS     ?=
 FUZZTIME ?= 30s
 CASES    ?= 200
 GAMES    ?= 100000
 SOAK     ?= 20
+BLOCKS   ?= 4000000
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -71,6 +73,11 @@ fuzz: ## Fuzz every target for FUZZTIME, and draw CASES conformance cases a func
 		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
 	done
 	TALLY_CONFORM_CASES=$(CASES) go test -count=1 -timeout 2h ./engine/cpu
+
+blocks: ## Recompute BLOCKS random parts of every operator's run alone, and count them
+	@mkdir -p bin
+	@TALLY_BLOCKS=$(BLOCKS) go test -count=1 -timeout 2h -v -run PartsRecomputed ./core/op >bin/blocks.txt; \
+		failed=$$?; grep -v -e '^ *--- PASS' -e '^=== ' bin/blocks.txt; exit $$failed
 
 faults: ## Put a fault into every node of real training steps, and play GAMES random disputes
 	TALLY_FAULTS=all TALLY_GAMES=$(GAMES) go test -count=1 -timeout 2h -v ./internal/testkit/faults ./core/dispute -run 'Fault|Lies|Random'

@@ -263,8 +263,9 @@ func (e *Execution) tree(g *Game) (*canon.Tree, error) {
 }
 
 func (e *Execution) honestStates(node, element int, blocks []int) ([][]tensor.Word, error) {
-	c, err := e.cell(node, element, nil)
-	if err != nil {
+	n := &e.Program.Nodes[node]
+	c := tensor.NewCell(n.Primitive, e.load(n))
+	if err := c.Seek(element); err != nil {
 		return nil, err
 	}
 	s, err := c.Start()
@@ -274,26 +275,18 @@ func (e *Execution) honestStates(node, element int, blocks []int) ([][]tensor.Wo
 		if err != nil {
 			return nil, err
 		}
-		lo, _ := e.Program.Nodes[node].Block(b)
+		lo, _ := n.Block(b)
 		s, err = c.Run(s, at, lo)
 		out, at = append(out, append([]tensor.Word{}, s...)), lo
 	}
 	return out, err
 }
 
-// cell prepares the evaluation of an element from the run's own values; touch
-// is told of every operand element that is read.
-func (e *Execution) cell(node, element int, touch func(arg, i int)) (*tensor.Cell, error) {
-	n := &e.Program.Nodes[node]
+// load reads the operands of a node from the run's own values.
+func (e *Execution) load(n *graph.Opcode) tensor.Load {
 	args := make([]*tensor.Tensor, len(n.From))
 	for j, r := range n.From {
 		args[j] = e.Value(r)
 	}
-	c := tensor.NewCell(n.Primitive, func(arg, i int) (tensor.Word, error) {
-		if touch != nil {
-			touch(arg, i)
-		}
-		return args[arg].At(i), nil
-	})
-	return c, c.Seek(element)
+	return func(arg, i int) (tensor.Word, error) { return args[arg].At(i), nil }
 }

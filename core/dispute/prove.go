@@ -22,19 +22,15 @@ func (e *Execution) postNode(g *Game) Move {
 func (e *Execution) proveBlock(g *Game) (Move, error) {
 	n := &e.Program.Nodes[g.Node]
 	var read [][2]int // operand, tile
-	c, err := e.cell(g.Node, g.Element, func(arg, i int) {
-		if n.From[arg].Kind == graph.RefRows {
-			return
-		}
+	load := e.load(n)
+	_, err := Recompute(n.Primitive, g.Element, g.From, g.FromState, func(arg, i int) (tensor.Word, error) {
 		tile, _ := tensor.LayoutOf(n.Args[arg].Type, n.Args[arg].Shape).Find(i)
-		if at := [2]int{arg, tile}; !slices.Contains(read, at) {
+		if at := [2]int{arg, tile}; n.From[arg].Kind != graph.RefRows && !slices.Contains(read, at) {
 			read = append(read, at)
 		}
+		return load(arg, i)
 	})
 	if err != nil {
-		return nil, err
-	}
-	if err := touchBlock(g, n, c); err != nil {
 		return nil, err
 	}
 	m := &Block{}
@@ -53,23 +49,6 @@ func (e *Execution) proveBlock(g *Game) (Move, error) {
 		m.Tiles = append(m.Tiles, OperandTile{arg, tile, v.Tile(nil, tile), trees[arg].Prove(tile)})
 	}
 	return m, nil
-}
-
-func touchBlock(g *Game, n *graph.Opcode, c *tensor.Cell) error {
-	s := slices.Clone(g.FromState)
-	var err error
-	if g.From == 0 {
-		if s, err = c.Start(); err != nil {
-			return err
-		}
-	}
-	if n.Blocks() == 0 {
-		_, err = c.Finish(s)
-		return err
-	}
-	lo, hi := n.Block(g.From)
-	_, err = c.Run(s, lo, hi)
-	return err
 }
 
 func (e *Execution) provenance(g *Game, r graph.Ref) (Provenance, error) {

@@ -69,7 +69,7 @@ func (m *Block) play(g *Game) error {
 		return err
 	}
 	op := g.Opcode
-	right, err := g.recompute(func(arg, i int) (tensor.Word, error) {
+	state, err := Recompute(op.Primitive, g.Element, g.From, g.FromState, func(arg, i int) (tensor.Word, error) {
 		if op.From[arg].Kind == graph.RefRows {
 			return tensor.Word(g.Claim.Batch.Row(g.Lo, i)), nil
 		}
@@ -84,7 +84,7 @@ func (m *Block) play(g *Game) error {
 	if err != nil {
 		return err
 	}
-	if right {
+	if slices.Equal(state, g.ToState) {
 		g.end(Challenger, fmt.Sprintf("fold block %d of node %d (%s) is as claimed", g.From, g.Node, op.Origin.Op))
 	} else {
 		g.end(Defender, fmt.Sprintf("fold block %d of node %d (%s) is not what its operands give", g.From, g.Node, op.Origin.Op))
@@ -125,35 +125,33 @@ func (m *Block) open(g *Game) (map[[2]int][]byte, error) {
 	return tiles, nil
 }
 
-// recompute runs the fold block in hand, or the whole element if it has none,
-// and reports whether the defender's state after it is right.
-func (g *Game) recompute(load tensor.Load) (bool, error) {
-	c := tensor.NewCell(g.Opcode.Primitive, load)
-	if err := c.Seek(g.Element); err != nil {
-		return false, bad("%v", err)
+// Recompute runs one fold block of an element, or the whole element if it has
+// none, on the state before it, which the first block does not need. It returns
+// the state after it: after the last, the element itself.
+func Recompute(p *tensor.Primitive, element, block int, state []tensor.Word, load tensor.Load) ([]tensor.Word, error) {
+	c := tensor.NewCell(p, load)
+	if err := c.Seek(element); err != nil {
+		return nil, bad("%v", err)
 	}
-	s := slices.Clone(g.FromState) // Run may reuse the state it starts from
+	s := slices.Clone(state) // Run may reuse the state it starts from
 	var err error
-	if g.From == 0 {
+	if block == 0 {
 		if s, err = c.Start(); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	blocks := g.Opcode.Blocks()
+	blocks := p.Blocks()
 	if blocks > 0 {
-		lo, hi := g.Opcode.Block(g.From)
+		lo, hi := p.Block(block)
 		if s, err = c.Run(s, lo, hi); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	if g.To == max(blocks, 1) {
+	if block+1 == max(blocks, 1) {
 		w, err := c.Finish(s)
-		if err != nil {
-			return false, err
-		}
-		s = []tensor.Word{w}
+		return []tensor.Word{w}, err
 	}
-	return slices.Equal(s, g.ToState), nil
+	return s, nil
 }
 
 // provenance checks that the tensor which ref names has the given root.

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/internal/testkit/memory"
 )
 
 // source turns the bytes of a fuzzer into choices; at their end it gives zeros.
@@ -122,7 +123,7 @@ func (s *source) graph() *graph.Graph {
 
 // mutant builds the graph of a sample with some of its numbers changed.
 func (s *source) mutant() *graph.Graph {
-	x := samples[s.n(250)%len(samples)]
+	x := samples[(256*s.n(256)+s.n(256))%len(samples)]
 	_, tensors := x.draw()
 	x.in, x.attrs = slices.Clone(x.in), slices.Clone(x.attrs)
 	for i := range x.in {
@@ -152,10 +153,54 @@ func (s *source) mutant() *graph.Graph {
 	return b.Graph()
 }
 
-// Whatever graph comes: it is refused, or it lowers to a program that checks
-// and runs, and its gradients do as well.
+// held puts a graph into one that holds it: a branch, a round of a loop, or of a
+// scan of its first input.
+func (s *source) held(in *graph.Graph) *graph.Graph {
+	body := *in
+	g := &graph.Graph{Name: "holds", Inputs: slices.Clone(in.Inputs)}
+	n := graph.Node{Name: "holds"}
+	around := make([]string, len(in.Inputs))
+	for i, v := range in.Inputs {
+		around[i] = v.Name
+	}
+	attr := func(name string, own int) graph.Attr {
+		return graph.Attr{Name: name, Kind: graph.AttrGraph, Graph: &body, Int: int64(len(body.Inputs) - own)}
+	}
+	constant := func(name string, t *tensor.Tensor) string {
+		g.Consts = append(g.Consts, graph.Const{Name: name, Tensor: t})
+		return name
+	}
+	switch s.n(4) {
+	case 0:
+		g.Inputs = append(g.Inputs, graph.Value{Name: "cond", Type: tensor.Bool, Shape: tensor.Shape{1}})
+		n.Op, n.Inputs, n.Attrs = "If", append([]string{"cond"}, around...), []graph.Attr{attr("else_branch", 0), attr("then_branch", 0)}
+	case 1:
+		yes := constant("cond", tensor.Must(tensor.Bools(tensor.Shape{}, s.n(2) == 0)))
+		n.Op, n.Inputs, n.Attrs = "If", append([]string{yes}, around...), []graph.Attr{attr("else_branch", 0), attr("then_branch", 0)}
+	case 2:
+		rounds := constant("rounds", tensor.Scalar(int64(s.number())))
+		body.Inputs = append([]graph.Value{{Name: "round"}, {Name: "going"}}, in.Inputs...)
+		body.Outputs = append([]graph.Value{{Name: "going"}}, in.Outputs...)
+		n.Op, n.Inputs, n.Attrs = "Loop", append([]string{rounds, ""}, around...), []graph.Attr{attr("body", 2)}
+	case 3:
+		if len(in.Inputs) == 0 {
+			return in
+		}
+		g.Inputs[0].Shape = slices.Insert(in.Inputs[0].Shape.Clone(), 0, s.number())
+		n.Op, n.Inputs, n.Attrs = "Scan", around, []graph.Attr{attr("body", 1), graph.Int("num_scan_inputs", 1)}
+	}
+	for i := range in.Outputs {
+		n.Outputs = append(n.Outputs, fmt.Sprintf("held%d", i))
+		g.Outputs = append(g.Outputs, graph.Value{Name: n.Outputs[i]})
+	}
+	g.Nodes = []graph.Node{n}
+	return g
+}
+
+// Whatever graph comes: it is refused, or it lowers, within bounds, to a program
+// that checks and runs, and its gradients do as well.
 func FuzzInfer(f *testing.F) {
-	for i := range 60 {
+	for i := range 200 {
 		seed := make([]byte, 60)
 		for j := range seed {
 			seed[j] = byte((i + 3) * (j + 1) * (j + 7) >> 2)
@@ -164,11 +209,23 @@ func FuzzInfer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := &source{b}
-		g := (*source).graph
-		if s.n(2) == 0 {
-			g = (*source).mutant
+		profile := []op.Profile{op.FP32, op.FP32, op.Mixed, op.Int8}[s.n(4)]
+		var g *graph.Graph
+		switch s.n(5) {
+		case 0, 1:
+			g = s.mutant()
+		case 2:
+			g = s.graph()
+		case 3:
+			g = s.held(s.mutant())
+		case 4:
+			g = s.held(s.held(s.mutant()))
 		}
-		typed, err := op.Infer(g(s))
+		var typed *op.Typed
+		var err error
+		if all := memory.Allocated(func() { typed, err = profile.Infer(g) }); all > 16*memory.Slack {
+			t.Fatalf("lowering allocates %d bytes in all (%v)", all, err)
+		}
 		if err != nil {
 			return
 		}

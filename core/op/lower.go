@@ -81,11 +81,14 @@ func (l *lowering) add(p *tensor.Primitive, in ...operand) (view, error) {
 	n := graph.Opcode{Primitive: p, From: from}
 	key := "node" + string(canon.Encode(n.Encode))
 	n.Origin = l.origin
+	if err := l.afford(len(key)); err != nil { // also of what is there already: a loop may ask for it again and again
+		return view{}, err
+	}
 	ref, ok := l.seen[key]
 	if !ok {
 		f, b := p.Cost()
 		l.flops, l.bytes = l.flops+f, l.bytes+b
-		if err := l.afford(opcodeSize(&n) + len(key)); err != nil {
+		if err := l.afford(opcodeSize(&n)); err != nil {
 			return view{}, err
 		}
 		if f > maxWork || b > maxWork || l.flops > maxWork || l.bytes > maxWork || len(l.nodes) >= graph.MaxNodes {

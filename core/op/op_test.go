@@ -7,12 +7,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/internal/testkit/conform"
 )
 
 func TestEveryOperatorHasASample(t *testing.T) {
@@ -207,32 +212,59 @@ func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, 
 	}
 }
 
-// Any element of any lowered node, recomputed alone in fold blocks, equals the
-// whole.
-func TestElementsRecomputedAloneEqualTheWhole(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
-	programs(t, func(t *testing.T, _ string, p *graph.Program, _, values []*tensor.Tensor, get func(graph.Ref) *tensor.Tensor) {
-		for i, n := range p.Nodes {
-			c := tensor.NewCell(n.Primitive, func(arg, e int) (tensor.Word, error) { return get(n.From[arg]).At(e), nil })
-			for range min(8, values[i].Len()) {
-				o := r.IntN(values[i].Len())
-				if err := c.Seek(o); err != nil {
-					t.Fatal(err)
-				}
-				s, err := c.Start()
-				for j := 0; j < n.Blocks() && err == nil; j++ {
-					lo, hi := n.Block(j)
-					s, err = c.Run(s, lo, hi)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if w, err := c.Finish(s); err != nil || w != values[i].At(o) {
-					t.Fatalf("node %d (%v): element %d is %#x alone, %#x in the whole (%v)", i, n.Fn, o, w, values[i].At(o), err)
-				}
-			}
+// Any tile, row, element or fold block of any lowered node, recomputed alone as
+// a referee does, equals the whole that engine/cpu computed. TALLY_BLOCKS says
+// how many are drawn; all programs get as many, and each operator and function
+// is counted.
+func TestPartsRecomputedAloneEqualTheWhole(t *testing.T) {
+	draws := 20000
+	if s := os.Getenv("TALLY_BLOCKS"); s != "" {
+		var err error
+		if draws, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("TALLY_BLOCKS: %v", err)
 		}
+	}
+	type execution struct {
+		*conform.Execution
+		name, op string
+	}
+	var all []execution
+	programs(t, func(t *testing.T, name string, p *graph.Program, _, values []*tensor.Tensor, get func(graph.Ref) *tensor.Tensor) {
+		s := &graph.State{Slots: p.Slots}
+		for i, slot := range p.Slots {
+			x := get(graph.Ref{Kind: graph.RefSlot, Index: i})
+			if x == nil {
+				x = tensor.Must(tensor.New(slot.Type, slot.Shape))
+			}
+			s.Tensors = append(s.Tensors, x)
+		}
+		x, err := conform.Execute(cpu.New(2), p, graph.Inputs{States: []*graph.State{s}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(values) == 0 {
+			return // a constant
+		}
+		end := strings.IndexFunc(name+",", func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		all = append(all, execution{x, name, name[:end]}) // the sample's operator, gradient or not
 	})
+	counts := map[string]int{}
+	r := rand.New(rand.NewPCG(5, 5))
+	for i := range draws {
+		x := all[i%len(all)]
+		fn, kind, err := x.Part(r)
+		if err != nil {
+			t.Fatalf("%s, draw %d: %v", x.name, i, err)
+		}
+		if kind != "" {
+			counts["kind "+kind]++
+			counts["function "+fn.String()]++
+			counts["operator "+x.op]++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%8d %s", counts[name], name)
+	}
 }
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -2,7 +2,8 @@
 //
 // It draws random primitives and programs, of every function and every form of
 // access, with operands that provoke the traps of float arithmetic, and compares
-// each node's output, bit by bit, with what tensor.Primitive.Eval computes.
+// each node's output, bit by bit, with what tensor.Primitive.Eval computes. It
+// also recomputes parts of a run alone, down to one fold block, as a referee does.
 //
 // Run is the suite that an executor's tests call. Check is one case of it, for
 // fuzz targets. The environment variable TALLY_CONFORM_CASES sets how many
@@ -76,6 +77,19 @@ func Run(t *testing.T, e Make) {
 		for n := range 8 * cases {
 			p, in := Flow(rand.New(rand.NewPCG(1<<33, uint64(n))))
 			if err := Compare(e.each(), p, in); err != nil {
+				t.Fatalf("case %d: %v", n, err)
+			}
+		}
+	})
+	t.Run("parts", func(t *testing.T) {
+		for n := range 4 * cases {
+			r := rand.New(rand.NewPCG(2<<32, uint64(n)))
+			p, in := Program(r)
+			x, err := Execute(e(2), p, in)
+			for k := 0; k < 20 && err == nil; k++ {
+				_, _, err = x.Part(r)
+			}
+			if err != nil {
 				t.Fatalf("case %d: %v", n, err)
 			}
 		}
