@@ -128,3 +128,26 @@ func (p *Program) lastUse() []int {
 	}
 	return last
 }
+
+// Peak returns the bytes of the outputs of nodes that are in use at once, at
+// most, when p runs in order: of those that are computed and either still to be
+// read or part of the new state. What a run is given is not counted.
+func (p *Program) Peak() int {
+	last := p.lastUse()
+	size := func(i int) int { return p.Nodes[i].Shape.Elements() * p.Nodes[i].Type.Size() }
+	live, peak := 0, 0
+	for i := range p.Nodes {
+		live += size(i)
+		peak = max(peak, live)
+		if last[i] == unused {
+			live -= size(i)
+		}
+		for _, r := range p.Nodes[i].From {
+			if r.Kind == RefNode && last[r.Index] == i {
+				live -= size(r.Index)
+				last[r.Index] = kept // a node may read it twice
+			}
+		}
+	}
+	return peak
+}

@@ -40,14 +40,12 @@ func (t *Typed) Program(b Binding) (*graph.Program, error) {
 		}
 	}
 	link := linker{t: t, b: b, p: p, nodes: make([]int, len(t.l.nodes)), consts: map[int]int{}}
-	live := t.l.live(roots)
-	if err := link.batch(live, roots); err != nil {
+	order := t.l.ordered(roots)
+	if err := link.batch(order, roots); err != nil {
 		return nil, err
 	}
-	for i, n := range t.l.nodes {
-		if !live[i] {
-			continue
-		}
+	for _, i := range order {
+		n := t.l.nodes[i]
 		link.nodes[i] = len(p.Nodes)
 		n.From = slices.Clone(n.From)
 		for j, r := range n.From {
@@ -115,13 +113,13 @@ func (k *linker) ref(r graph.Ref) graph.Ref {
 
 // batch begins the program with the node that takes the batch's records, if
 // anything reads them.
-func (k *linker) batch(live []bool, roots []graph.Ref) error {
+func (k *linker) batch(order []int, roots []graph.Ref) error {
 	reads := func(r graph.Ref) bool {
 		return r.Kind == graph.RefSlot && k.b.Inputs[r.Index].Kind == graph.RefData
 	}
 	read := slices.ContainsFunc(roots, reads)
-	for i, n := range k.t.l.nodes {
-		read = read || live[i] && slices.ContainsFunc(n.From, reads)
+	for _, i := range order {
+		read = read || slices.ContainsFunc(k.t.l.nodes[i].From, reads)
 	}
 	if !read {
 		return nil
