@@ -17,6 +17,7 @@ type dot struct {
 	batch, rows, cols, terms grid
 	out                      struct{ batch, rows, cols []int } // strides
 	a, b                     side
+	widen                    loop // of operands that are not float32
 	bounded                  bool // some terms may be absent
 	lines                    lines
 	direct                   bool // chains can be kept in the output
@@ -73,10 +74,13 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	case tensor.Int64:
 		return newIntegerDot[int64](p)
 	}
-	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
+	if p.Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
 		return nil
 	}
 	k := &dot{p: p, set: set}
+	if t := p.Args[0].Type; t != tensor.Float32 {
+		k.widen = castLoop(set, t, tensor.Float32)
+	}
 	var batch, rows, cols []int
 	for axis := range p.Shape {
 		a, b := depends(p, 0, axis), depends(p, 1, axis)
@@ -101,13 +105,13 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
 	k.divide()
 	k.a.inPlace = k.regularA()
-	k.b.inPlace = !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
+	k.b.inPlace = k.widen == nil && !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
 	return k
 }
 
 // regularA reports whether tiles had better read operand a in place.
 func (k *dot) regularA() bool {
-	return !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
+	return k.widen == nil && !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is

@@ -73,7 +73,7 @@ func (m *image) span(extents []int) int {
 
 // draw fills dst with the part of src that belongs to a line of a batch. It
 // reports whether anything lies outside.
-func (m *image) draw(dst, src []float32, batch *grid, at, line int) (absent bool) {
+func (m *image) draw(dst []float32, src *operand, batch *grid, at, line int) (absent bool) {
 	var from [tensor.MaxRank]int
 	for d := range m.dims {
 		x := &m.dims[d]
@@ -82,9 +82,9 @@ func (m *image) draw(dst, src []float32, batch *grid, at, line int) (absent bool
 	return m.drawAxis(dst, src, from[:len(m.dims)], 0, 0)
 }
 
-func (m *image) drawAxis(dst, src []float32, from []int, d, at int) (absent bool) {
+func (m *image) drawAxis(dst []float32, src *operand, from []int, d, at int) (absent bool) {
 	if len(m.dims) == 0 {
-		dst[0] = src[0]
+		src.read(dst[:1], 0)
 		return false
 	}
 	x := &m.dims[d]
@@ -97,7 +97,7 @@ func (m *image) drawAxis(dst, src []float32, from []int, d, at int) (absent bool
 	clear(dst[hi*x.pitch : x.n*x.pitch])
 	absent = lo > 0 || hi < x.n
 	if at += (from[d] + lo) * x.stride; d == len(m.dims)-1 {
-		copy(dst[lo:hi], src[at:])
+		src.read(dst[lo:hi], at)
 		return absent
 	}
 	for i := lo; i < hi; i++ {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	mathbits "math/bits"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -23,7 +24,7 @@ type panels struct {
 	offsets  []int   // the same in bytes
 	even     [][]int // offsets of packed terms, by width
 	coords   []coords
-	src      []float32
+	src      operand
 	start    int // first packed term
 	deep     int // packed terms
 	packed   int // row of the piece at which words begins
@@ -35,6 +36,31 @@ type panels struct {
 	bounded  bool  // values of either operand may be absent
 	absent   bool  // some value lay outside the operand
 	least    floor // of all values, if some may be absent
+}
+
+// operand is the elements of an operand, which are float32 or widened to that.
+type operand struct {
+	floats []float32
+	narrow unsafe.Pointer
+	size   int
+	widen  loop
+}
+
+func (k *dot) operand(s *side, args []*tensor.Tensor) operand {
+	x := args[s.arg]
+	if k.widen == nil {
+		return operand{floats: tensor.Of[float32](x)}
+	}
+	return operand{narrow: unsafe.Pointer(unsafe.SliceData(x.Bytes())), size: x.Type.Size(), widen: k.widen}
+}
+
+// read copies elements side by side.
+func (o *operand) read(dst []float32, at int) {
+	if o.widen == nil {
+		copy(dst, o.floats[at:])
+		return
+	}
+	o.widen(unsafe.Pointer(&dst[0]), unsafe.Add(o.narrow, at*o.size), nil, nil, 1, len(dst))
 }
 
 // coords are the coordinates of one bound: of each row, and what a term adds.
@@ -67,16 +93,16 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 }
 
 // draw returns the side's image of src for a line of a batch.
-func (p *panels) draw(src []float32, batch, line int) []float32 {
+func (p *panels) draw(src operand, batch, line int) operand {
 	m := p.side.image
 	p.words = grow(p.words, m.size+maxLanes)
-	absent := m.draw(p.words, src, p.batch, batch, line)
+	absent := m.draw(p.words, &src, p.batch, batch, line)
 	clear(p.words[m.size:])
 	p.absent = p.bounded && absent
 	if p.absent {
 		p.least = p.leastOf(m.size)
 	}
-	return p.words
+	return operand{floats: p.words}
 }
 
 // leastOf returns the floor of the first n words, and of some zeros.
@@ -86,7 +112,7 @@ func (p *panels) leastOf(n int) floor {
 }
 
 // reach moves to terms t … t+deep−1.
-func (p *panels) reach(src []float32, t, deep int) {
+func (p *panels) reach(src operand, t, deep int) {
 	p.src, p.start, p.deep = src, t, deep
 	p.terms = grow(p.terms, deep)
 	p.steps.table(p.terms, 0, p.side.terms, t)
@@ -134,15 +160,22 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 		p.packBounded(dst, row, n, width)
 	case sideBySide(own):
 		for t, at := range p.terms {
-			copy(dst[t*width:][:n], p.src[own[0]+at:])
+			p.src.read(dst[t*width:][:n], own[0]+at)
 		}
 	case p.set.Turn != nil && sideBySide(p.terms):
-		p.turn(dst, p.src, own, p.terms[0], width)
+		if p.src.widen == nil {
+			p.turn(dst, p.src.floats, own, p.terms[0], width)
+			break
+		}
+		for i, line := range p.newLines(n) {
+			p.src.read(p.lines[line:][:p.deep], own[i]+p.terms[0])
+		}
+		p.turn(dst, p.lines, p.places, 0, width)
 	default:
 		for t, at := range p.terms {
 			d := dst[t*width:][:n]
 			for i, o := range own {
-				d[i] = p.src[o+at]
+				p.src.read(d[i:i+1], o+at)
 			}
 		}
 	}
@@ -184,7 +217,7 @@ func (p *panels) turn(dst, src []float32, own []int, at, width int) {
 // operand, and the bytes from row to row and from term to term.
 func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
 	if s := p.side; s.inPlace {
-		return &p.src[p.base+row*s.own[0]+p.start*s.terms[0]], s.own[0] * word, s.terms[0] * word
+		return &p.src.floats[p.base+row*s.own[0]+p.start*s.terms[0]], s.own[0] * word, s.terms[0] * word
 	}
 	return &p.words[(row-p.packed)*p.deep], word, n * word
 }
@@ -193,7 +226,7 @@ func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
 // operand, and the bytes from there to each term.
 func (p *panels) columnsAt(column, n, width int) (first *float32, terms *int) {
 	if p.side.image != nil || p.side.inPlace && n == width {
-		return &p.src[p.base+column], &p.offsets[0]
+		return &p.src.floats[p.base+column], &p.offsets[0]
 	}
 	return &p.words[(column-p.packed)*p.deep], p.evenly(width)
 }
@@ -221,13 +254,20 @@ func (p *panels) packBounded(dst []float32, row, n, width int) {
 		p.patch(dst, width, &terms, &own)
 		return
 	}
-	p.lines = grow(p.lines, n*p.deep+maxLanes)
+	p.newLines(n)
 	p.patch(p.lines, p.deep, &own, &terms)
+	p.turn(dst, p.lines, p.places, 0, width)
+}
+
+// newLines makes room for n rows that are to be transposed, and returns where
+// each begins.
+func (p *panels) newLines(n int) []int {
+	p.lines = grow(p.lines, n*p.deep+maxLanes)
 	p.places = grow(p.places, n)
 	for i := range p.places {
 		p.places[i] = i * p.deep
 	}
-	p.turn(dst, p.lines, p.places, 0, width)
+	return p.places
 }
 
 // course is the rows or the terms that are being packed.
@@ -301,8 +341,13 @@ func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
 		for i := range size {
 			p.addLine(lines, done, i, across, i*pitch)
 		}
-		p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src),
-			&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
+		if p.src.widen == nil {
+			p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src.floats),
+				&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
+		}
+		for i := 0; i < times && p.src.widen != nil; i++ {
+			p.widenSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period])
+		}
 		done += times * size
 	}
 }
@@ -341,6 +386,17 @@ func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
 				mask = 1<<h - 1<<l
 			}
 			p.segments = append(p.segments, asm.Segment{at + j, to + r.from + j, mask})
+		}
+	}
+}
+
+// widenSegments writes the segments of a line, with positions from at on.
+func (p *panels) widenSegments(dst []float32, at int) {
+	for _, s := range p.segments {
+		clear(dst[s[1]:][:p.set.Lanes])
+		if mask := uint(s[2]); mask != 0 {
+			lane, n := mathbits.TrailingZeros(mask), mathbits.OnesCount(mask)
+			p.src.read(dst[s[1]+lane:][:n], at+s[0]+lane)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		p.chains = p.own
 	}
 	p.done = p.done[:0]
-	a, b := tensor.Of[float32](args[p.a.arg]), tensor.Of[float32](args[p.b.arg])
+	a, b := p.operand(&p.a, args), p.operand(&p.b, args)
 	if p.b.image != nil {
 		b = p.top.draw(b, p.batchAt, p.line)
 	}
@@ -79,7 +79,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 }
 
 // advance takes deep terms from t on into every chain.
-func (p *piece) advance(a, b []float32, t, deep int) {
+func (p *piece) advance(a, b operand, t, deep int) {
 	p.top.reach(b, t, deep)
 	p.left.reach(a, t, deep)
 	p.top.pack(0, p.broad, p.tileCols(), p.set.Lanes)
