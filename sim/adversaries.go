@@ -297,8 +297,7 @@ func (t *training) honest() (canon.Hash, error) {
 }
 
 // replicate gives the first unit to several providers out of a pool. Accomplices
-// all claim the same forged states. If all agree, that is accepted; if not, games
-// decide, each against what an honest one says.
+// all claim the same forged states. Where replicas differ, a game decides.
 func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.Rand) (outcome, error) {
 	bad := int(dishonest * validators)
 	seed := canon.Sum(canon.Domain("sim/replicas"), fmt.Append(nil, r.Uint64()))
@@ -310,55 +309,75 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 	if err != nil {
 		return outcome{}, err
 	}
+	truth, err := t.play(t.problem.Start, 0, 0, steps)
+	if err != nil {
+		return outcome{}, err
+	}
+	var all []proof.Replica
 	colluders := 0
+	add := func(who string, roots []canon.Hash) {
+		all = append(all, proof.Replica{Provider: who, Input: roots[0], Output: roots[steps]})
+	}
 	for _, i := range proof.Draw(seed[:], validators, a.replicas) {
 		if i < bad {
 			colluders++
+			add(cheater, forged)
+		} else {
+			add(provider(1), truth)
 		}
 	}
-	bond, err := w.lease.Quote.Bond(&t.problem, &w.lease.Order.Conditions, &w.lease.Params, 0)
+	if a.watched { // whoever re-executes is one more
+		add(watcher, truth)
+	}
+	f := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, proof.Decide, func(c proof.Claim) (bool, bool) {
+		return c.Output != forged[steps] || t.judge(forged, &err) != dispute.Defender, true
+	})
 	if err != nil {
 		return outcome{}, err
 	}
 	if colluders > 0 {
 		w.spent[cheater] = uint64(computed) * t.problem.StepFLOPs // once for all of them
 	}
-	unanimous := colluders == a.replicas
-	if unanimous && !a.watched {
-		w.earned[cheater] = int64(w.lease.Quote.Unit) * int64(colluders)
-		return outcome{profit: w.profit(cheater), wrong: true}, nil
+	x := outcome{wrong: f.Accepted && f.Output != truth[steps]}
+	bond, err := w.lease.Quote.Bond(&t.problem, &w.lease.Order.Conditions, &w.lease.Params, 0)
+	if err != nil {
+		return outcome{}, err
 	}
-	if colluders > 0 {
-		loser, err := t.judge(forged)
-		if err != nil || loser != dispute.Defender {
-			return outcome{wrong: true}, err
+	for _, who := range f.Wrong {
+		if who == cheater {
+			w.earned[cheater] -= int64(bond)
+		} else {
+			x.slashed++
 		}
-		w.earned[cheater] -= int64(bond) * int64(colluders)
 	}
-	return outcome{profit: w.profit(cheater)}, nil
+	if x.wrong {
+		w.earned[cheater] += int64(w.lease.Quote.Unit) * int64(colluders)
+	}
+	x.profit = w.profit(cheater)
+	return x, nil
 }
 
 // judge plays the game between who claims forged states of the first unit and
 // an honest party, and returns who loses.
-func (t *training) judge(forged []canon.Hash) (dispute.Side, error) {
+func (t *training) judge(forged []canon.Hash, failed *error) dispute.Side {
 	key := canon.Root(forged)
 	if loser, ok := t.verdicts[key]; ok {
-		return loser, nil
+		return loser
 	}
-	w, err := newWorld(t, 0, job.Conditions{Auditors: 1, AuditSegments: 1})
+	s, err := newScene(t, assurance{auditors: 1, segments: 1, watched: true}, rand.New(rand.NewPCG(0, 0)))
 	if err != nil {
-		return dispute.Nobody, err
+		*failed = err
+		return dispute.Nobody
 	}
-	s := &scene{world: w, watched: true, ends: map[int][]canon.Hash{}, seen: map[string]bool{}}
 	s.attack.forge = func(*training, canon.Hash, int) ([]canon.Hash, int, error) { return forged, 0, nil }
 	x, err := s.outcome(cheater)
 	if err != nil {
-		return dispute.Nobody, err
+		*failed = err
+		return dispute.Nobody
 	}
-	loser := dispute.Challenger
+	t.verdicts[key] = dispute.Challenger
 	if s.slashed[cheater] > 0 && x.slashed == 0 {
-		loser = dispute.Defender
+		t.verdicts[key] = dispute.Defender
 	}
-	t.verdicts[key] = loser
-	return loser, nil
+	return t.verdicts[key]
 }
