@@ -329,7 +329,7 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 	if a.watched { // whoever re-executes is one more
 		add(watcher, truth)
 	}
-	f := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, proof.Decide, func(c proof.Claim) (bool, bool) {
+	found := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, proof.Decide, func(c proof.Claim) (bool, bool) {
 		return c.Output != forged[steps] || t.judge(forged, &err) != dispute.Defender, true
 	})
 	if err != nil {
@@ -338,12 +338,12 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 	if colluders > 0 {
 		w.spent[cheater] = uint64(computed) * t.problem.StepFLOPs // once for all of them
 	}
-	x := outcome{wrong: f.Accepted && f.Output != truth[steps]}
+	x := outcome{wrong: found.Accepted && found.Output != truth[steps]}
 	bond, err := w.lease.Quote.Bond(&t.problem, &w.lease.Order.Conditions, &w.lease.Params, 0)
 	if err != nil {
 		return outcome{}, err
 	}
-	for _, who := range f.Wrong {
+	for _, who := range found.Wrong {
 		if who == cheater {
 			w.earned[cheater] -= int64(bond)
 		} else {
