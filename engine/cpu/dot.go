@@ -7,7 +7,8 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
-// dot is a contraction of float32. Its axes fall into four grids: batch (both
+// dot is a contraction of floats to float32, or of integers of 8 bits to int32.
+// Its axes fall into four grids: batch (both
 // operands and the output have them), rows (operand a and the output), columns
 // (operand b and the output) and terms. A piece is a block of the output within
 // one batch.
@@ -17,8 +18,11 @@ type dot struct {
 	batch, rows, cols, terms grid
 	out                      struct{ batch, rows, cols []int } // strides
 	a, b                     side
-	widen                    loop // of operands that are not float32
-	bounded                  bool // some terms may be absent
+	tiles                    [][]asm.Tile
+	plain                    bool   // operands are float32
+	widen                    loop   // makes them so
+	bytes                    *bytes // if they are integers of 8 bits
+	bounded                  bool   // some terms may be absent
 	lines                    lines
 	direct                   bool // chains can be kept in the output
 	high, wide               int  // rows and lines of a whole piece
@@ -65,21 +69,20 @@ const (
 )
 
 func newDot(p *tensor.Primitive, set *asm.Set) kernel {
-	switch p.Type {
-	case tensor.Int32:
-		if p.Args[0].Type != tensor.Int32 {
-			return nil
-		}
+	narrow := p.Args[0].Type.Size() == 1
+	switch {
+	case p.Terms() == 0 || p.Shape.Elements() == 0:
+		return nil
+	case p.Type == tensor.Int32 && !narrow:
 		return newIntegerDot[int32](p)
-	case tensor.Int64:
+	case p.Type == tensor.Int64:
 		return newIntegerDot[int64](p)
-	}
-	if p.Type != tensor.Float32 || p.Terms() == 0 || p.Shape.Elements() == 0 {
+	case p.Type != tensor.Float32 && !narrow || narrow && set.Bytes.Tiles == nil:
 		return nil
 	}
-	k := &dot{p: p, set: set}
-	if t := p.Args[0].Type; t != tensor.Float32 {
-		k.widen = castLoop(set, t, tensor.Float32)
+	k := &dot{p: p, set: set, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32}
+	if !k.plain && !narrow {
+		k.widen = castLoop(set, p.Args[0].Type, tensor.Float32)
 	}
 	var batch, rows, cols []int
 	for axis := range p.Shape {
@@ -98,20 +101,23 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 		rows, cols, x, y = cols, rows, 1, 0
 	}
 	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
-	if k.convolve(x, y, batch, rows, cols, terms) {
+	if narrow {
+		k.bytes = newBytes(p, set, x, y)
+		k.tiles = set.Bytes.Tiles
+	} else if k.convolve(x, y, batch, rows, cols, terms) {
 		return k
 	}
 	k.arrange(x, y, batch, rows, cols, terms, false)
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
 	k.divide()
 	k.a.inPlace = k.regularA()
-	k.b.inPlace = k.widen == nil && !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
+	k.b.inPlace = k.plain && !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
 	return k
 }
 
 // regularA reports whether tiles had better read operand a in place.
 func (k *dot) regularA() bool {
-	return k.widen == nil && !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
+	return k.plain && !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is
@@ -168,6 +174,14 @@ func (k *dot) effort(rows, cols []int) int {
 	return e
 }
 
+// group returns the terms in a word of a panel.
+func (k *dot) group() int {
+	if k.bytes != nil {
+		return k.bytes.Group
+	}
+	return 1
+}
+
 func (k *dot) tileCols() int { return k.set.Vectors() * k.set.Lanes }
 
 // depends reports whether what operand arg reads changes along an axis.
@@ -212,7 +226,7 @@ func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart bool) (_, 
 	k.a, k.b = newSide(p, x, batch, rows, terms), newSide(p, y, batch, cols, terms)
 	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
 	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
-	k.direct = !apart && k.terms.n <= tensor.KBlock && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
+	k.direct = !apart && (k.bytes != nil || k.terms.n <= tensor.KBlock) && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
 	return batch, cols, terms
 }
 
@@ -264,12 +278,13 @@ func roundUp(x, to int) int { return (x + to - 1) / to * to }
 func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
 
 func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	words := words(out)
 	for i := lo; i < hi; i++ {
 		b, r, c := i/(k.down*k.beside), i/k.beside%k.down, i%k.beside
 		p := &w.piece
 		p.place(k, b, r*k.high, c*k.wide)
-		p.compute(args, tensor.Of[float32](out))
-		p.store(tensor.Of[float32](out))
+		p.compute(args, words)
+		p.store(words)
 		if err := p.correct(out, args); err != nil {
 			return err
 		}

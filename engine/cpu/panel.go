@@ -25,9 +25,14 @@ type panels struct {
 	even     [][]int // offsets of packed terms, by width
 	coords   []coords
 	src      operand
-	start    int // first packed term
-	deep     int // packed terms
-	packed   int // row of the piece at which words begins
+	start    int   // first packed term
+	group    int   // terms in a word
+	bytewise bool  // elements are bytes
+	bias     uint8 // of bytes
+	signed   bool  // bytes are signed
+	deep     int   // packed words for each row
+	moved    []int // terms of bytes, from the first row
+	packed   int   // row of the piece at which words begins
 	words    []float32
 	lines    []float32 // rows before they are transposed
 	places   []int     // where each of those begins
@@ -41,6 +46,7 @@ type panels struct {
 // operand is the elements of an operand, which are float32 or widened to that.
 type operand struct {
 	floats []float32
+	bytes  []uint8
 	narrow unsafe.Pointer
 	size   int
 	widen  loop
@@ -48,8 +54,11 @@ type operand struct {
 
 func (k *dot) operand(s *side, args []*tensor.Tensor) operand {
 	x := args[s.arg]
-	if k.widen == nil {
+	switch {
+	case k.plain:
 		return operand{floats: tensor.Of[float32](x)}
+	case k.bytes != nil:
+		return operand{bytes: x.Bytes()}
 	}
 	return operand{narrow: unsafe.Pointer(unsafe.SliceData(x.Bytes())), size: x.Type.Size(), widen: k.widen}
 }
@@ -72,7 +81,14 @@ const maxLanes = 16
 // place sets the rows from, from+1, …
 func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 	p.side, p.set, p.batch, p.rows, p.steps, p.first = s, k.set, &k.batch, g, &k.terms, from
-	p.bounded, p.absent, p.least = k.bounded, false, noFloor
+	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, noFloor
+	p.group, p.bias, p.signed = k.group(), 0, k.p.Args[s.arg].Type.Signed()
+	if p.bytewise = k.bytes != nil; p.bytewise {
+		p.bias = k.bytes.biasA
+		if s == &k.b {
+			p.bias = k.bytes.biasB
+		}
+	}
 	p.base = k.batch.at(s.base, s.batch, batch)
 	p.coords = p.coords[:0]
 	switch {
@@ -111,18 +127,18 @@ func (p *panels) leastOf(n int) floor {
 	return floorOf(p.set.Least(ceilDiv(n, p.set.Lanes), &p.words[0]))
 }
 
-// reach moves to terms t … t+deep−1.
-func (p *panels) reach(src operand, t, deep int) {
-	p.src, p.start, p.deep = src, t, deep
-	p.terms = grow(p.terms, deep)
+// reach moves to terms t … t+n−1.
+func (p *panels) reach(src operand, t, n int) {
+	p.src, p.start, p.deep = src, t, ceilDiv(n, p.group)
+	p.terms = grow(p.terms, n)
 	p.steps.table(p.terms, 0, p.side.terms, t)
 	for i := range p.coords {
 		c := &p.coords[i]
-		c.terms = grow(c.terms, deep)
+		c.terms = grow(c.terms, n)
 		p.steps.table(c.terms, 0, p.side.bounds[i].terms, t)
 	}
 	if p.side.inPlace {
-		p.offsets = grow(p.offsets, deep)
+		p.offsets = grow(p.offsets, n)
 		for i, at := range p.terms {
 			p.offsets[i] = at * word
 		}
@@ -156,6 +172,8 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 		clear(dst[:width*p.deep])
 	}
 	switch own := p.own[row:][:n]; {
+	case p.bytewise:
+		p.packBytes(dst, row, n, width)
 	case len(p.side.bounds) > 0:
 		p.packBounded(dst, row, n, width)
 	case sideBySide(own):
@@ -164,13 +182,13 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 		}
 	case p.set.Turn != nil && sideBySide(p.terms):
 		if p.src.widen == nil {
-			p.turn(dst, p.src.floats, own, p.terms[0], width)
+			p.turn(dst, p.src.floats, own, p.terms[0], p.deep, width)
 			break
 		}
 		for i, line := range p.newLines(n) {
 			p.src.read(p.lines[line:][:p.deep], own[i]+p.terms[0])
 		}
-		p.turn(dst, p.lines, p.places, 0, width)
+		p.turn(dst, p.lines, p.places, 0, p.deep, width)
 	default:
 		for t, at := range p.terms {
 			d := dst[t*width:][:n]
@@ -191,10 +209,10 @@ func sideBySide(at []int) bool {
 	return true
 }
 
-// turn packs rows, each of which has its terms side by side in src, from its own
-// position + at on.
-func (p *panels) turn(dst, src []float32, own []int, at, width int) {
-	whole := p.deep / asm.TurnRows
+// turn packs rows, each of which has so many words side by side in src, from its
+// own position + at on.
+func (p *panels) turn(dst, src []float32, own []int, at, deep, width int) {
+	whole := deep / asm.TurnRows
 	for i := 0; i < len(own); i += asm.TurnRows {
 		var rows [asm.TurnRows]int
 		n := min(len(rows), len(own)-i)
@@ -204,7 +222,7 @@ func (p *panels) turn(dst, src []float32, own []int, at, width int) {
 		if whole > 0 {
 			p.set.Turn(whole, &dst[i], width*word, &src[0], &rows)
 		}
-		for t := whole * asm.TurnRows; t < p.deep; t++ {
+		for t := whole * asm.TurnRows; t < deep; t++ {
 			d := dst[t*width+i:][:n]
 			for j := range d {
 				d[j] = src[rows[j]+t]
@@ -256,7 +274,7 @@ func (p *panels) packBounded(dst []float32, row, n, width int) {
 	}
 	p.newLines(n)
 	p.patch(p.lines, p.deep, &own, &terms)
-	p.turn(dst, p.lines, p.places, 0, width)
+	p.turn(dst, p.lines, p.places, 0, p.deep, width)
 }
 
 // newLines makes room for n rows that are to be transposed, and returns where

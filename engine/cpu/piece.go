@@ -13,16 +13,17 @@ import (
 // where it cannot hold them, in memory of the piece.
 type piece struct {
 	*dot
-	batchAt, row, line int // where it begins
-	tall, broad        int // rows and columns
-	left, top          panels
-	chains             []float32 // c[i][j] lies at i·pitch + j
-	pitch              int
-	own                []float32   // chains that are not kept in the output
-	done               [][]float32 // sums of finished K-blocks, as in a binary counter
-	edge               []float32   // a tile whose last vector is not full
-	rowsOut            []int       // where rows begin in the output
-	stretches          []stretch
+	batchAt, row, line  int // where it begins
+	tall, broad         int // rows and columns
+	left, top           panels
+	chains              []float32 // c[i][j] lies at i·pitch + j
+	pitch               int
+	own                 []float32   // chains that are not kept in the output
+	done                [][]float32 // sums of finished K-blocks, as in a binary counter
+	edge                []float32   // a tile whose last vector is not full
+	columnSums, rowSums []int32     // of bytes
+	rowsOut             []int       // where rows begin in the output
+	stretches           []stretch
 }
 
 // word is the size of an element of a panel.
@@ -61,11 +62,11 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	if p.b.image != nil {
 		b = p.top.draw(b, p.batchAt, p.line)
 	}
-	for t := 0; t < p.terms.n; t += maxDeep {
-		if t > 0 && t%tensor.KBlock == 0 {
+	for t := 0; t < p.terms.n; t += maxDeep * p.group() {
+		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
 		}
-		p.advance(a, b, t, min(maxDeep, p.terms.n-t))
+		p.advance(a, b, t, min(maxDeep*p.group(), p.terms.n-t))
 	}
 	if len(p.done) == 0 {
 		return
@@ -78,19 +79,31 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	}
 }
 
-// advance takes deep terms from t on into every chain.
-func (p *piece) advance(a, b operand, t, deep int) {
-	p.top.reach(b, t, deep)
-	p.left.reach(a, t, deep)
+// advance takes n terms from t on into every chain.
+func (p *piece) advance(a, b operand, t, n int) {
+	p.top.reach(b, t, n)
+	p.left.reach(a, t, n)
 	p.top.pack(0, p.broad, p.tileCols(), p.set.Lanes)
+	add := t%tensor.KBlock != 0
+	var columns []int32
+	biased := p.bytes != nil && p.bytes.biasA|p.bytes.biasB != 0
+	if p.bytes != nil {
+		add = t > 0 || biased
+	}
+	if biased {
+		columns = p.sumColumns()
+	}
 	for i := 0; i < p.tall; i += maxRows {
 		n := min(maxRows, p.tall-i)
 		p.left.pack(i, n, p.set.Rows(), 1)
+		if biased {
+			p.unbias(i, n, columns, t == 0)
+		}
 		for c := 0; c < p.broad; {
 			cols := nextPart(p.broad-c, p.tileCols(), p.set.Lanes)
 			for r := i; r < i+n; {
 				rows := nextPart(i+n-r, p.set.Rows(), 1)
-				p.tile(r, rows, c, cols, deep, t%tensor.KBlock != 0)
+				p.tile(r, rows, c, cols, add)
 				r += rows
 			}
 			c += cols
@@ -99,12 +112,13 @@ func (p *piece) advance(a, b operand, t, deep int) {
 }
 
 // tile advances the chains of rows r… and columns c….
-func (p *piece) tile(r, rows, c, cols, deep int, add bool) {
+func (p *piece) tile(r, rows, c, cols int, add bool) {
 	lanes := p.set.Lanes
 	vectors := ceilDiv(cols, lanes)
 	a, aRow, aStep := p.left.rowsAt(r, rows)
 	b, bAt := p.top.columnsAt(c, cols, vectors*lanes)
-	run := p.set.Tiles[rows-1][vectors-1]
+	deep := p.top.deep
+	run := p.tiles[rows-1][vectors-1]
 	at := p.chains[r*p.pitch+c:]
 	if !p.direct || cols == vectors*lanes {
 		run(deep, a, aRow, aStep, b, bAt, &at[0], p.pitch*word, add)

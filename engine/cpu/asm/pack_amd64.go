@@ -9,6 +9,11 @@ package asm
 //go:noescape
 func avx2Turn(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)
 
+// avx2Weave interleaves bytes; see Weave.
+//
+//go:noescape
+func avx2Weave(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
+
 // avx512Patch copies segments; see Patch.
 //
 //go:noescape

@@ -76,6 +76,64 @@ loop:
 	VZEROUPPER
 	RET
 
+// func avx2Weave(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
+// Requires: AVX, AVX2
+TEXT ·avx2Weave(SB), NOSPLIT, $0-52
+	MOVQ         groups+0(FP), AX
+	MOVQ         dst+8(FP), CX
+	MOVQ         dstStep+16(FP), DX
+	MOVQ         at+32(FP), BX
+	MOVL         flip+48(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, X0
+
+group:
+	MOVQ (BX), SI
+	MOVQ src+24(FP), DI
+	ADDQ DI, SI
+	MOVQ 8(BX), DI
+	MOVQ src+24(FP), R8
+	ADDQ R8, DI
+	MOVQ 16(BX), R8
+	MOVQ src+24(FP), R9
+	ADDQ R9, R8
+	MOVQ 24(BX), R9
+	MOVQ src+24(FP), R10
+	ADDQ R10, R9
+	MOVQ blocks+40(FP), R10
+	MOVQ CX, R11
+
+block:
+	VPXOR      (SI), X0, X1
+	ADDQ       $0x10, SI
+	VPXOR      (DI), X0, X3
+	ADDQ       $0x10, DI
+	VPXOR      (R8), X0, X5
+	ADDQ       $0x10, R8
+	VPXOR      (R9), X0, X6
+	ADDQ       $0x10, R9
+	VPUNPCKLBW X3, X1, X2
+	VPUNPCKLBW X6, X5, X4
+	VPUNPCKHBW X3, X1, X1
+	VPUNPCKHBW X6, X5, X5
+	VPUNPCKLWD X4, X2, X3
+	VPUNPCKHWD X4, X2, X2
+	VPUNPCKLWD X5, X1, X4
+	VPUNPCKHWD X5, X1, X1
+	VMOVDQU    X3, (R11)
+	VMOVDQU    X2, 16(R11)
+	VMOVDQU    X4, 32(R11)
+	VMOVDQU    X1, 48(R11)
+	ADDQ       $0x40, R11
+	DECQ       R10
+	JNZ        block
+	ADDQ       $0x20, BX
+	ADDQ       DX, CX
+	DECQ       AX
+	JNZ        group
+	VZEROUPPER
+	RET
+
 // func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX512F
 TEXT ·avx512Patch(SB), NOSPLIT, $0-64

@@ -1,6 +1,7 @@
 package asm
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -89,6 +90,39 @@ func TestLeastAndGreatest(t *testing.T) {
 			}
 			if got := s.Greatest(len(x)/s.Lanes, &x[0]); got != greatest {
 				t.Fatalf("%s: greatest %#x, want %#x of %v", s.Name, got, greatest, x)
+			}
+		}
+	}
+}
+
+func TestWeave(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 6))
+	for _, s := range Sets() {
+		if s.Weave == nil {
+			continue
+		}
+		for range 50 {
+			groups, blocks := 1+r.IntN(3), 1+r.IntN(3)
+			width := 16*blocks + r.IntN(3)
+			src, dst, at := make([]byte, 100+width), make([]float32, groups*width), make([]int, 4*groups)
+			for i := range src {
+				src[i] = byte(r.Uint32())
+			}
+			for i := range at {
+				at[i] = r.IntN(100)
+			}
+			const flip = 0x80808080
+			s.Weave(groups, &dst[0], 4*width, &src[0], &at[0], blocks, flip)
+			for g := range groups {
+				for j := range 16 * blocks {
+					want := uint32(flip)
+					for i := range 4 {
+						want ^= uint32(src[at[4*g+i]+j]) << (8 * i)
+					}
+					if got := math.Float32bits(dst[g*width+j]); got != want {
+						t.Fatalf("group %d, column %d is %#x, want %#x", g, j, got, want)
+					}
+				}
 			}
 		}
 	}

@@ -17,7 +17,9 @@ type Set struct {
 	Has             bool     // processor and operating system support it
 	Lanes           int      // float32 values in a register
 	Tiles           [][]Tile // by rows − 1 and vectors − 1
+	Bytes           Bytes
 	Turn            Turn
+	Weave           Weave
 	Patch           Patch
 	Least, Greatest Reduce
 
@@ -42,6 +44,14 @@ func (s *Set) Vectors() int { return len(s.Tiles[0]) }
 // c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
 // chains begin at +0.
 type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+
+// Bytes are tiles for integers of 8 bits, in sums of 32 bits that wrap. A word of
+// an operand holds as many terms as a group: four bytes, unsigned in a and signed
+// in b, or two numbers of 16 bits.
+type Bytes struct {
+	Group int
+	Tiles [][]Tile
+}
 
 // Map computes n elements, a multiple of the lanes, of what lies at x, y and z.
 // How many operands it reads depends on the function; dst may be one of them.
@@ -68,6 +78,14 @@ type Turn func(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnR
 
 // TurnRows is how many rows Turn takes at a time.
 const TurnRows = 8
+
+// Weave interleaves bytes: for each group g of four lines, sixteen times the
+// blocks of columns j, and i < 4
+//
+//	byte i of dst[g][j] = byte j of the line at src + at[4g+i], ^ flip
+//
+// dst[g][0] lies g·dstStep bytes behind dst; flip is a byte, four times.
+type Weave func(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
 
 // Patch copies lines that are put together from segments of so many lanes:
 //

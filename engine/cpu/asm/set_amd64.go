@@ -2,6 +2,13 @@ package asm
 
 import "golang.org/x/sys/cpu"
 
+func avx512Bytes() Bytes {
+	if cpu.X86.HasAVX512VNNI {
+		return Bytes{Group: 4, Tiles: avx512QuadsTiles}
+	}
+	return Bytes{Group: 2, Tiles: avx512PairsTiles}
+}
+
 // The features that x/sys/cpu reports are those whose registers the operating
 // system saves.
 var sets = []*Set{
@@ -9,13 +16,13 @@ var sets = []*Set{
 		Name: "avx512",
 		Has: cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
-		Lanes: 16, Tiles: avx512Tiles, Turn: avx2Turn, Patch: avx512Patch, Least: avx512Least, Greatest: avx512Greatest,
+		Lanes: 16, Tiles: avx512Tiles, Bytes: avx512Bytes(), Turn: avx2Turn, Weave: avx2Weave, Patch: avx512Patch, Least: avx512Least, Greatest: avx512Greatest,
 		Maps: avx512Maps, Casts: avx512Casts, Folds: avx512Folds, Spread: avx512Spread, Take: avx512Take,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
-		Lanes: 8, Tiles: avx2Tiles, Turn: avx2Turn, Patch: avx2Patch, Least: avx2Least, Greatest: avx2Greatest,
+		Lanes: 8, Tiles: avx2Tiles, Bytes: Bytes{Group: 2, Tiles: avx2PairsTiles}, Turn: avx2Turn, Weave: avx2Weave, Patch: avx2Patch, Least: avx2Least, Greatest: avx2Greatest,
 		Maps: avx2Maps, Casts: avx2Casts, Folds: avx2Folds, Spread: avx2Spread, Take: avx2Take,
 	},
 }

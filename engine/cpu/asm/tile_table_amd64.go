@@ -21,3 +21,34 @@ var avx2Tiles = [][]Tile{
 	{avx2Tile5x8, avx2Tile5x16},
 	{avx2Tile6x8, avx2Tile6x16},
 }
+
+var avx512QuadsTiles = [][]Tile{
+	{avx512QuadsTile1x16, avx512QuadsTile1x32, avx512QuadsTile1x48},
+	{avx512QuadsTile2x16, avx512QuadsTile2x32, avx512QuadsTile2x48},
+	{avx512QuadsTile3x16, avx512QuadsTile3x32, avx512QuadsTile3x48},
+	{avx512QuadsTile4x16, avx512QuadsTile4x32, avx512QuadsTile4x48},
+	{avx512QuadsTile5x16, avx512QuadsTile5x32, avx512QuadsTile5x48},
+	{avx512QuadsTile6x16, avx512QuadsTile6x32, avx512QuadsTile6x48},
+	{avx512QuadsTile7x16, avx512QuadsTile7x32, avx512QuadsTile7x48},
+	{avx512QuadsTile8x16, avx512QuadsTile8x32, avx512QuadsTile8x48},
+}
+
+var avx512PairsTiles = [][]Tile{
+	{avx512PairsTile1x16, avx512PairsTile1x32, avx512PairsTile1x48},
+	{avx512PairsTile2x16, avx512PairsTile2x32, avx512PairsTile2x48},
+	{avx512PairsTile3x16, avx512PairsTile3x32, avx512PairsTile3x48},
+	{avx512PairsTile4x16, avx512PairsTile4x32, avx512PairsTile4x48},
+	{avx512PairsTile5x16, avx512PairsTile5x32, avx512PairsTile5x48},
+	{avx512PairsTile6x16, avx512PairsTile6x32, avx512PairsTile6x48},
+	{avx512PairsTile7x16, avx512PairsTile7x32, avx512PairsTile7x48},
+	{avx512PairsTile8x16, avx512PairsTile8x32, avx512PairsTile8x48},
+}
+
+var avx2PairsTiles = [][]Tile{
+	{avx2PairsTile1x8, avx2PairsTile1x16},
+	{avx2PairsTile2x8, avx2PairsTile2x16},
+	{avx2PairsTile3x8, avx2PairsTile3x16},
+	{avx2PairsTile4x8, avx2PairsTile4x16},
+	{avx2PairsTile5x8, avx2PairsTile5x16},
+	{avx2PairsTile6x8, avx2PairsTile6x16},
+}

@@ -119,3 +119,80 @@ func BenchmarkTile(b *testing.B) {
 		}
 	}
 }
+
+// Tiles of bytes are exact, at the ends of the range too.
+func TestByteTilesEqualSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	sets := Sets()
+	if first := *sets[0]; first.Name == "avx512" { // the other kernels of AVX-512, which VNNI replaces
+		first.Bytes = Bytes{Group: 2, Tiles: pairTiles}
+		sets = append(sets, &first)
+	}
+	for _, s := range sets {
+		for i := range s.Bytes.Tiles {
+			for j, run := range s.Bytes.Tiles[i] {
+				for round := range 20 {
+					checkByteTile(t, r, s.Bytes.Group, run, i+1, (j+1)*s.Lanes, r.IntN(10), round%2 == 0)
+				}
+			}
+		}
+	}
+}
+
+func checkByteTile(t *testing.T, r *rand.Rand, group int, run Tile, rows, cols, terms int, add bool) {
+	t.Helper()
+	draw := func(least, n int) int {
+		if r.IntN(3) == 0 {
+			return least + r.IntN(2)*(n-1)
+		}
+		return least + r.IntN(n)
+	}
+	pack := func(least, n int) (word uint32, values []int) {
+		bits := 32 / group
+		for i := range group {
+			v := draw(least, n)
+			word |= uint32(v) & (1<<bits - 1) << (bits * i)
+			values = append(values, v)
+		}
+		return word, values
+	}
+	a, b := make([]uint32, rows*terms+1), make([]uint32, cols*terms+cols)
+	c, bAt := make([]uint32, rows*cols), make([]int, terms+1)
+	for i := range c {
+		c[i] = r.Uint32()
+	}
+	want := append([]uint32(nil), c...)
+	if !add {
+		clear(want)
+	}
+	for k := range terms {
+		bAt[k] = 4 * k * cols
+		av, bv := make([][]int, rows), make([][]int, cols)
+		for i := range av {
+			if group == 4 {
+				a[k*rows+i], av[i] = pack(0, 256)
+			} else {
+				a[k*rows+i], av[i] = pack(-128, 384)
+			}
+		}
+		for j := range bv {
+			if group == 4 {
+				b[k*cols+j], bv[j] = pack(-128, 256)
+			} else {
+				b[k*cols+j], bv[j] = pack(-128, 384)
+			}
+			for i := range av {
+				for g := range group {
+					want[i*cols+j] += uint32(av[i][g] * bv[j][g])
+				}
+			}
+		}
+	}
+	float := func(x []uint32) *float32 { return (*float32)(unsafe.Pointer(&x[0])) }
+	run(terms, float(a), 4, 4*rows, float(b), &bAt[0], float(c), 4*cols, add)
+	for i := range want {
+		if c[i] != want[i] {
+			t.Fatalf("%d×%d, %d terms, add %v: element %d is %#x, want %#x", rows, cols, terms, add, i, c[i], want[i])
+		}
+	}
+}

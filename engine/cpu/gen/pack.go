@@ -9,6 +9,7 @@ import (
 // packs writes the kernels that bring operands into the order of tiles.
 func packs() {
 	turn()
+	weave()
 	for _, s := range []isa{avx512, avx2} {
 		patch(s)
 		least(s)
@@ -142,5 +143,53 @@ func reduce(s isa, name string, start uint32, fold func(ops ...Op), prepare func
 	out := context.GP32()
 	context.VMOVD(sum.AsX(), out)
 	context.Store(out, context.ReturnIndex(0))
+	ret()
+}
+
+// weave puts the bytes of four lines side by side, sixteen columns at a time.
+func weave() {
+	function("avx2Weave", "func(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)", "avx2Weave interleaves bytes; see Weave.")
+	groups, dst, dstStep, at := param("groups"), param("dst"), param("dstStep"), param("at")
+	flip := context.XMM()
+	context.VMOVD(context.Load(context.Param("flip"), context.GP32()), flip)
+	context.VPBROADCASTD(flip, flip)
+	var line [4]reg.GPVirtual
+	for i := range line {
+		line[i] = context.GP64()
+	}
+	left, to := context.GP64(), context.GP64()
+	context.Label("group")
+	for i := range line {
+		context.MOVQ(Mem{Base: at, Disp: 8 * i}, line[i])
+		src := param("src")
+		context.ADDQ(src, line[i])
+	}
+	context.Load(context.Param("blocks"), left)
+	context.MOVQ(dst, to)
+	context.Label("block")
+	var x, half, words [4]reg.VecVirtual
+	for i := range x {
+		x[i], half[i], words[i] = context.XMM(), context.XMM(), context.XMM()
+		context.VPXOR(Mem{Base: line[i]}, flip, x[i])
+		context.ADDQ(Imm(16), line[i])
+	}
+	context.VPUNPCKLBW(x[1], x[0], half[0])
+	context.VPUNPCKLBW(x[3], x[2], half[1])
+	context.VPUNPCKHBW(x[1], x[0], half[2])
+	context.VPUNPCKHBW(x[3], x[2], half[3])
+	for i := 0; i < 4; i += 2 {
+		context.VPUNPCKLWD(half[i+1], half[i], words[i])
+		context.VPUNPCKHWD(half[i+1], half[i], words[i+1])
+	}
+	for i, w := range words {
+		context.VMOVDQU(w, Mem{Base: to, Disp: 16 * i})
+	}
+	context.ADDQ(Imm(64), to)
+	context.DECQ(left)
+	context.JNZ(LabelRef("block"))
+	context.ADDQ(Imm(32), at)
+	context.ADDQ(dstStep, dst)
+	context.DECQ(groups)
+	context.JNZ(LabelRef("group"))
 	ret()
 }
