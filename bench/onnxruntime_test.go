@@ -57,6 +57,7 @@ func TestStepGraphInONNXRuntime(t *testing.T) {
 		"cosine, clipped, accumulated": func(r *train.Recipe) {
 			r.Schedule, r.Decay, r.ClipNorm, r.Accumulate = "cosine", 30, 1, 2
 		},
+		"recomputed": func(r *train.Recipe) { r.Recompute = 8 },
 		"adapters": func(r *train.Recipe) {
 			r.Adapters = train.Adapters{Rank: 4, Alpha: 8, Of: []string{"*.weight"}}
 		},

@@ -263,6 +263,7 @@ type validated struct {
 	Units     int     `json:"units"`
 	Steps     int     `json:"steps"`
 	StepFLOPs uint64  `json:"step_flops"`
+	StepPeak  uint64  `json:"step_peak_bytes"` // of what a step computes, beside the states before it
 	StateSize uint64  `json:"state_bytes"`
 	MaxPrice  uint64  `json:"max_price_utally"`
 	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
@@ -336,7 +337,7 @@ func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	return &validated{
 		Model: s.Problem.Model, Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
 		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
-		StepFLOPs: p.StepFLOPs, StateSize: uint64(len(canon.Encode(d.Work.Training.Start.Encode))), MaxPrice: c.MaxPrice,
+		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: uint64(len(canon.Encode(d.Work.Training.Start.Encode))), MaxPrice: c.MaxPrice,
 		Audited: min(1, float64(c.Auditors*c.AuditSegments)/float64(p.Segments())),
 	}
 }
@@ -359,7 +360,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "%s can be trained\n", v.Model)
 	fmt.Fprintf(w, "  data      %d records, %d held out\n", v.Records, v.HeldOut)
 	fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
-	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StateSize)/1e6)
+	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	if v.Offers == nil {

@@ -32,7 +32,7 @@ problem:
   shards: 4                  # units of a round, each by one provider
   steps: 16                  # of a unit
   checkpoint: 8              # steps between checkpoints
-  batch: 8
+  batch: 8                   # recompute: 16 saves memory for up to one more forward pass
   seed: 1
 conditions:
   maxPrice: 5tally           # locked now; what is not spent comes back

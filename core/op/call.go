@@ -24,6 +24,23 @@ type Call struct {
 // Type returns the element type and shape of output i.
 func (c *Call) Type(i int) (tensor.DType, tensor.Shape) { return c.Out[i].Type, c.Out[i].Shape }
 
+// Renamed returns the call with other names for the same values.
+func (c *Call) Renamed(names map[string]string) *Call {
+	rename := func(list []string) []string {
+		list = slices.Clone(list)
+		for i, name := range list {
+			if to, ok := names[name]; ok {
+				list[i] = to
+			}
+		}
+		return list
+	}
+	node, out := *c.Node, *c
+	node.Inputs, node.Outputs = rename(node.Inputs), rename(node.Outputs)
+	out.Node = &node
+	return &out
+}
+
 // Gradient writes the gradients of the inputs, given those of the outputs; an
 // empty name is no gradient.
 func (c *Call) Gradient(b *graph.Builder, dy []string) ([]string, error) {

@@ -268,7 +268,7 @@ func differentiate(t *testing.T, typed *op.Typed, output string) {
 		}
 	}
 	b := graph.Extend(g)
-	grads, err := train.Gradients(b, calls, g.Outputs[0].Name, with)
+	grads, err := train.Gradients(b, calls, g.Outputs[0].Name, with, 1)
 	if err != nil {
 		return
 	}

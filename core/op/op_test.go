@@ -64,6 +64,12 @@ func weight(output, element int) float64 { return float64((7*output+5*element)%1
 // sum of its float outputs with respect to its free float inputs.
 func gradientGraph(t *testing.T, s sample, tensors []*tensor.Tensor) (typed *op.Typed, of []int) {
 	b, inputs, outputs := s.build(tensors)
+	return differentiated(t, s, b, inputs, outputs, 1)
+}
+
+// differentiated is gradientGraph for a sample of which some parts are computed
+// again.
+func differentiated(t *testing.T, s sample, b *graph.Builder, inputs, outputs []string, parts int) (typed *op.Typed, of []int) {
 	forward := infer(t, graph.Extend(b.Graph()), outputs...)
 	total := ""
 	for i, o := range outputs {
@@ -92,7 +98,7 @@ func gradientGraph(t *testing.T, s sample, tensors []*tensor.Tensor) (typed *op.
 	}
 	g, calls := infer(t, b, total).Differentiable()
 	b = graph.Extend(g)
-	grads, err := train.Gradients(b, calls, g.Outputs[0].Name, with)
+	grads, err := train.Gradients(b, calls, g.Outputs[0].Name, with, parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +114,42 @@ func gradientGraph(t *testing.T, s sample, tensors []*tensor.Tensor) (typed *op.
 		return nil, nil
 	}
 	return infer(t, b, names...), kept
+}
+
+// Gradients are the same, bit for bit, if they read what is computed again.
+func TestGradientsOfWhatIsComputedAgain(t *testing.T) {
+	again := 0
+	for _, s := range samples {
+		_, tensors := s.draw()
+		graphOf := func(parts int) *op.Typed {
+			b, inputs, outputs := s.build(tensors)
+			for i := range outputs { // enough behind the operator that it is in an early part
+				for range 16 {
+					outputs[i] = b.Op("Identity", outputs[i])
+				}
+			}
+			typed, _ := differentiated(t, s, b, inputs, outputs, parts)
+			return typed
+		}
+		once := graphOf(1)
+		if once == nil {
+			continue
+		}
+		twice := graphOf(8)
+		if function(t, once).Commit().Root() != function(t, twice).Commit().Root() {
+			again++
+		}
+		want := evaluate(t, once, s.free(tensors), nil)
+		for i, x := range evaluate(t, twice, s.free(tensors), nil) {
+			if !x.Equal(want[i]) {
+				t.Errorf("%s: output %d differs", s.name, i)
+			}
+		}
+	}
+	if again < 100 {
+		t.Errorf("only the gradients of %d samples read what is computed again", again)
+	}
+	t.Logf("the gradients of %d samples read what is computed again", again)
 }
 
 // Gradients agree with central differences of the float64 meaning.

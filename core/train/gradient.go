@@ -15,7 +15,12 @@ import (
 // It walks the nodes backwards. Where a value is read more than once, its
 // gradients are added in that order: those from later nodes first, those of one
 // node by its inputs. Constants and integers have none.
-func Gradients(b *graph.Builder, calls []*op.Call, of string, with []string) (map[string]string, error) {
+//
+// The values that it reads are computed again in all but the last of so many
+// parts of the graph, so that they need not be kept; with fewer than two, none
+// is. That changes no bit of a gradient.
+func Gradients(b *graph.Builder, calls []*op.Call, of string, with []string, parts int) (map[string]string, error) {
+	again := recompute(b, calls, parts)
 	matters := map[string]bool{}
 	for _, name := range with {
 		matters[name] = true
@@ -34,7 +39,7 @@ func Gradients(b *graph.Builder, calls []*op.Call, of string, with []string) (ma
 	if matters[of] {
 		grads[of] = b.Scalar(1)
 	}
-	for _, c := range slices.Backward(calls) {
+	for i, c := range slices.Backward(calls) {
 		dy := make([]string, len(c.Outputs))
 		reached := false
 		for i, out := range c.Outputs {
@@ -44,7 +49,7 @@ func Gradients(b *graph.Builder, calls []*op.Call, of string, with []string) (ma
 		if !reached || !slices.ContainsFunc(c.Inputs, func(in string) bool { return matters[in] }) {
 			continue
 		}
-		dx, err := c.Gradient(b, dy)
+		dx, err := again.call(i, grads).Gradient(b, dy)
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ type Recipe struct {
 	WeightDecay  float32    // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
 	ClipNorm     float32    // greatest Euclidean norm of all gradients together
 	Accumulate   int        // steps whose mean gradient makes one update; 0 is 1
+	Recompute    int        // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
 	Batch        int        // records a step
 	Profile      op.Profile // of the arithmetic; an order says it beside its recipe
 	Frozen       []string   // path.Match patterns of initializers that stay as they are
@@ -67,6 +68,8 @@ func (r Recipe) Check() error {
 		return fmt.Errorf("a greatest norm of %v is not between 0 and a million", r.ClipNorm)
 	case r.Accumulate < 0 || r.Accumulate > 1<<16:
 		return fmt.Errorf("gradients of %d steps in one update are not between 1 and 2^16", r.Accumulate)
+	case r.Recompute < 0 || r.Recompute > maxParts:
+		return fmt.Errorf("a forward pass of %d parts is not between 1 and %d", r.Recompute, maxParts)
 	case !(r.Epsilon >= 0 && r.Epsilon <= 1) || r.Optimizer != "sgd" && r.Epsilon == 0:
 		return fmt.Errorf("epsilon %v is not between 0 and 1", r.Epsilon)
 	case !(r.WeightDecay >= 0 && r.WeightDecay <= 1e6):

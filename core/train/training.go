@@ -158,7 +158,7 @@ func optimize(forward *graph.Graph, calls []*op.Call, r Recipe) (*stepper, error
 		}
 	}
 	loss := forward.Outputs[0].Name
-	grads, err := Gradients(b, calls, loss, with)
+	grads, err := Gradients(b, calls, loss, with, r.Recompute)
 	if err != nil {
 		return nil, err
 	}

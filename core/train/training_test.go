@@ -331,6 +331,7 @@ func TestNewRefuses(t *testing.T) {
 		"not for adamw":                       func(_ *graph.Graph, r *train.Recipe) { r.Momentum = 0.9 },
 		"looks along the momentum":            func(_ *graph.Graph, r *train.Recipe) { r.Nesterov = true },
 		"gradients of -1 steps":               func(_ *graph.Graph, r *train.Recipe) { r.Accumulate = -1 },
+		"pass of -1 parts":                    func(_ *graph.Graph, r *train.Recipe) { r.Recompute = -1 },
 		"epsilon 0":                           func(_ *graph.Graph, r *train.Recipe) { r.Epsilon = 0 },
 		"weight decay -1":                     func(_ *graph.Graph, r *train.Recipe) { r.WeightDecay = -1 },
 		"batch of 0":                          func(_ *graph.Graph, r *train.Recipe) { r.Batch = 0 },

@@ -40,6 +40,7 @@ type SpecProblem struct {
 	Steps     int            `json:"steps"`      // of a unit
 	Interval  int            `json:"checkpoint"` // steps between checkpoints
 	Batch     int            `json:"batch"`
+	Recompute int            `json:"recompute,omitempty"` // parts of the forward pass that are computed again, to save memory
 	Seed      uint64         `json:"seed"`
 }
 
@@ -158,7 +159,7 @@ func (s *Spec) Recipe() train.Recipe {
 		Loss: s.Problem.Loss, Optimizer: o.Name,
 		Rate:     train.Rate{LearningRate: o.LearningRate, Warmup: o.Warmup, Schedule: o.Schedule, Decay: o.Decay, Final: o.Final},
 		Momentum: o.Momentum, Nesterov: o.Nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
-		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,
+		WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm, Accumulate: o.Accumulate, Recompute: s.Problem.Recompute, Batch: s.Problem.Batch, Frozen: s.Problem.Frozen,
 		Profile: s.Problem.Profile,
 	}
 	if a := s.Problem.Adapters; a != nil {
