@@ -41,7 +41,7 @@ func outline(m demo.GPT, batch int) (*graph.Program, error) {
 	}
 	forward, calls := typed.Differentiable()
 	b = graph.Extend(forward)
-	gradients, err := train.Gradients(b, calls, forward.Outputs[0].Name, names)
+	gradients, err := train.Gradients(b, calls, forward.Outputs[0].Name, names, 1)
 	if err != nil {
 		return nil, err
 	}
