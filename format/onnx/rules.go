@@ -136,8 +136,3 @@ func aligned(w *rewrite) {
 func renamed(op string) rule {
 	return func(w *rewrite) { w.n.Op = op }
 }
-
-// notUpgraded is for changes that are not followed.
-func notUpgraded(why string) rule {
-	return func(w *rewrite) { w.fail(unsupported("changed since operator set " + fmt.Sprint(w.set) + ": " + why)) }
-}
