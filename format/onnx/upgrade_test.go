@@ -109,6 +109,7 @@ func TestUpgradeRefuses(t *testing.T) {
 	}{
 		"newer than its set":   {13, nodeOf("Gelu", x, y), `node 0 "" (Gelu): the operator is new in operator set 20 and the model imports set 13`, false},
 		"Scan to lengths":      {8, nodeOf("Scan", []string{"x", "x"}, y, scanned...), "sequence_lens is not supported", true},
+		"Softmax of nothing":   {12, nodeOf("Softmax", nil, y), "its input is missing", false},
 		"Scan of nothing":      {8, nodeOf("Scan", []string{""}, y), "its body is missing", false},
 		"input missing":        {18, nodeOf("GroupNormalization", x, y), "input 1 is missing", false},
 		"spatial":              {7, nodeOf("BatchNormalization", x, y, intAttr("spatial", 0)), "spatial 0", true},
