@@ -16,7 +16,6 @@ type Benchmark struct {
 // All are the benchmarks that can be run by name.
 var All = []Benchmark{
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
-	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
 

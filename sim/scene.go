@@ -229,7 +229,7 @@ func (s *scene) watch() (bool, error) {
 	}
 	look := func(t job.Target, wrong func() (bool, error)) (bool, error) {
 		name := fmt.Sprint(t, s.lease.Attempt(t))
-		if s.seen[name] || s.lease.ContestOf(t) != nil {
+		if s.seen[name] || len(s.lease.Contests(t)) > 0 {
 			return false, nil
 		}
 		s.seen[name] = true
@@ -303,7 +303,7 @@ func (s *scene) succeed() (bool, error) {
 
 // dispute plays the game that somebody opens, to its end.
 func (s *scene) dispute(challenger string, t job.Target) error {
-	claim, err := s.lease.Claim(t)
+	claim, err := s.lease.Claim(t, s.lease.Attempt(t))
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 	}
 	s.games++
 	defender := s.defender(t)
-	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: s.lease.Attempt(t), Challenger: challenger}); err != nil {
+	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: s.lease.Attempt(t), Segment: opening.Segment, Challenger: challenger}); err != nil {
 		return err
 	}
 	g, err := dispute.Open(claim, dispute.DefaultRules, opening, s.now)

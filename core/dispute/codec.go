@@ -11,6 +11,9 @@ func (g *Game) Code(c *canon.Codec) {
 	g.Claim.Code(c)
 	c.Int(&g.Rules.Depth, MaxDepth)
 	c.I64(&g.Rules.Clock)
+	c.I64(&g.Rules.Answer)
+	c.Bool(&g.Missed)
+	c.Bool(&g.Silent)
 	for _, p := range []*uint8{(*uint8)(&g.Stage), (*uint8)(&g.Tree), (*uint8)(&g.Loser)} {
 		c.U8(p)
 	}

@@ -3,8 +3,6 @@ package dispute
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -231,7 +229,7 @@ func (w *party) claim() (Claim, []canon.Hash) {
 		Checkpoints: canon.Root(points), End: w.roots[toySteps]}, points
 }
 
-var toyRules = Rules{Depth: 1, Clock: 1000}
+var toyRules = Rules{Depth: 1, Clock: 1000, Answer: 200}
 
 // stored sends a game through its encoding, as the chain does between moves.
 func stored(t testing.TB, g Game) Game {
@@ -258,6 +256,9 @@ func playOut(t testing.TB, g Game, defender, challenger Witness, silent Side, fr
 		side, w := g.Stage.Turn(), defender
 		if side == Challenger {
 			w = challenger
+		}
+		if winner, err := Right(&g, challenger); err != nil || winner != Challenger {
+			t.Fatalf("stage %v: the challenger bears out the %v, %v", g.Stage, winner, err)
 		}
 		if side == silent && g.Moves >= from {
 			if g.Expired(g.Deadline()) || !g.Expired(g.Deadline()+1) {
@@ -403,7 +404,7 @@ func TestClockIsSharedByAllMovesOfASide(t *testing.T) {
 	wrong := newParty(t, fault{3, 3, 4, 1, false})
 	c, points := wrong.claim()
 	o, _ := Challenge(c, points, right)
-	g, err := Open(c, Rules{Depth: 1, Clock: 100}, o, 0)
+	g, err := Open(c, Rules{Depth: 1, Clock: 100, Answer: 50}, o, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,6 +487,7 @@ func TestOpenRefusesAndConvictsOutright(t *testing.T) {
 		"inputs":      func(c *Claim, o *Opening, r *Rules) { c.Inputs = nil },
 		"checkpoints": func(c *Claim, o *Opening, r *Rules) { c.Checkpoints = canon.Hash{} },
 		"depth":       func(c *Claim, o *Opening, r *Rules) { r.Depth = 0 },
+		"answer":      func(c *Claim, o *Opening, r *Rules) { r.Answer = r.Clock + 1 },
 	} {
 		c, o, r := c, o, toyRules
 		bend(&c, &o, &r)
@@ -513,7 +515,7 @@ func TestMovesGrowWithTheLogarithm(t *testing.T) {
 	o, _ := Challenge(c, points, right)
 	counts := map[int]int{}
 	for _, depth := range []int{1, 6} {
-		g, err := Open(c, Rules{depth, 1000}, o, 0)
+		g, err := Open(c, Rules{depth, 1000, 200}, o, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -521,20 +523,6 @@ func TestMovesGrowWithTheLogarithm(t *testing.T) {
 	}
 	if counts[6] >= counts[1] || counts[6] > 16 {
 		t.Fatalf("moves by depth: %v", counts)
-	}
-}
-
-// However many parts a move has, the longest accumulators fit it.
-func TestAccumulatorsFitAMove(t *testing.T) {
-	for depth := 1; depth <= MaxDepth; depth++ {
-		g := Game{Stage: PostStates, To: 1 << 20, Rules: Rules{Depth: depth}}
-		m := &States{}
-		for range g.Cuts() {
-			m.States = append(m.States, slices.Repeat([]tensor.Word{math.MaxUint64}, tensor.Lanes))
-		}
-		if n := len(EncodeMove(m)); n > MaxMove {
-			t.Errorf("%d accumulators take %d bytes, a move has %d", len(m.States), n, MaxMove)
-		}
 	}
 }
 

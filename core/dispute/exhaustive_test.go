@@ -19,6 +19,11 @@ func TestNoSequenceOfPicksBeatsAnHonestDefender(t *testing.T) {
 	var explore func(g Game)
 	explore = func(g Game) {
 		var moves []Move
+		if g.Stage != Over {
+			if side, err := Right(&g, right); err != nil || side != Defender {
+				t.Fatalf("stage %v: an honest defender is found wrong: %v, %v", g.Stage, side, err)
+			}
+		}
 		switch g.Stage {
 		case Over:
 			games++
@@ -219,7 +224,7 @@ func TestFaultInALongContraction(t *testing.T) {
 		if err != nil {
 			t.Fatalf("block %d: %v", block, err)
 		}
-		g, err := Open(c, Rules{Depth: 4, Clock: 1000}, o, 0)
+		g, err := Open(c, Rules{Depth: 4, Clock: 1000, Answer: 200}, o, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

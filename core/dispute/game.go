@@ -63,20 +63,22 @@ func (s Stage) Turn() Side {
 
 // Rules are the parameters of a game.
 type Rules struct {
-	Depth int   // a post shows at most 2^Depth commitments
-	Clock int64 // block time in milliseconds that each side has in all
+	Depth  int   // a post shows at most 2^Depth commitments
+	Clock  int64 // block time in milliseconds that each side has in all
+	Answer int64 // block time in milliseconds after which a side that has not moved has missed its answer
 }
 
 // DefaultRules suit transactions of at most 64 KiB.
-var DefaultRules = Rules{Depth: 6, Clock: 30 * 60 * 1000}
+var DefaultRules = Rules{Depth: 6, Clock: 30 * 60 * 1000, Answer: 10 * 60 * 1000}
 
 // MaxDepth bounds Rules.Depth.
 const MaxDepth = 8
 
 // Check returns an error unless the rules can be played.
 func (r Rules) Check() error {
-	if r.Depth < 1 || r.Depth > MaxDepth || r.Clock < 1 {
-		return fmt.Errorf("dispute rules need a depth between 1 and %d and a positive clock, got %d and %d", MaxDepth, r.Depth, r.Clock)
+	if r.Depth < 1 || r.Depth > MaxDepth || r.Clock < 1 || r.Answer < 1 || r.Answer > r.Clock {
+		return fmt.Errorf("dispute rules need a depth between 1 and %d, a positive clock and a time to answer within it; got %d, %d and %d ms",
+			MaxDepth, r.Depth, r.Clock, r.Answer)
 	}
 	return nil
 }
@@ -105,6 +107,9 @@ type Game struct {
 	Left  [2]int64 // milliseconds left on the clocks of defender and challenger
 	Since int64    // block time at which the turn began
 	Moves int
+
+	Missed bool // the side to move has not answered in time
+	Silent bool // the loser let its clock run out
 
 	// Steps Lo to Hi: the state after Lo is agreed, the one after Hi disputed.
 	Lo, Hi         int
@@ -226,12 +231,54 @@ func (g *Game) Expired(now int64) bool {
 // Deadline returns the block time after which the side to move has lost.
 func (g *Game) Deadline() int64 { return g.Since + g.Left[max(g.Stage.Turn(), 1)-1] }
 
-// Expire ends g if the side to move has run out of time.
+// Wake returns the block time after which Expire has something to do.
+func (g *Game) Wake() int64 {
+	if at := g.Since + g.Rules.Answer; !g.Missed && at < g.Deadline() {
+		return at
+	}
+	return g.Deadline()
+}
+
+// Expire lets time pass: the side to move misses its answer, and loses when its
+// clock has run out.
 func Expire(g Game, now int64) Game {
-	if g.Expired(now) {
+	switch {
+	case g.Expired(now):
+		g.Silent = true
 		g.end(g.Stage.Turn(), "silent until the clock ran out")
+	case g.Stage != Over && now-g.Since > g.Rules.Answer:
+		g.Missed = true
 	}
 	return g
+}
+
+// Relieve gives the seat of the side to move, which has missed its answer, to
+// somebody else: the turn begins anew, with what is left on the side's clock.
+func Relieve(g Game, side Side, now int64) (Game, error) {
+	switch {
+	case g.Stage == Over:
+		return g, fmt.Errorf("the dispute is over: %s", g.Reason)
+	case side != g.Stage.Turn():
+		return g, ErrTurn
+	case g.Expired(now):
+		return g, ErrLate
+	case !g.Missed:
+		return g, fmt.Errorf("the %v has not missed an answer yet; it has until block time %d ms", side, g.Since+g.Rules.Answer)
+	}
+	g.pass(side, now)
+	return g, nil
+}
+
+// Drop ends g without a loser: what it was about has been decided elsewhere.
+func Drop(g Game, reason string) Game {
+	g.end(Nobody, reason)
+	return g
+}
+
+// pass charges a turn to its side's clock.
+func (g *Game) pass(side Side, now int64) {
+	g.Left[side-1] -= max(now-g.Since, 0)
+	g.Since, g.Missed = now, false
 }
 
 // Apply plays move m of the given side at block time now. An error leaves the
@@ -251,8 +298,7 @@ func Apply(g Game, side Side, m Move, now int64) (Game, error) {
 	if err := m.play(&next); err != nil {
 		return g, err
 	}
-	next.Left[side-1] -= max(now-g.Since, 0)
-	next.Since = now
+	next.pass(side, now)
 	next.Moves++
 	return next, nil
 }
@@ -268,14 +314,10 @@ func parts(lo, hi, depth int) []int {
 	return out
 }
 
-// stateDepth bounds a post of accumulators, of up to tensor.Lanes words each, so
-// that it fits a move.
-const stateDepth = 7
-
 // Cuts returns the steps or fold blocks that the next post must show.
 func (g *Game) Cuts() []int {
 	if g.Stage == PostStates || g.Stage == PickState {
-		return parts(g.From, g.To, min(g.Rules.Depth, stateDepth))
+		return parts(g.From, g.To, g.Rules.Depth)
 	}
 	return parts(g.Lo, g.Hi, g.Rules.Depth)
 }

@@ -44,6 +44,9 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if p == nil || slices.Contains(l.Barred, a.Provider) {
 			return nil, fmt.Errorf("%s is not a provider of this lease, or barred from it", a.Provider)
 		}
+		if l.Suspended(a.Provider) {
+			return nil, fmt.Errorf("%s has missed an answer in a dispute: it gets no units until it answers", a.Provider)
+		}
 		if n := l.openUnits(a.Provider); n >= l.Params.MaxOpen {
 			return nil, fmt.Errorf("%s has %d units open, the most that it may", a.Provider, n)
 		}
@@ -107,7 +110,7 @@ func (l *Lease) countFault(provider string) int {
 }
 
 func (l *Lease) bar(account string) {
-	if !slices.Contains(l.Barred, account) && find(l.Providers, account) != nil {
+	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil) {
 		l.Barred = append(l.Barred, account)
 	}
 }

@@ -14,9 +14,15 @@ func (l *Lease) Reserved() []Share {
 	}
 	for i := range l.Units {
 		hold(l.Units[i].Provider, l.Units[i].Bond)
+		for _, a := range l.Units[i].Audits {
+			hold(a.Auditor, a.Bond)
+		}
 	}
 	for _, d := range l.Leads {
 		hold(d.Account, d.Bond)
+	}
+	for _, v := range l.Verdicts {
+		hold(v.Audit.Auditor, v.Audit.Bond)
 	}
 	for _, c := range l.Disputes {
 		if c.Void {
@@ -68,6 +74,11 @@ func (l *Lease) checkForm() error {
 	for _, c := range l.Disputes {
 		if !c.Target.Merge && c.Target.Index >= p.Units() || c.Target.Merge && c.Target.Index >= p.Rounds {
 			return fmt.Errorf("dispute %d is about nothing", c.ID)
+		}
+	}
+	for _, v := range l.Verdicts {
+		if v.Unit >= p.Units() || len(v.Receipt.Checkpoints) != p.Segments()+1 {
+			return fmt.Errorf("a verdict about unit %d is about nothing", v.Unit)
 		}
 	}
 	for i := range l.Units {

@@ -41,6 +41,12 @@ func (l *course) Code(w *canon.Codec) {
 	w.Int(&l.Round, MaxUnits)
 	w.I64(&l.WindowEnd)
 	canon.Seq(w, &l.Disputes, maxRecords, 8, codeContest)
+	w.Int(&l.Rejected, maxDoublings)
+	canon.Seq(w, &l.Verdicts, maxRecords, 50, func(w *canon.Codec, v *Verdict) {
+		w.Int(&v.Unit, MaxUnits)
+		v.Receipt.Code(w)
+		codeAudit(w, &v.Audit)
+	})
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
 		w.String(&f.Provider, maxAccount)
 		w.Int(&f.Late, maxAttempts)
@@ -54,7 +60,7 @@ func (l *course) Code(w *canon.Codec) {
 
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
-	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond} {
+	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor} {
 		w.U64(v)
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
@@ -89,11 +95,15 @@ func codeContest(w *canon.Codec, c *Contest) {
 	w.U64(&c.ID)
 	w.Bool(&c.Target.Merge)
 	w.Int(&c.Target.Index, MaxUnits)
+	w.String(&c.Target.Auditor, maxAccount)
 	w.Int(&c.Attempt, maxAttempts)
+	w.Int(&c.Segment, MaxSegments)
 	w.String(&c.Defender, maxAccount)
 	w.String(&c.Challenger, maxAccount)
 	w.U64(&c.Bond)
-	w.Bool(&c.Void)
+	for _, b := range []*bool{&c.Void, &c.Holds, &c.Missed} {
+		w.Bool(b)
+	}
 }
 
 // Code walks the fields of u.
@@ -111,17 +121,20 @@ func (u *Unit) Code(w *canon.Codec) {
 	}
 	w.Blob(&u.Proof, 64)
 	canon.Seq(w, &u.Attested, 16, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
-	canon.Seq(w, &u.Audits, 16, 37, func(w *canon.Codec, a *Audit) {
-		w.String(&a.Auditor, maxAccount)
-		w.Bool(&a.Done)
-		w.Bool(&a.Pass)
-		w.Bool(&a.Forfeit)
-		canon.Seq(w, &a.Segments, MaxSegments, 1, func(w *canon.Codec, s *int) { w.Int(s, MaxSegments) })
-		w.Hash(&a.Digest)
-	})
+	canon.Seq(w, &u.Audits, 16, 38, codeAudit)
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)
+}
+
+func codeAudit(w *canon.Codec, a *Audit) {
+	w.String(&a.Auditor, maxAccount)
+	for _, b := range []*bool{&a.Done, &a.Pass, &a.Forfeit, &a.Wrong} {
+		w.Bool(b)
+	}
+	canon.Seq(w, &a.Segments, MaxSegments, 1, func(w *canon.Codec, s *int) { w.Int(s, MaxSegments) })
+	w.Hash(&a.Digest)
+	w.U64(&a.Bond)
 }
 
 // Code walks the fields of s.

@@ -8,9 +8,17 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// Claim returns what the work named by t asserts, for a dispute about it.
-func (l *Lease) Claim(t Target) (dispute.Claim, error) {
+// Claim returns what an attempt of the work named by t asserts, for a dispute about
+// it. A verdict asserts what the receipt does.
+func (l *Lease) Claim(t Target, attempt int) (dispute.Claim, error) {
 	p := &l.Order.Problem
+	if t.Auditor != "" {
+		_, r, err := l.Verdict(t.Index, attempt, t.Auditor)
+		if err != nil {
+			return dispute.Claim{}, err
+		}
+		return l.claimed(r), nil
+	}
 	if t.Merge {
 		if t.Index < 0 || t.Index >= l.Round {
 			return dispute.Claim{}, fmt.Errorf("round %d is not merged", t.Index)
@@ -21,20 +29,51 @@ func (l *Lease) Claim(t Target) (dispute.Claim, error) {
 	if t.Index < 0 || t.Index >= len(l.Units) || l.Units[t.Index].Receipt == nil {
 		return dispute.Claim{}, fmt.Errorf("unit %d has no receipt", t.Index)
 	}
-	r := l.Units[t.Index].Receipt
-	return dispute.Claim{
-		Program: p.Step, Inputs: []canon.Hash{r.Start}, Data: p.Data,
-		Batch: dispute.Batch{Order: p.Order(), Shard: t.Index % p.Shards, First: t.Index / p.Shards * p.Steps},
-		Steps: p.Steps, Interval: p.Interval, Checkpoints: canon.Root(r.Checkpoints), End: r.End(),
-	}, nil
+	return l.claimed(l.Units[t.Index].Receipt), nil
 }
 
-// Defender returns who answers for the work named by t, and the attempt.
+// claimed returns what a receipt asserts.
+func (l *Lease) claimed(r *Receipt) dispute.Claim {
+	p := &l.Order.Problem
+	return dispute.Claim{
+		Program: p.Step, Inputs: []canon.Hash{r.Start}, Data: p.Data,
+		Batch: dispute.Batch{Order: p.Order(), Shard: r.Unit % p.Shards, First: r.Unit / p.Shards * p.Steps},
+		Steps: p.Steps, Interval: p.Interval, Checkpoints: canon.Root(r.Checkpoints), End: r.End(),
+	}
+}
+
+// defender returns who answers for the work named by t, and the attempt that
+// stands.
 func (l *Lease) defender(t Target) (account string, attempt int) {
 	if t.Merge {
 		return l.Merges[t.Index].By, l.Merges[t.Index].Attempt
 	}
 	return l.Units[t.Index].Provider, l.Units[t.Index].Attempt
+}
+
+// contests returns the open disputes about the work named by t that stands.
+func (l *Lease) contests(t Target) (out []*Contest) {
+	for i := range l.Disputes {
+		if d := &l.Disputes[i]; d.Target == t && !d.Void {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// held reports whether a dispute keeps a unit from going on.
+func (l *Lease) held(unit int) bool {
+	return slices.ContainsFunc(l.contests(Target{Index: unit}), func(c *Contest) bool { return c.Holds })
+}
+
+// maxDoublings bounds the doubling of a challenger's bond.
+const maxDoublings = 10
+
+// ChallengeBond returns what the next challenger of the work named by t must
+// lock: the bond doubles with each dispute that is open about the same claim and
+// with each that a challenger has lost in this lease.
+func (l *Lease) ChallengeBond(t Target) uint64 {
+	return l.Params.ChallengeBond << min(len(l.contests(t))+l.Rejected, maxDoublings)
 }
 
 // OpenDispute records that a game about t has begun. The challenger's bond is
@@ -43,54 +82,131 @@ type OpenDispute struct {
 	ID         uint64
 	Target     Target
 	Attempt    int
+	Segment    int // that the game begins with
 	Challenger string
 }
 
-func (e OpenDispute) apply(l *Lease, _ int64) ([]Effect, error) {
-	if _, err := l.Claim(e.Target); err != nil {
+func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
+	if _, err := l.Claim(e.Target, e.Attempt); err != nil {
 		return nil, err
 	}
-	defender, attempt := l.defender(e.Target)
-	switch {
-	case attempt != e.Attempt:
+	defender := e.Target.Auditor
+	if defender != "" {
+		a, _, err := l.Verdict(e.Target.Index, e.Attempt, defender)
+		if err == nil {
+			err = a.challengeable(e.Segment)
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if account, attempt := l.defender(e.Target); attempt != e.Attempt {
 		return nil, fmt.Errorf("attempt %d was given up; attempt %d stands", e.Attempt, attempt)
-	case l.contest(e.Target) != nil:
-		return nil, fmt.Errorf("this work is disputed already, in dispute %d", l.contest(e.Target).ID)
+	} else {
+		defender = account
+	}
+	switch {
 	case defender == e.Challenger:
 		return nil, fmt.Errorf("%s cannot challenge its own work", defender)
+	case l.Phase == Closing && now >= l.WindowEnd:
+		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
+	case len(l.Disputes) >= maxRecords:
+		return nil, fmt.Errorf("%d disputes are open, the most that a lease has", len(l.Disputes))
 	}
-	c := Contest{ID: e.ID, Target: e.Target, Attempt: attempt, Defender: defender, Challenger: e.Challenger}
-	if e.Target.Merge {
-		for _, d := range l.Disputes {
-			if d.Target.Merge && d.Defender == defender {
-				return nil, fmt.Errorf("dispute %d about another merge by %s must end first", d.ID, defender)
-			}
+	for _, c := range l.contests(e.Target) {
+		if c.Challenger == e.Challenger && c.Attempt == e.Attempt {
+			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
-	} else {
-		c.Bond = l.Units[e.Target.Index].Bond
 	}
+	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: defender, Challenger: e.Challenger}
+	c.Holds = e.Target == Target{Index: e.Target.Index} && !l.Units[e.Target.Index].due(now)
 	l.Disputes = append(l.Disputes, c)
 	return []Effect{{Emit, defender, e.ID, "disputed"}}, nil
 }
 
+// due reports whether nothing but disputes keeps a unit from being accepted or
+// given up at now. Who challenges it then is heard, but holds nothing up any more:
+// so all challengers together delay a unit by no longer than one game.
+func (u *Unit) due(now int64) bool {
+	switch late := now > u.Due; u.Status {
+	case Received:
+		return late
+	case Counted:
+		return now >= u.WindowEnd && now >= u.HeldUntil && (late || u.audited())
+	}
+	return true
+}
+
+// MissAnswer tells that the defender of a dispute has not answered in time, or
+// has answered again. Meanwhile it gets no new work.
+type MissAnswer struct {
+	ID     uint64
+	Missed bool
+}
+
+func (e MissAnswer) apply(l *Lease, now int64) ([]Effect, error) {
+	i, err := l.dispute(e.ID)
+	if err != nil {
+		return nil, err
+	}
+	c := &l.Disputes[i]
+	c.Missed = e.Missed
+	l.watchLead(now)
+	if !e.Missed {
+		return nil, nil
+	}
+	return []Effect{{Emit, c.Defender, e.ID, "answer missed"}}, nil
+}
+
+// Substitute puts another in the place of a challenger that fell silent; the
+// reward will be its own.
+type Substitute struct {
+	ID uint64
+	By string
+}
+
+func (e Substitute) apply(l *Lease, _ int64) ([]Effect, error) {
+	i, err := l.dispute(e.ID)
+	if err != nil {
+		return nil, err
+	}
+	if l.Disputes[i].Defender == e.By {
+		return nil, fmt.Errorf("%s cannot challenge its own work", e.By)
+	}
+	l.Disputes[i].Challenger = e.By
+	return nil, nil
+}
+
+func (l *Lease) dispute(id uint64) (int, error) {
+	i := slices.IndexFunc(l.Disputes, func(c Contest) bool { return c.ID == id })
+	if i < 0 {
+		return i, fmt.Errorf("the lease has no dispute %d", id)
+	}
+	return i, nil
+}
+
+// Suspended reports whether a provider has missed an answer about a unit.
+func (l *Lease) Suspended(provider string) bool {
+	return slices.ContainsFunc(l.Disputes, func(c Contest) bool { return c.Missed && c.Defender == provider })
+}
+
 // CloseDispute tells the outcome of a game. A lease does not end before all of
-// its disputes have.
+// its disputes have. A conviction ends all other disputes about the same claim:
+// they are gone from the lease, and nobody has lost them.
 type CloseDispute struct {
 	ID    uint64
 	Loser dispute.Side
 }
 
 func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
-	i := slices.IndexFunc(l.Disputes, func(c Contest) bool { return c.ID == e.ID })
-	if i < 0 {
-		return nil, fmt.Errorf("the lease has no dispute %d", e.ID)
+	i, err := l.dispute(e.ID)
+	if err != nil {
+		return nil, err
 	}
 	c := l.Disputes[i]
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)
 	var effects []Effect
 	if e.Loser == dispute.Defender {
-		var err error
-		if effects, err = l.convict(c); err != nil {
+		if effects, err = l.convict(c, now); err != nil {
 			return nil, err
 		}
 	} else {
@@ -100,25 +216,56 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	return effects, nil
 }
 
-// acquit lets work stand, and its bond with it, unless it was voided meanwhile.
+// acquit lets work stand, and its bond with it. The bond of work that was voided
+// meanwhile is free once nobody disputes it any more.
 func (l *Lease) acquit(c Contest) []Effect {
+	l.Rejected = min(l.Rejected+1, maxDoublings)
 	switch {
-	case c.Target.Merge:
+	case c.Target.Merge || c.Target.Auditor != "":
 	case c.Void:
-		return []Effect{{Release, c.Defender, c.Bond, "cleared"}}
-	default:
+		for i := range l.Disputes {
+			if d := &l.Disputes[i]; d.sameClaim(c) {
+				d.Bond += c.Bond
+				return nil
+			}
+		}
+		return release(c.Defender, c.Bond, "cleared")
+	case len(l.contests(c.Target)) == 0:
 		l.Units[c.Target.Index].HeldUntil = 0
 	}
 	return nil
 }
 
+// sameClaim reports whether two disputes are about the same attempt of the same
+// work.
+func (c *Contest) sameClaim(d Contest) bool { return c.Target == d.Target && c.Attempt == d.Attempt }
+
+func release(account string, amount uint64, why string) []Effect {
+	if amount == 0 {
+		return nil
+	}
+	return []Effect{{Release, account, amount, why}}
+}
+
 // convict voids proven fraud and everything that descends from it, pays the
 // honest work that is lost out of the bond, rewards the challenger, and leaves
 // the rest to the insurance fund.
-func (l *Lease) convict(c Contest) ([]Effect, error) {
+func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 	var lost []Share
 	var effects []Effect
+	for i := range l.Disputes {
+		if d := &l.Disputes[i]; d.sameClaim(c) {
+			c.Bond += d.Bond
+		}
+	}
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool { return d.sameClaim(c) })
+	if c.Target.Auditor != "" {
+		return l.refute(c, now)
+	}
 	if !c.Void {
+		if !c.Target.Merge {
+			c.Bond = l.Units[c.Target.Index].Bond
+		}
 		var err error
 		if lost, effects, err = l.void(c); err != nil {
 			return nil, err
@@ -128,7 +275,7 @@ func (l *Lease) convict(c Contest) ([]Effect, error) {
 	if c.Target.Merge {
 		c.Bond = l.dismiss(c.Defender)
 	}
-	shares, err := l.divide(c, lost)
+	shares, err := l.divide(c.Bond, c.Challenger, lost)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +283,22 @@ func (l *Lease) convict(c Contest) ([]Effect, error) {
 	return append(effects, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
-// divide splits a slashed bond: first those whose honest work is lost, then the
-// challenger, then the insurance fund.
-func (l *Lease) divide(c Contest, lost []Share) ([]Share, error) {
-	left := c.Bond
+// divide splits a slashed bond: first those whose honest work is lost, then who
+// showed the fraud, then the insurance fund.
+func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, error) {
+	left := bond
 	var out []Share
 	for _, s := range lost {
 		s.Amount = min(s.Amount, left)
 		left -= s.Amount
 		out = addShare(out, s)
 	}
-	reward, err := scale(c.Bond, l.Params.RewardBps, bps)
+	reward, err := scale(bond, l.Params.RewardBps, bps)
 	if err != nil {
 		return nil, err
 	}
 	reward = min(reward, left)
-	out = addShare(out, Share{c.Challenger, reward})
+	out = addShare(out, Share{challenger, reward})
 	return addShare(out, Share{Insurance, left - reward}), nil
 }
 
@@ -162,9 +309,10 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 	round := c.Target.Index
 	if !c.Target.Merge {
 		round = c.Target.Index / w
-		if lost, err = l.losses(lost, c.Target.Index, c.Defender); err != nil {
+		if lost, err = l.losses(lost, c.Target.Index, true, c.Defender); err != nil {
 			return nil, nil, err
 		}
+		effects = l.retire(c.Target.Index, c.Segment)
 		l.Units[c.Target.Index].reopen()
 	}
 	// The cheater's other unfinished units of the round go to others; finished
@@ -176,12 +324,13 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 			continue
 		}
 		if later {
-			if lost, err = l.losses(lost, i, c.Defender); err != nil {
+			if lost, err = l.losses(lost, i, false, c.Defender); err != nil {
 				return nil, nil, err
 			}
+			effects = append(effects, l.retire(i, -1)...)
 		}
 		if !l.ghost(Target{Index: i}) {
-			effects = append(effects, Effect{Release, u.Provider, u.Bond, "voided"})
+			effects = append(effects, release(u.Provider, u.Bond, "voided")...)
 		}
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "voided"})
 		u.reopen()
@@ -204,8 +353,8 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 
 // losses adds what a unit's provider, auditors and keepers would have earned;
 // the convicted earns nothing.
-func (l *Lease) losses(lost []Share, i int, convicted string) ([]Share, error) {
-	earned, err := l.earnings(i)
+func (l *Lease) losses(lost []Share, i int, refuted bool, convicted string) ([]Share, error) {
+	earned, err := l.earnings(i, refuted)
 	for _, s := range earned {
 		if s.Account != convicted {
 			lost = addShare(lost, s)
@@ -214,13 +363,15 @@ func (l *Lease) losses(lost []Share, i int, convicted string) ([]Share, error) {
 	return lost, err
 }
 
-// ghost lets an open dispute about t live on after the work itself is gone; the
-// bond stays with the dispute. It reports whether there was one.
+// ghost lets open disputes about t live on after the work itself is gone; the
+// bond of a unit stays with the first of them. It reports whether there was one.
 func (l *Lease) ghost(t Target) bool {
-	c := l.contest(t)
-	if c == nil {
-		return false
+	open := l.contests(t)
+	for i, c := range open {
+		c.Void = true
+		if i == 0 && !t.Merge {
+			c.Bond = l.Units[t.Index].Bond
+		}
 	}
-	c.Void = true
-	return true
+	return len(open) > 0
 }

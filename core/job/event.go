@@ -60,16 +60,13 @@ func (l *Lease) leadMustAct() bool {
 	if l.Phase != Active || l.Round == len(l.Merges) {
 		return false
 	}
-	accepted, busy := 0, 0
+	accepted := 0
 	for _, u := range l.round(l.Round) {
 		switch u.Status {
 		case Accepted:
 			accepted++
-		case Assigned:
-			busy++
 		case Open:
-			// Units may wait while every provider has as many as it may.
-			return len(l.Eligible()) > 0 || busy == 0
+			return len(l.Eligible()) > 0 // others have as many as they may, or must answer first
 		}
 	}
 	return accepted == l.Order.Problem.Shards

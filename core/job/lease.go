@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -18,12 +19,13 @@ type Params struct {
 	LeadTimeout   int64  // ms in which a lead must do what is due
 	MaxLate       int    // units that a provider may give up before it is barred from the lease
 	ChallengeBond uint64 // utally that a challenger locks
+	VerdictFactor uint64 // bond behind an auditor's verdict over the pay of a unit
 }
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
 	Tariff: Tariff{KeeperBps: 200, BurnBps: 200}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
-	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000,
+	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 50,
 }
 
 // Check returns an error unless the rules can be kept and make cheating a loss.
@@ -37,10 +39,12 @@ func (p *Params) Check() error {
 		return fmt.Errorf("a bond of %d times the honest work, want between 1 and %d", p.BondFactor, bps)
 	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
 		return fmt.Errorf("%d units open and %d late, want between 1 or 0 and %d", p.MaxOpen, p.MaxLate, MaxUnits)
+	case p.VerdictFactor < 1 || p.VerdictFactor > bps:
+		return fmt.Errorf("a verdict's bond of %d times the pay of a unit, want between 1 and %d", p.VerdictFactor, bps)
 	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
 		return fmt.Errorf("a lead's timeout of %d ms, want between 1 and %d", p.LeadTimeout, int64(maxWindow))
-	case p.ChallengeBond < 1:
-		return fmt.Errorf("a challenge without a bond would cost nothing")
+	case p.ChallengeBond < 1 || p.ChallengeBond > math.MaxUint64>>maxDoublings:
+		return fmt.Errorf("a challenger's bond of %d utally, want between 1 and %d, for it doubles %d times", p.ChallengeBond, uint64(math.MaxUint64>>maxDoublings), maxDoublings)
 	}
 	return nil
 }
@@ -93,8 +97,10 @@ type Lease struct {
 	Units    []Unit // by round·Shards + shard
 	Merges   []Merge
 	Disputes []Contest
-	Faults   []Fault // units given up, by provider
-	Barred   []string
+	Rejected int // disputes that challengers lost; each doubles the bond of the next
+	Verdicts []Verdict
+	Faults   []Fault  // units given up, by provider
+	Barred   []string // providers that get no more units, auditors that are drawn no more
 
 	Audits AuditCount
 	Ledger Ledger
@@ -146,14 +152,17 @@ type Unit struct {
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 }
 
-// Audit is one drawn audit of a unit.
+// Audit is one drawn audit of a unit. The bond is reserved with the answer, and
+// stands behind it until the lease ends.
 type Audit struct {
 	Auditor  string
 	Done     bool
 	Pass     bool
 	Forfeit  bool // not answered in time
+	Wrong    bool // the verdict was refuted
 	Segments []int
 	Digest   canon.Hash
+	Bond     uint64
 }
 
 // Merge is the posted merge of a round; zero Root if there is none.
@@ -165,22 +174,29 @@ type Merge struct {
 	Attempt int
 }
 
-// Target names what a dispute is about.
+// Target names what a dispute is about: a unit's receipt, a merge, or an auditor's
+// verdict that segments of a unit hold.
 type Target struct {
-	Merge bool
-	Index int // unit, or round of a merge
+	Merge   bool
+	Index   int    // unit, or round of a merge
+	Auditor string // of a verdict
 }
 
-// Contest is an open dispute. Bond is that of a disputed unit, and stays reserved
-// here if the unit is voided meanwhile; a leader's bond stays with the leader.
+// Contest is an open dispute. Many may be open about one piece of work: they are
+// played beside one another, and the first conviction ends them all. Bond is that
+// of disputed work that was voided meanwhile, held by one of its contests; a
+// leader's bond stays with the leader.
 type Contest struct {
 	ID         uint64
 	Target     Target
 	Attempt    int
+	Segment    int // that is said to be wrong; 0 for a merge
 	Defender   string
 	Challenger string
 	Bond       uint64
 	Void       bool // the work was voided or redone since
+	Holds      bool // opened in time to keep its unit from being accepted
+	Missed     bool // the defender has missed an answer and not moved since
 }
 
 // Fault counts the units that a provider gave up.
@@ -219,6 +235,7 @@ func (l Lease) clone() Lease {
 	l.Barred = slices.Clone(l.Barred)
 	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
 	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)
+	l.Verdicts = slices.Clone(l.Verdicts)
 	for i := range l.Units {
 		u := &l.Units[i]
 		u.Attested, u.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
@@ -263,16 +280,6 @@ func find(parties []Party, account string) *Party {
 	for i := range parties {
 		if parties[i].Account == account {
 			return &parties[i]
-		}
-	}
-	return nil
-}
-
-// contest returns the open dispute about target's current attempt.
-func (l *Lease) contest(t Target) *Contest {
-	for i := range l.Disputes {
-		if d := &l.Disputes[i]; d.Target == t && !d.Void {
-			return d
 		}
 	}
 	return nil

@@ -90,9 +90,10 @@ func (l *Lease) bond(r int) (uint64, error) {
 }
 
 // drawAudits returns the auditors of an attempt of a unit: never the lead of
-// the moment, who may have taken over from the first.
+// the moment, who may have taken over from the first, nor one whose verdict was
+// refuted.
 func (l *Lease) drawAudits(unit, attempt int) []Audit {
-	pool := slices.DeleteFunc(slices.Clone(l.Auditors), func(p Party) bool { return p.Account == l.Lead() })
+	pool := slices.DeleteFunc(slices.Clone(l.Auditors), func(p Party) bool { return p.Account == l.Lead() || slices.Contains(l.Barred, p.Account) })
 	seed := l.label(fmt.Sprintf("unit %d attempt %d", unit, attempt))
 	var out []Audit
 	for _, i := range proof.Draw(seed, len(pool), l.Order.Conditions.Auditors) {

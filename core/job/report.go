@@ -104,15 +104,20 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, fmt.Errorf("the audit by %s is closed", e.By)
 		}
 		c := &l.Order.Conditions
-		a.Done, a.Pass, a.Digest = true, e.Pass, e.Digest
+		bond, err := l.verdictBond()
+		if err != nil {
+			return nil, err
+		}
+		a.Done, a.Pass, a.Digest, a.Bond = true, e.Pass, e.Digest, bond
+		effects := []Effect{{Reserve, e.By, bond, "verdict"}}
 		a.Segments = proof.Segments(e.Output, l.Order.Problem.Segments(), c.AuditSegments)
 		if e.Pass {
 			l.Audits.Passed++
-			return []Effect{{Emit, e.By, uint64(e.Unit), "audit passed"}}, nil
+			return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit passed"}), nil
 		}
 		l.Audits.Failed++
 		u.HeldUntil = now + c.UnitTimeout
-		return []Effect{{Emit, e.By, uint64(e.Unit), "audit failed"}}, nil
+		return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit failed"}), nil
 	}
 	return nil, fmt.Errorf("%s is not drawn to audit unit %d", e.By, e.Unit)
 }

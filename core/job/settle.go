@@ -8,9 +8,10 @@ import (
 )
 
 // earnings returns what the people behind a unit's current attempt have earned:
-// its provider once the receipt counts, each auditor that answered truly, each
-// keeper that attested.
-func (l *Lease) earnings(i int) ([]Share, error) {
+// its provider once the receipt counts, each auditor that answered truly, as far
+// as is known, each keeper that attested. Who reported a mismatch was right if the unit
+// is refuted; who reported none may still have been wrong, which others must show.
+func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	u := &l.Units[i]
 	if u.Status < Counted {
 		return nil, nil
@@ -26,7 +27,7 @@ func (l *Lease) earnings(i int) ([]Share, error) {
 	}
 	shares := []Share{{u.Provider, pay}}
 	for _, a := range u.Audits {
-		if a.Done && a.Pass {
+		if a.Done && !a.Wrong && (a.Pass || refuted) {
 			shares = append(shares, Share{a.Auditor, l.Quote.Audit})
 		}
 	}
@@ -76,7 +77,7 @@ func (l *Lease) wages() ([]Share, error) {
 		if l.Units[i].Status != Accepted {
 			continue
 		}
-		earned, err := l.earnings(i)
+		earned, err := l.earnings(i, false)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +106,16 @@ func (l *Lease) releaseAll() []Effect {
 			effects = append(effects, Effect{Release, u.Provider, u.Bond, "settled"})
 			u.Bond = 0
 		}
+		for j := range l.Units[i].Audits {
+			a := &l.Units[i].Audits[j]
+			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			a.Bond = 0
+		}
 	}
+	for _, v := range l.Verdicts {
+		effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
+	}
+	l.Verdicts = nil
 	for i := range l.Leads {
 		if d := &l.Leads[i]; d.Bond > 0 {
 			effects = append(effects, Effect{Release, d.Account, d.Bond, "settled"})

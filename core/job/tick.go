@@ -1,6 +1,9 @@
 package job
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Tick lets block time pass: deadlines fall due, windows close, and at the end
 // the lease is settled.
@@ -22,6 +25,9 @@ func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	if l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt() {
 		l.stop(now, "no validator led the work on in time")
 	}
+	if l.Phase == Active && l.nobodyLeft() {
+		l.stop(now, "every provider of the lease is barred from it")
+	}
 	if l.Phase == Stopping && !l.underWay() {
 		l.close(now)
 	}
@@ -35,7 +41,7 @@ func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
 // tickUnit lets time pass for one unit of the round.
 func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	u := &l.Units[i]
-	if l.contest(Target{Index: i}) != nil {
+	if l.held(i) {
 		return nil, nil // the game decides
 	}
 	late := now > u.Due
@@ -44,16 +50,21 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 		return l.giveUp(i)
 	case u.Status == Received && late:
 		// Its data cannot be had, so it earns nothing; nobody is proved at fault.
-		effects := []Effect{{Release, u.Provider, u.Bond, "unattested"}, {Emit, u.Provider, uint64(i), "unattested"}}
+		var effects []Effect
+		if !l.ghost(Target{Index: i}) {
+			effects = release(u.Provider, u.Bond, "unattested")
+		}
+		effects = append(effects, l.retire(i, -1)...)
+		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "unattested"})
 		u.reopen()
 		return effects, nil
 	case u.Status == Counted:
-		return l.tickCounted(i, late, now), nil
+		return l.tickCounted(i, late, now)
 	}
 	return nil, nil
 }
 
-func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect) {
+func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err error) {
 	u := &l.Units[i]
 	for j := range u.Audits {
 		if a := &u.Audits[j]; late && !a.Done && !a.Forfeit {
@@ -67,8 +78,10 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect) {
 	if now >= u.WindowEnd && u.HeldUntil == 0 && u.audited() {
 		u.Status = Accepted
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
+		alarms, err := l.falseAlarms(i)
+		return append(effects, alarms...), err
 	}
-	return effects
+	return effects, nil
 }
 
 // audited reports whether no audit is outstanding.
@@ -79,6 +92,13 @@ func (u *Unit) audited() bool {
 		}
 	}
 	return true
+}
+
+// nobodyLeft reports whether a unit is open that no provider may ever get.
+func (l *Lease) nobodyLeft() bool {
+	free := func(p Party) bool { return !slices.Contains(l.Barred, p.Account) }
+	return !slices.ContainsFunc(l.Providers, free) &&
+		slices.ContainsFunc(l.RoundUnits(), func(u Unit) bool { return u.Status == Open })
 }
 
 // underWay reports whether a unit is being computed or checked.
@@ -101,6 +121,9 @@ func (l *Lease) Wake() int64 {
 	at := func(t int64) { wake = min(wake, t) }
 	switch l.Phase {
 	case Active:
+		if l.nobodyLeft() {
+			return 0
+		}
 		if l.DueSince != 0 {
 			at(l.abandonedAt())
 		}
@@ -120,7 +143,7 @@ func (l *Lease) Wake() int64 {
 		return wake
 	}
 	for s, u := range l.round(l.Round) {
-		if l.contest(Target{Index: l.Unit(l.Round, s)}) != nil {
+		if l.held(l.Unit(l.Round, s)) {
 			continue
 		}
 		switch u.Status {

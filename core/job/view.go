@@ -20,7 +20,7 @@ func (l *Lease) RoundUnits() []Unit {
 func (l *Lease) Eligible() []string {
 	var out []string
 	for _, p := range l.Providers {
-		if !slices.Contains(l.Barred, p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
+		if !slices.Contains(l.Barred, p.Account) && !l.Suspended(p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
 			out = append(out, p.Account)
 		}
 	}
@@ -43,8 +43,8 @@ func (l *Lease) inLine(account string) int {
 	return slices.IndexFunc(l.Leads, func(d Leader) bool { return d.Account == account })
 }
 
-// ContestOf returns the open dispute about work that stands, or nil.
-func (l *Lease) ContestOf(t Target) *Contest { return l.contest(t) }
+// Contests returns the open disputes about work that stands.
+func (l *Lease) Contests(t Target) []*Contest { return l.contests(t) }
 
 // Attempt returns the attempt of the work named by t that stands.
 func (l *Lease) Attempt(t Target) int {

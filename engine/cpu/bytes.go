@@ -76,7 +76,15 @@ func (p *panels) packLines(dst []float32, row, n, width, from int) {
 			p.widenLine(line)
 		}
 	}
-	p.turn(dst, p.lines, p.places, 0, deep, width)
+	if p.set.Turn != nil {
+		p.turn(dst, p.lines, p.places, 0, deep, width)
+		return
+	}
+	for t := range deep {
+		for i, at := range p.places {
+			dst[t*width+i] = p.lines[at+t]
+		}
+	}
 }
 
 // readLine reads the terms of a row from one on, with zeros for those that are
@@ -92,7 +100,7 @@ func (p *panels) readLine(line []uint8, row, from int) {
 				line[t] = p.src.bytes[at+term]
 			}
 		}
-	case p.straight:
+	case sideBySide(terms):
 		copy(line[:len(terms)], p.src.bytes[at+terms[0]:])
 	default:
 		for t, term := range terms {

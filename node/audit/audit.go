@@ -80,8 +80,15 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
 		}
 		for _, x := range u.Audits {
-			if x.Auditor == me && !x.Done && !x.Forfeit {
+			switch {
+			case x.Auditor != me || x.Forfeit || x.Pass:
+			case !x.Done:
 				a.replay.Start(ctx, audit, func(ctx context.Context) error { return a.audit(ctx, l, i) })
+			case u.HeldUntil > 0 && len(l.Contests(job.Target{Index: i})) == 0: // it owes a dispute
+				a.replay.Start(ctx, audit, func(ctx context.Context) error {
+					_, err := a.player.Check(ctx, l, job.Target{Index: i})
+					return err
+				})
 			}
 		}
 	}

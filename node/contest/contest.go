@@ -8,10 +8,12 @@
 package contest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
@@ -45,21 +47,41 @@ func (p *Player) Wait() { p.tasks.Wait() }
 
 // Block makes the moves that are due, in the background.
 func (p *Player) Block(ctx context.Context) error {
-	q := &disputev1.QueryDisputesRequest{Open: true}
 	open := map[uint64]bool{}
+	err := p.each(ctx, func(d *disputev1.Dispute) {
+		open[d.Id] = true
+		if p.mine(d) {
+			p.tasks.Start(ctx, fmt.Sprintf("dispute %d", d.Id), func(ctx context.Context) error { return p.move(ctx, d.Id) })
+		}
+	})
+	if err == nil {
+		p.forget(func(id uint64) bool { return !open[id] })
+	}
+	return err
+}
+
+// Relieve takes the seats of sides that have missed an answer and are right, as
+// far as this role can tell by computing the claim itself, in the background.
+func (p *Player) Relieve(ctx context.Context) error {
+	return p.each(ctx, func(d *disputev1.Dispute) {
+		if d.Missed && !p.mine(d) {
+			p.tasks.Start(ctx, fmt.Sprintf("relief in dispute %d", d.Id), func(ctx context.Context) error { return p.relieve(ctx, d) })
+		}
+	})
+}
+
+// each hands every open dispute to f.
+func (p *Player) each(ctx context.Context, f func(*disputev1.Dispute)) error {
+	q := &disputev1.QueryDisputesRequest{Open: true}
 	for {
 		r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Disputes(ctx, q)
 		if err != nil {
 			return fmt.Errorf("open disputes: %w", err)
 		}
-		for _, d := range r.Disputes {
-			open[d.Id] = true
-			if p.mine(&d) {
-				p.tasks.Start(ctx, fmt.Sprintf("dispute %d", d.Id), func(ctx context.Context) error { return p.move(ctx, d.Id) })
-			}
+		for i := range r.Disputes {
+			f(&r.Disputes[i])
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
-			p.forget(func(id uint64) bool { return !open[id] })
 			return nil
 		}
 		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey}
@@ -68,9 +90,44 @@ func (p *Player) Block(ctx context.Context) error {
 
 // mine reports whether the next move is this account's.
 func (p *Player) mine(d *disputev1.Dispute) bool {
-	me := p.kit.Account.Address
-	return d.Turn == disputev1.SIDE_DEFENDER && d.Parties.Defender == me ||
-		d.Turn == disputev1.SIDE_CHALLENGER && d.Parties.Challenger == me
+	seat := cmp.Or(d.Parties.ChallengerSubstitute, d.Parties.Challenger)
+	if d.Turn == disputev1.SIDE_DEFENDER {
+		seat = cmp.Or(d.Parties.DefenderSubstitute, d.Parties.Defender)
+	}
+	return seat == p.kit.Account.Address
+}
+
+// relieve takes the seat of the side to move, if what is computed here bears it
+// out.
+func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
+	r, err := disputev1.NewQueryClient(p.kit.Chain.Conn).Dispute(ctx, &disputev1.QueryDisputeRequest{Dispute: d.Id})
+	if err != nil {
+		return fmt.Errorf("dispute %d: %w", d.Id, err)
+	}
+	var g dispute.Game
+	if err := canon.Unmarshal(r.Game, &g); err != nil {
+		return fmt.Errorf("dispute %d: %w", d.Id, err)
+	}
+	me, parties := p.kit.Account.Address, &r.Dispute.Parties
+	other := []string{parties.Defender, parties.DefenderSubstitute}
+	if g.Stage.Turn() == dispute.Defender {
+		other = []string{parties.Challenger, parties.ChallengerSubstitute}
+	}
+	if !g.Missed || slices.Contains(other, me) {
+		return nil
+	}
+	w, err := p.witness(ctx, d.Id, parties, &g)
+	if err != nil {
+		return fmt.Errorf("dispute %d: %w", d.Id, err)
+	}
+	if side, err := dispute.Right(&g, w); err != nil || side != g.Stage.Turn() {
+		return err
+	}
+	_, err = p.kit.Account.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
+	if err != nil {
+		return fmt.Errorf("take the seat of the %v in dispute %d: %w", g.Stage.Turn(), d.Id, err)
+	}
+	return nil
 }
 
 // move makes this account's next moves in a dispute, until it is not its turn.
@@ -122,11 +179,36 @@ func (p *Player) witness(ctx context.Context, id uint64, parties *disputev1.Part
 	if err != nil {
 		return nil, err
 	}
-	t := job.Target{Merge: parties.Target.Merge, Index: int(parties.Target.Index)}
-	if w, err = p.account(ctx, l, t, g.Claim.Inputs); err == nil {
+	t := work.TargetFromProto(parties.Target)
+	if t.Auditor != "" {
+		w, err = p.segment(ctx, l, t, int(parties.Attempt), g)
+	} else {
+		w, err = p.account(ctx, l, t, g.Claim.Inputs)
+	}
+	if err == nil {
 		p.remember(id, w)
 	}
 	return w, err
+}
+
+// segment returns this role's account of the segment of a receipt that a game is
+// about. An auditor is judged on the checkpoint that it began with, which may be
+// wrong itself.
+func (p *Player) segment(ctx context.Context, l *job.Lease, t job.Target, attempt int, g *dispute.Game) (dispute.Witness, error) {
+	w, err := p.kit.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	_, r, err := l.Verdict(t.Index, attempt, t.Auditor)
+	if err != nil {
+		return nil, err
+	}
+	s := g.Lo / max(g.Claim.Interval, 1)
+	start, err := p.kit.State(ctx, l, r.Checkpoints[s])
+	if err != nil {
+		return nil, err
+	}
+	return w.UnitOf(&l.Order.Problem, t.Index).WitnessFrom(p.ctx, start, s*g.Claim.Interval), nil
 }
 
 func (p *Player) remember(id uint64, w dispute.Witness) {
@@ -166,12 +248,27 @@ func (p *Player) account(ctx context.Context, l *job.Lease, t job.Target, inputs
 // Check compares work with what this role computes. If they differ it opens a
 // dispute and reports the work as wrong.
 func (p *Player) Check(ctx context.Context, l *job.Lease, t job.Target) (wrong bool, err error) {
-	claim, err := l.Claim(t)
+	return p.CheckAttempt(ctx, l, t, l.Attempt(t))
+}
+
+// CheckAttempt does so with an attempt that need not stand: a verdict can be
+// challenged after the work that it is about was refuted. A verdict is wrong if it
+// is about the first segment that is.
+func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, attempt int) (wrong bool, err error) {
+	claim, err := l.Claim(t, attempt)
 	if err != nil {
 		return false, err
 	}
 	var points []canon.Hash
-	if !t.Merge {
+	var audit *job.Audit
+	switch {
+	case t.Auditor != "":
+		var r *job.Receipt
+		if audit, r, err = l.Verdict(t.Index, attempt, t.Auditor); err != nil {
+			return false, err
+		}
+		points = r.Checkpoints
+	case !t.Merge:
 		points = l.Units[t.Index].Receipt.Checkpoints
 	}
 	w, err := p.account(ctx, l, t, claim.Inputs)
@@ -179,24 +276,26 @@ func (p *Player) Check(ctx context.Context, l *job.Lease, t job.Target) (wrong b
 		return false, err
 	}
 	o, err := dispute.Challenge(claim, points, w)
-	if errors.Is(err, dispute.ErrAgree) {
+	if errors.Is(err, dispute.ErrAgree) || err == nil && audit != nil && !slices.Contains(audit.Segments, o.Segment) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index, Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
-	return true, p.open(ctx, l, t, o, w)
+	return true, p.open(ctx, l, t, attempt, o, w)
 }
 
-func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, o dispute.Opening, w dispute.Witness) error {
-	if d := l.ContestOf(t); d != nil {
-		return nil // somebody was faster
+func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt int, o dispute.Opening, w dispute.Witness) error {
+	for _, c := range l.Contests(t) {
+		if c.Challenger == p.kit.Account.Address || l.Phase != job.Closing {
+			return nil // somebody was faster
+		}
 	}
 	r, err := p.kit.Account.Send(ctx, &disputev1.MsgOpen{
 		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
 		Target:  work.TargetToProto(t),
-		Attempt: uint32(l.Attempt(t)), Opening: canon.Marshal(&o),
+		Attempt: uint32(attempt), Opening: canon.Marshal(&o),
 	})
 	if err != nil {
 		return fmt.Errorf("open a dispute: %w", err)

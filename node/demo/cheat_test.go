@@ -47,7 +47,7 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 	right := honest.UnitOf(&problem, 1).Witness(ctx, start)
 	wrong := cheater.UnitOf(&problem, 1).Witness(ctx, start)
 	l := lease(t, &problem, wrong)
-	claim, err := l.Claim(job.Target{Index: 1})
+	claim, err := l.Claim(job.Target{Index: 1}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

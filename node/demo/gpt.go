@@ -41,17 +41,8 @@ func (c GPT) Check() error {
 		return fmt.Errorf("context %d, width %d and %d layers are out of range", c.Context, c.Width, c.Layers)
 	case c.Heads < 1 || c.Width%c.Heads != 0:
 		return fmt.Errorf("%d heads do not divide the width %d", c.Heads, c.Width)
-	}
-	return nil
-}
-
-// quick returns an error unless the demo can train the model in minutes.
-func (c GPT) quick() error {
-	if err := c.Check(); err != nil {
-		return err
-	}
-	if n := c.Parameters(); n > MaxParameters {
-		return fmt.Errorf("the model has %d parameters, limit %d; give a text with fewer different characters", n, MaxParameters)
+	case c.Parameters() > MaxParameters:
+		return fmt.Errorf("the model has %d parameters, limit %d; give a text with fewer different characters", c.Parameters(), MaxParameters)
 	}
 	return nil
 }
@@ -70,17 +61,11 @@ func (c GPT) Parameters() int {
 // Graph builds the forward graph: from tokens, int32 [batch Context], to logits,
 // float32 [batch Context Vocab]. Graphs that differ in batch alone have the same
 // initializers.
-func (c GPT) Graph(batch int) (*graph.Graph, error) { return c.graph(batch, false) }
-
-// Outline is Graph without initial values: the parameters are inputs after the
-// tokens. It takes no memory for them, however many they are.
-func (c GPT) Outline(batch int) (*graph.Graph, error) { return c.graph(batch, true) }
-
-func (c GPT) graph(batch int, outline bool) (*graph.Graph, error) {
+func (c GPT) Graph(batch int) (*graph.Graph, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	m := &builder{graph.NewBuilder("gpt"), c, outline}
+	m := &builder{graph.NewBuilder("gpt"), c}
 	tokens := m.Input("tokens", tensor.Int32, tensor.Shape{batch, c.Context})
 	embedding := m.normal("embedding", 0.1, c.Vocab, c.Width)
 	x := m.Op("Add", m.Op("Gather", embedding, tokens), m.normal("positions", 0.1, c.Context, c.Width))
@@ -106,17 +91,6 @@ func (c GPT) graph(batch int, outline bool) (*graph.Graph, error) {
 type builder struct {
 	*graph.Builder
 	GPT
-	outline bool // parameters are inputs
-}
-
-// parameter is a tensor that is trained, from the values that fill gives it.
-func (m *builder) parameter(name string, shape []int, fill func([]float32)) string {
-	if m.outline {
-		return m.Input(name, tensor.Float32, shape)
-	}
-	t := tensor.Must(tensor.New(tensor.Float32, shape))
-	fill(tensor.Of[float32](t))
-	return m.Init(name, t)
 }
 
 // mask adds −10⁹ to the scores of characters that are yet to come.
@@ -174,12 +148,12 @@ func (m *builder) feedForward(name, x string) string {
 }
 
 // fill is a parameter of equal numbers.
-func (m *builder) fill(name string, x float32, shape ...int) string {
-	return m.parameter(name, shape, func(v []float32) {
-		for i := range v {
-			v[i] = x
-		}
-	})
+func (m *builder) fill(name string, v float32, shape ...int) string {
+	t := tensor.Must(tensor.New(tensor.Float32, shape))
+	for i := range t.Len() {
+		t.Set(i, tensor.F32(v))
+	}
+	return m.Init(name, t)
 }
 
 // normal is a parameter of nearly normal numbers: each is the sum of four
@@ -188,19 +162,20 @@ func (m *builder) fill(name string, x float32, shape ...int) string {
 func (m *builder) normal(name string, deviation float64, shape ...int) string {
 	const uniform = 37837.227 // deviation of the sum: √(4·(2³² − 1)/12)
 	scale := float32(deviation / uniform)
-	return m.parameter(name, shape, func(v []float32) {
-		var counter [16]byte
-		binary.LittleEndian.PutUint64(counter[:], m.Seed)
-		for i := 0; i < len(v); i += 4 {
-			binary.LittleEndian.PutUint64(counter[8:], uint64(i/4))
-			h := sha256.Sum256(append(counter[:], name...))
-			for j := range min(4, len(v)-i) {
-				sum := -4 * 65535 / 2
-				for k := range 4 {
-					sum += int(binary.LittleEndian.Uint16(h[8*j+2*k:]))
-				}
-				v[i+j] = float32(float32(sum) * scale)
+	t := tensor.Must(tensor.New(tensor.Float32, shape))
+	v := tensor.Of[float32](t)
+	var counter [16]byte
+	binary.LittleEndian.PutUint64(counter[:], m.Seed)
+	for i := 0; i < len(v); i += 4 {
+		binary.LittleEndian.PutUint64(counter[8:], uint64(i/4))
+		h := sha256.Sum256(append(counter[:], name...))
+		for j := range min(4, len(v)-i) {
+			sum := -4 * 65535 / 2
+			for k := range 4 {
+				sum += int(binary.LittleEndian.Uint16(h[8*j+2*k:]))
 			}
+			v[i+j] = float32(float32(sum) * scale)
 		}
-	})
+	}
+	return m.Init(name, t)
 }

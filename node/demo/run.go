@@ -73,7 +73,7 @@ func (d *demo) draftModel(body string) (GPT, error) {
 		return GPT{}, err
 	}
 	m := NewGPT(n, seed)
-	return m, m.quick()
+	return m, m.Check()
 }
 
 func (d *demo) start(ctx context.Context) (*devnet.Network, error) {

@@ -77,7 +77,7 @@ func Default() Config {
 	leases, disputes := work.DefaultParams(), dispute.DefaultParams()
 	leases.LeadTimeoutMs = 60_000
 	leases.JailMs = 10 * 60_000
-	disputes.ClockMs = 120_000
+	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Watchers: 1, Spread: 1,
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,

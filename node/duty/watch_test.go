@@ -11,6 +11,7 @@ import (
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -117,5 +118,36 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 	}
 	if l.Ledger.Slashed != 0 || len(l.Barred) != 0 || l.Units[0].Attempt != 0 || paid(n, l.Ledger.Paid, n.Name(defender)) == 0 {
 		t.Errorf("slashed %d, barred %v, paid %+v", l.Ledger.Slashed, barred(n, l), l.Ledger.Paid)
+	}
+}
+
+// A provider that has gone away cannot answer a false challenge. Another watcher
+// answers in its place, and the provider loses nothing.
+func TestAbsentProviderIsDefended(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) {
+			c.Watchers, c.Dispute = 2, devnet.Default().Dispute
+			c.Dispute.AnswerMs = 2000
+		},
+		Bend: map[string]nettest.Bend{"watcher-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
+		Spec: func(s *consume.Spec) {
+			s.Conditions.UnitWindow, s.Conditions.UnitTimeout = consume.Duration(3*time.Second), consume.Duration(8*time.Second)
+		},
+	})
+	id := n.Post(nil)
+	l := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 })
+	defender := n.Name(l.Disputes[0].Defender)
+	n.End(defender)
+	bond := int64(work.DefaultParams().ChallengeBond)
+	n.Moved("watcher-0", -bond)
+	n.Moved("watcher-1", bond/2)
+	l = n.Settle(id)
+	ds := disputes(t, n)
+	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || n.Name(ds[0].Parties.DefenderSubstitute) != "watcher-1" {
+		t.Fatalf("disputes %+v", ds)
+	}
+	if len(l.Barred) != 0 || l.Units[0].Attempt != 0 || paid(n, l.Ledger.Paid, defender) == 0 {
+		t.Errorf("barred %v, paid %+v", barred(n, l), l.Ledger.Paid)
 	}
 }

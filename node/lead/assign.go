@@ -2,6 +2,7 @@ package lead
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,11 +46,25 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 	if len(taken) == 0 {
 		return refused
 	}
+	return errors.Join(refused, d.post(ctx, l, taken))
+}
+
+// post posts assignments: all at once, or if the chain refuses that, each by
+// itself, so that a provider that may get no work does not hold up the others.
+func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
 	_, err := d.kit.Account.Send(ctx, &workv1.MsgAssign{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Units: taken})
-	if err != nil {
-		return fmt.Errorf("assign %d units: %w", len(taken), err)
+	if err == nil {
+		return nil
 	}
-	return refused
+	if len(taken) == 1 {
+		d.pace.refuse(taken[0].Provider)
+		return fmt.Errorf("assign unit %d: %w", taken[0].Unit, err)
+	}
+	var failed error
+	for i := range taken {
+		failed = errors.Join(failed, d.post(ctx, l, taken[i:i+1]))
+	}
+	return failed
 }
 
 // patience is how long all offers wait for the slowest answer.
@@ -180,7 +195,7 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	var able []string
 	for _, x := range l.Providers {
 		switch a := x.Account; {
-		case slices.Contains(l.Barred, a):
+		case slices.Contains(l.Barred, a), l.Suspended(a):
 		case p.refused[a].out > 0:
 			r := p.refused[a]
 			r.out--

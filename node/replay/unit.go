@@ -87,6 +87,7 @@ type unitWitness struct {
 	ctx   context.Context
 	unit  Unit
 	start *graph.State
+	first int         // step that start is the state before
 	held  []heldState // the latest asked for is the last
 	roots map[int]canon.Hash
 	last  *dispute.Execution
@@ -105,12 +106,21 @@ const maxHeld = 16
 // Witness returns a party's account of a unit, replayed when it is asked for.
 // start is the state before the first step.
 func (u Unit) Witness(ctx context.Context, start *graph.State) dispute.Witness {
-	return &unitWitness{ctx: ctx, unit: u, start: start, roots: map[int]canon.Hash{}}
+	return u.WitnessFrom(ctx, start, 0)
+}
+
+// WitnessFrom returns an account of the steps from the given one on, which start
+// is the state before.
+func (u Unit) WitnessFrom(ctx context.Context, start *graph.State, step int) dispute.Witness {
+	return &unitWitness{ctx: ctx, unit: u, start: start, first: step, roots: map[int]canon.Hash{}}
 }
 
 // state returns the state after the given steps, from the nearest one held.
 func (w *unitWitness) state(step int) (*graph.State, error) {
-	from, s := 0, w.start
+	if step < w.first {
+		return nil, fmt.Errorf("the account begins at step %d, step %d is asked for", w.first, step)
+	}
+	from, s := w.first, w.start
 	for _, h := range w.held {
 		if from <= h.step && h.step <= step {
 			from, s = h.step, h.state

@@ -192,8 +192,14 @@ func (k *Kit) locate(ctx context.Context, l *job.Lease, root canon.Hash) (f job.
 			return m.Data, []string{m.By}, nil
 		}
 	}
+	var receipts []*job.Receipt
 	for i := range l.Units {
-		r := l.Units[i].Receipt
+		receipts = append(receipts, l.Units[i].Receipt)
+	}
+	for i := range l.Verdicts {
+		receipts = append(receipts, &l.Verdicts[i].Receipt)
+	}
+	for _, r := range receipts {
 		if r == nil {
 			continue
 		}

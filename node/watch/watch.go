@@ -1,9 +1,11 @@
 // Package watch is the role of a challenger: it re-executes every receipt and
-// every merge of every lease, oldest first, and disputes what is wrong.
+// every merge of every lease, oldest first, and disputes what is wrong. In the
+// disputes of others it takes the seat of an honest side that has fallen silent.
 package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,30 +43,57 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 		if t, id, ok := w.next(l); ok {
 			w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, id) })
 		}
+		for i := range l.Verdicts {
+			v := &l.Verdicts[i]
+			t, name := job.Target{Index: v.Unit, Auditor: v.Audit.Auditor}, v.Receipt.ID().String()+"-"+v.Audit.Auditor
+			if w.waits(l, t) || w.noted(l, name) {
+				continue
+			}
+			w.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
+				if _, err := w.player.CheckAttempt(ctx, l, t, v.Receipt.Attempt); err != nil {
+					return err
+				}
+				return w.note(l, name)
+			})
+		}
 	}
 	if err := w.keep.Block(b.Time, leases); err != nil {
 		return err
 	}
-	return w.player.Block(ctx)
+	return errors.Join(w.player.Block(ctx), w.player.Relieve(ctx))
 }
 
-// next returns the oldest work of a lease that has not been checked here.
+// next returns the oldest work of a lease that has not been checked here. What
+// another disputes is looked at again when that dispute is over, if time is left
+// to dispute it then: others may challenge true work, or challenge false work
+// badly on purpose.
 func (w *watcher) next(l *job.Lease) (t job.Target, id canon.Hash, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
-		if u := &l.Units[i]; u.Receipt != nil && l.ContestOf(job.Target{Index: i}) == nil {
+		if u := &l.Units[i]; u.Receipt != nil && !w.waits(l, job.Target{Index: i}) {
 			if id := u.Receipt.ID(); !w.checked(l, id) {
 				return job.Target{Index: i}, id, true
 			}
 		}
 		if round := i / shards; i%shards == shards-1 && round < l.Round {
 			t := job.Target{Merge: true, Index: round}
-			if id := l.MergeID(round); l.ContestOf(t) == nil && !w.checked(l, id) {
+			if id := l.MergeID(round); !w.waits(l, t) && !w.checked(l, id) {
 				return t, id, true
 			}
 		}
 	}
 	return t, id, false
+}
+
+// waits reports whether a dispute of our own is open about work, or one of others
+// whose outcome we can wait for.
+func (w *watcher) waits(l *job.Lease, t job.Target) bool {
+	for _, c := range l.Contests(t) {
+		if l.Phase != job.Closing || c.Challenger == w.kit.Account.Address {
+			return true
+		}
+	}
+	return false
 }
 
 // check re-executes one piece of work, and goes on with what is next.
@@ -79,7 +108,7 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 			text = "is wrong"
 		}
 		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: t.Index, Text: text})
-		if err := w.note(l, id); err != nil {
+		if err := w.note(l, id.String()); err != nil {
 			return err
 		}
 		if l, err = w.kit.Lease(ctx, l.Order.ID()); err != nil {
@@ -94,22 +123,24 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 
 // Checked work is noted on disk, so that a restart does not do it again.
 
-func (w *watcher) file(l *job.Lease, id canon.Hash) string {
-	return filepath.Join(w.kit.Notes(l.Order.ID(), "checked"), id.String())
+func (w *watcher) file(l *job.Lease, name string) string {
+	return filepath.Join(w.kit.Notes(l.Order.ID(), "checked"), name)
 }
 
-func (w *watcher) checked(l *job.Lease, id canon.Hash) bool {
-	_, err := os.Stat(w.file(l, id))
+func (w *watcher) checked(l *job.Lease, id canon.Hash) bool { return w.noted(l, id.String()) }
+
+func (w *watcher) noted(l *job.Lease, name string) bool {
+	_, err := os.Stat(w.file(l, name))
 	return err == nil
 }
 
-func (w *watcher) note(l *job.Lease, id canon.Hash) error {
-	name := w.file(l, id)
+func (w *watcher) note(l *job.Lease, what string) error {
+	name := w.file(l, what)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
 	if err := role.WriteFile(name, nil); err != nil {
-		return fmt.Errorf("note that %s is checked: %w", id.Short(), err)
+		return fmt.Errorf("note that %s is checked: %w", what, err)
 	}
 	return nil
 }

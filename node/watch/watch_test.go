@@ -45,7 +45,7 @@ func check(t *testing.T, w *watcher, l *job.Lease) (order []string) {
 			kind = "merge"
 		}
 		order = append(order, fmt.Sprint(kind, " ", target.Index))
-		if err := w.note(l, id); err != nil {
+		if err := w.note(l, id.String()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,13 +25,17 @@ type affair struct {
 	honest, cheat *worktest.Training
 }
 
-func newAffair(t testing.TB, more ...chaintest.Option) *affair {
+func newAffair(t testing.TB, bend ...func(*job.Order)) *affair {
 	t.Helper()
 	a := &affair{
 		honest: worktest.NewTraining(t, nil),
 		cheat:  worktest.NewTraining(t, &worktest.Lie{Unit: 0, Step: 2, Element: 5}),
 	}
-	a.Play = worktest.Begin(t, chaintest.New(t, worktest.Network(more...)...), a.honest.Order())
+	o := a.honest.Order()
+	for _, f := range bend {
+		f(&o)
+	}
+	a.Play = worktest.Begin(t, chaintest.New(t, worktest.Network()...), o)
 	a.lie()
 	return a
 }

@@ -11,4 +11,5 @@ var (
 	ErrLate      = errorsmod.Register(Name, 6, "the clock has run out")
 	ErrOver      = errorsmod.Register(Name, 7, "the dispute is over")
 	ErrStranger  = errorsmod.Register(Name, 8, "signer is neither defender nor challenger")
+	ErrRelief    = errorsmod.Register(Name, 9, "this seat cannot be taken")
 )

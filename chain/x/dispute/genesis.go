@@ -18,7 +18,7 @@ import (
 // DefaultParams are the rules of a new chain.
 func DefaultParams() disputev1.Params {
 	r := dispute.DefaultRules
-	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock}
+	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock, AnswerMs: r.Answer}
 }
 
 // DefaultGenesis has no disputes.
@@ -43,10 +43,11 @@ func ValidateGenesis(g *disputev1.GenesisState) error {
 		if game.Stage == dispute.Over {
 			continue
 		}
-		if d.Parties.Bond > coin.MaxSupply-bonds {
+		// The limit on one bond keeps the sum of three from overflowing.
+		if d.Parties.Bond > coin.MaxSupply || locked(d.Parties) > coin.MaxSupply-bonds {
 			return fmt.Errorf("dispute genesis: more than %d utally in bonds", coin.MaxSupply)
 		}
-		bonds += d.Parties.Bond
+		bonds += locked(d.Parties)
 	}
 	return nil
 }
@@ -58,7 +59,7 @@ func readGame(d disputev1.GenesisDispute) (g dispute.Game, err error) {
 	if _, err := canon.ParseHash(d.Parties.Order); err != nil {
 		return g, err
 	}
-	for _, account := range []string{d.Parties.Defender, d.Parties.Challenger} {
+	for _, account := range append(substitutes(d.Parties), d.Parties.Defender, d.Parties.Challenger) {
 		if _, err := address.Parse(account); err != nil {
 			return g, err
 		}
@@ -117,11 +118,11 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		if err != nil || g.Stage == dispute.Over {
 			return false, err
 		}
-		bonds += p.Bond
+		bonds += locked(p)
 		open++
-		in, err := k.deadlines.Has(ctx, collections.Join(g.Deadline(), id))
+		in, err := k.wakes.Has(ctx, collections.Join(g.Wake(), id))
 		if err == nil && !in {
-			err = fmt.Errorf("the deadline of dispute %d is not indexed", id)
+			err = fmt.Errorf("the time of dispute %d is not indexed", id)
 		}
 		return err != nil, err
 	})
@@ -131,9 +132,9 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != bonds {
 		return fmt.Errorf("bonds add up to %d utally, but the account holds %d", bonds, held)
 	}
-	return k.deadlines.Walk(ctx, nil, func(at collections.Pair[int64, uint64]) (bool, error) {
+	return k.wakes.Walk(ctx, nil, func(at collections.Pair[int64, uint64]) (bool, error) {
 		if open--; open < 0 {
-			return true, fmt.Errorf("dispute %d has a deadline too many", at.K2())
+			return true, fmt.Errorf("dispute %d has a time too many", at.K2())
 		}
 		return false, nil
 	})

@@ -2,16 +2,19 @@
 //
 // A challenger names the work that it disputes and locks a bond; the two sides
 // then move in turn until the referee, which is a pure function, has decided or a
-// clock has run out. The loser pays: a defender loses the bond behind its work
-// (x/work sees to that), a challenger its own, half of it to the defender and the
-// rest to the insurance fund. The package decides nothing itself.
+// clock has run out. A side that misses an answer may be relieved by anybody who
+// locks the same bond. The loser pays: a defender loses the bond behind its work
+// (x/work sees to that), a challenger and every substitute of the losing side
+// their own, half of it to who played for the winning side and the rest to the
+// insurance fund. The package decides nothing itself.
 //
-// Games that are not over are indexed by their deadlines, so a block in which no
-// clock runs out reads one index and writes nothing. A game that is over is kept
+// Games that are not over are indexed by the time at which an answer is missed or
+// a clock runs out, so a block in which none is due reads one index and writes
+// nothing. A game that is over is kept
 // without what only its moves needed; the moves themselves are in the blocks.
 //
 // Invariants: the bonds of the games that are not over add up to the balance of
-// the module's account, and each of these has its deadline in the index.
+// the module's account, and each of these has its time in the index.
 package dispute
 
 import (
@@ -41,12 +44,12 @@ type Keeper struct {
 	bank Bank
 	work Work
 
-	params    collections.Item[disputev1.Params]
-	next      collections.Sequence
-	parties   collections.Map[uint64, disputev1.Parties]
-	games     collections.Map[uint64, []byte]
-	deadlines collections.KeySet[collections.Pair[int64, uint64]] // of games that are not over
-	byOrder   collections.KeySet[collections.Pair[[]byte, uint64]]
+	params  collections.Item[disputev1.Params]
+	next    collections.Sequence
+	parties collections.Map[uint64, disputev1.Parties]
+	games   collections.Map[uint64, []byte]
+	wakes   collections.KeySet[collections.Pair[int64, uint64]] // of games that are not over
+	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -59,7 +62,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work 
 		parties: collections.NewMap(sb, collections.NewPrefix(2), "parties",
 			collections.Uint64Key, codec.CollValue[disputev1.Parties](cdc)),
 		games: collections.NewMap(sb, collections.NewPrefix(3), "games", collections.Uint64Key, collections.BytesValue),
-		deadlines: collections.NewKeySet(sb, collections.NewPrefix(4), "deadlines",
+		wakes: collections.NewKeySet(sb, collections.NewPrefix(4), "wakes",
 			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
 		byOrder: collections.NewKeySet(sb, collections.NewPrefix(5), "by_order",
 			collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key)),
@@ -75,7 +78,7 @@ func (k *Keeper) Rules(ctx context.Context) (dispute.Rules, error) {
 }
 
 func rules(p disputev1.Params) dispute.Rules {
-	return dispute.Rules{Depth: int(p.Depth), Clock: p.ClockMs}
+	return dispute.Rules{Depth: int(p.Depth), Clock: p.ClockMs, Answer: p.AnswerMs}
 }
 
 // Game returns a game and its parties, or ErrNoDispute.
@@ -94,15 +97,15 @@ func (k *Keeper) Game(ctx context.Context, id uint64) (g dispute.Game, p dispute
 	return g, p, err
 }
 
-// put stores a game, and keeps the index of deadlines.
+// put stores a game, and keeps the index of times.
 func (k *Keeper) put(ctx context.Context, id uint64, before, after *dispute.Game) error {
 	if before != nil && before.Stage != dispute.Over {
-		if err := k.deadlines.Remove(ctx, collections.Join(before.Deadline(), id)); err != nil {
+		if err := k.wakes.Remove(ctx, collections.Join(before.Wake(), id)); err != nil {
 			return err
 		}
 	}
 	if after.Stage != dispute.Over {
-		if err := k.deadlines.Set(ctx, collections.Join(after.Deadline(), id)); err != nil {
+		if err := k.wakes.Set(ctx, collections.Join(after.Wake(), id)); err != nil {
 			return err
 		}
 	}

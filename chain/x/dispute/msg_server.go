@@ -57,6 +57,14 @@ func (s msgServer) Move(ctx context.Context, m *disputev1.MsgMove) (*disputev1.M
 	return &disputev1.MsgMoveResponse{}, s.Keeper.Move(ctx, m.Player, m.Dispute, move, len(m.Move))
 }
 
+func (s msgServer) Relieve(ctx context.Context, m *disputev1.MsgRelieve) (*disputev1.MsgRelieveResponse, error) {
+	account, err := address.Parse(m.Substitute)
+	if err != nil {
+		return nil, err
+	}
+	return &disputev1.MsgRelieveResponse{}, s.Keeper.Relieve(ctx, account, m.Dispute, dispute.Side(m.Side))
+}
+
 func charge(ctx context.Context, gas uint64) {
 	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, "dispute")
 }

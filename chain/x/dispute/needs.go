@@ -21,7 +21,9 @@ type Bank interface {
 // Work knows what can be disputed, and is told what came of it.
 type Work interface {
 	// Claim also returns the bond that a challenger locks, in utally.
-	Claim(ctx context.Context, order canon.Hash, t job.Target) (dispute.Claim, uint64, error)
+	Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error)
 	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, err error)
-	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) error
+	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (others []uint64, err error)
+	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error
+	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

@@ -1,8 +1,11 @@
 package dispute
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
@@ -23,7 +26,7 @@ import (
 // Open begins a dispute about the standing attempt of a target, and locks the
 // challenger's bond.
 func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order canon.Hash, t job.Target, attempt int, o dispute.Opening) (uint64, error) {
-	claim, bond, err := k.work.Claim(ctx, order, t)
+	claim, bond, err := k.work.Claim(ctx, order, t, attempt)
 	if err != nil {
 		return 0, err
 	}
@@ -43,7 +46,7 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 		Order: order.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
 		Challenger: challenger.String(), Bond: bond, OpenedAt: now(ctx),
 	}
-	p.Defender, err = k.work.OpenDispute(ctx, order, job.OpenDispute{ID: id, Target: t, Attempt: attempt, Challenger: p.Challenger})
+	p.Defender, err = k.work.OpenDispute(ctx, order, job.OpenDispute{ID: id, Target: t, Attempt: attempt, Segment: o.Segment, Challenger: p.Challenger})
 	if err != nil {
 		return 0, err
 	}
@@ -88,31 +91,129 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 	return k.step(ctx, id, p, &g, next)
 }
 
-func sideOf(p disputev1.Parties, player string) (dispute.Side, error) {
-	switch player {
-	case p.Defender:
-		return dispute.Defender, nil
-	case p.Challenger:
-		return dispute.Challenger, nil
+// Relieve gives the seat of a side that has missed its answer to a substitute,
+// which locks the bond of the challenger.
+func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint64, side dispute.Side) error {
+	g, p, err := k.Game(ctx, id)
+	if err != nil {
+		return err
 	}
-	return dispute.Nobody, errorsmod.Wrap(ErrStranger, player)
+	next, err := dispute.Relieve(g, side, now(ctx))
+	if err != nil {
+		return errorsmod.Wrap(ErrRelief, err.Error())
+	}
+	seat, other := &p.DefenderSubstitute, []string{p.Challenger, p.ChallengerSubstitute}
+	if side == dispute.Challenger {
+		seat, other = &p.ChallengerSubstitute, []string{p.Defender, p.DefenderSubstitute}
+	}
+	if slices.Contains(other, substitute.String()) {
+		return errorsmod.Wrapf(ErrRelief, "%s plays for the other side", substitute)
+	}
+	if err := k.bank.SendCoinsFromAccountToModule(ctx, substitute, Name, coin.Of(p.Bond)); err != nil {
+		return errorsmod.Wrapf(err, "lock a substitute's bond of %d utally", p.Bond)
+	}
+	if *seat != "" { // a substitute that fell silent forfeits its bond
+		if err := k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(p.Bond)); err != nil {
+			return err
+		}
+	}
+	*seat = substitute.String()
+	if err := k.parties.Set(ctx, id, p); err != nil {
+		return err
+	}
+	if side == dispute.Challenger {
+		order, err := canon.ParseHash(p.Order)
+		if err != nil {
+			return err
+		}
+		if err := k.work.Substitute(ctx, order, id, *seat); err != nil {
+			return err
+		}
+	}
+	if err := emit(ctx, &disputev1.EventRelieved{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
+		return err
+	}
+	return k.put(ctx, id, &g, &next)
 }
+
+// player returns who plays for a side now.
+func player(p disputev1.Parties, side dispute.Side) string {
+	if side == dispute.Defender {
+		return cmp.Or(p.DefenderSubstitute, p.Defender)
+	}
+	return cmp.Or(p.ChallengerSubstitute, p.Challenger)
+}
+
+func sideOf(p disputev1.Parties, account string) (dispute.Side, error) {
+	for _, side := range []dispute.Side{dispute.Defender, dispute.Challenger} {
+		if player(p, side) == account {
+			return side, nil
+		}
+	}
+	return dispute.Nobody, errorsmod.Wrap(ErrStranger, account)
+}
+
+// substitutes returns the substitutes of both sides.
+func substitutes(p disputev1.Parties) []string {
+	return slices.DeleteFunc([]string{p.DefenderSubstitute, p.ChallengerSubstitute}, func(s string) bool { return s == "" })
+}
+
+// locked returns the bonds behind a game, in utally.
+func locked(p disputev1.Parties) uint64 { return p.Bond * uint64(1+len(substitutes(p))) }
 
 // step stores what a game has become, and if it is over ends the dispute.
 func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, before *dispute.Game, g dispute.Game) error {
-	if g.Stage != dispute.Over {
-		return k.put(ctx, id, before, &g)
-	}
-	closed := &disputev1.EventClosed{Dispute: view(id, p, &g)}
-	g.Trim()
-	if err := k.put(ctx, id, before, &g); err != nil {
-		return err
-	}
 	order, err := canon.ParseHash(p.Order)
 	if err != nil {
 		return err
 	}
-	if err := k.work.CloseDispute(ctx, order, id, g.Loser); err != nil {
+	if g.Stage != dispute.Over {
+		if err := k.put(ctx, id, before, &g); err != nil {
+			return err
+		}
+		return k.tellAnswer(ctx, order, id, before, &g)
+	}
+	others, err := k.work.CloseDispute(ctx, order, id, g.Loser)
+	if err != nil {
+		return err
+	}
+	if err := k.end(ctx, id, p, before, g); err != nil {
+		return err
+	}
+	for _, other := range others {
+		before, p, err := k.Game(ctx, other)
+		if err != nil {
+			return err
+		}
+		if err := k.end(ctx, other, p, &before, dispute.Drop(before, fmt.Sprintf("the claim was refuted in dispute %d", id))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellAnswer tells x/work when the defender misses an answer, and when it then
+// moves after all.
+func (k *Keeper) tellAnswer(ctx context.Context, order canon.Hash, id uint64, before, g *dispute.Game) error {
+	was := before != nil && before.Missed
+	if was == g.Missed {
+		return nil
+	}
+	turn := g.Stage.Turn()
+	if was {
+		turn = before.Stage.Turn()
+	}
+	if turn != dispute.Defender {
+		return nil
+	}
+	return k.work.MissAnswer(ctx, order, id, g.Missed)
+}
+
+// end stores a game that is over, and pays out its bonds.
+func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before *dispute.Game, g dispute.Game) error {
+	closed := &disputev1.EventClosed{Dispute: view(id, p, &g)}
+	g.Trim()
+	if err := k.put(ctx, id, before, &g); err != nil {
 		return err
 	}
 	if err := k.release(ctx, p, g.Loser); err != nil {
@@ -121,27 +222,42 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 	return emit(ctx, closed)
 }
 
-// release returns the bond of a challenger that was right; of one that was
-// wrong, half goes to the defender and the rest to the insurance fund.
+// release pays the bonds of a game that is over. Those of the losing side go half
+// to who played for the winner, the rest to the insurance fund; all others return.
 func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute.Side) error {
-	winner, amount := p.Challenger, p.Bond
-	if loser == dispute.Challenger {
-		winner, amount = p.Defender, p.Bond/2
+	for _, b := range []struct {
+		account string
+		side    dispute.Side
+	}{{p.Challenger, dispute.Challenger}, {p.ChallengerSubstitute, dispute.Challenger}, {p.DefenderSubstitute, dispute.Defender}} {
+		if b.account == "" {
+			continue
+		}
+		to, amount := b.account, p.Bond
+		if b.side == loser {
+			to, amount = player(p, dispute.Defender+dispute.Challenger-loser), p.Bond/2
+		}
+		account, err := address.Parse(to)
+		if err != nil {
+			return err
+		}
+		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
+			return errorsmod.Wrapf(err, "pay a bond to %s", to)
+		}
+		if amount == p.Bond {
+			continue
+		}
+		if err := k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(p.Bond-amount)); err != nil {
+			return err
+		}
 	}
-	account, err := address.Parse(winner)
-	if err != nil {
-		return err
-	}
-	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
-		return errorsmod.Wrapf(err, "pay a bond to %s", winner)
-	}
-	return k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(p.Bond-amount))
+	return nil
 }
 
-// EndBlock ends the games whose clocks have run out.
+// EndBlock lets time pass for the games in which an answer is missed or a clock
+// has run out.
 func (k *Keeper) EndBlock(ctx context.Context) error {
 	var due []uint64
-	err := k.deadlines.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
+	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
 		func(at collections.Pair[int64, uint64]) (bool, error) {
 			due = append(due, at.K2())
 			return false, nil
@@ -152,10 +268,16 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	for _, id := range due {
 		err := module.Attempt(ctx, func(ctx context.Context) error {
 			g, p, err := k.Game(ctx, id)
-			if err != nil {
+			if err != nil || g.Stage == dispute.Over { // it ended with another of them
 				return err
 			}
-			return k.step(ctx, id, p, &g, dispute.Expire(g, now(ctx)))
+			next := dispute.Expire(g, now(ctx))
+			if next.Missed && !g.Missed {
+				if err := emit(ctx, &disputev1.EventMissed{Dispute: view(id, p, &next)}); err != nil {
+					return err
+				}
+			}
+			return k.step(ctx, id, p, &g, next)
 		})
 		if err == nil {
 			continue

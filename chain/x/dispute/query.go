@@ -44,7 +44,7 @@ func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesReq
 			},
 			query.WithCollectionPaginationPairPrefix[[]byte, uint64](order[:]))
 	case r.Open:
-		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.deadlines, r.Pagination,
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.wakes, r.Pagination,
 			func(k collections.Pair[int64, uint64], _ collections.NoValue) (disputev1.Dispute, error) {
 				return q.view(ctx, k.K2())
 			})

@@ -202,7 +202,7 @@ type claims struct {
 	err    error
 }
 
-func (c *claims) Claim(context.Context, canon.Hash, job.Target) (game.Claim, uint64, error) {
+func (c *claims) Claim(context.Context, canon.Hash, job.Target, int) (game.Claim, uint64, error) {
 	return c.claim, 10, nil
 }
 
@@ -210,10 +210,14 @@ func (c *claims) OpenDispute(context.Context, canon.Hash, job.OpenDispute) (stri
 	return chaintest.Named("p0").String(), nil
 }
 
-func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side) error {
+func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side) ([]uint64, error) {
 	c.closed = append(c.closed, loser)
-	return c.err
+	return nil, c.err
 }
+
+func (c *claims) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return c.err }
+
+func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 
 // alone returns a keeper over stand-ins, and a challenger with 10 utally.
 func alone(t *testing.T, w *claims) (*dispute.Keeper, *chaintest.Bank, sdk.Context) {

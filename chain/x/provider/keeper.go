@@ -110,10 +110,11 @@ func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, err
 }
 
 // Active reports whether a peer may get new work: its stake is at least the
-// minimum of its role, and it is not jailed at the block's time.
+// minimum of its role, it is not jailed at the block's time, and it owes no answer
+// in a dispute.
 func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	params, err := k.Params(ctx)
-	return p.Stake >= minStake(params, p.Role) && p.JailedUntil <= now(ctx), err
+	return p.Stake >= minStake(params, p.Role) && p.JailedUntil <= now(ctx) && p.Unanswered == 0, err
 }
 
 // Register enters a peer, whose stake must still be deposited. The caller has
@@ -227,6 +228,27 @@ func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) 
 		return err
 	}
 	return emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
+}
+
+// Suspend keeps new work from a peer that has missed an answer in a dispute,
+// until Resume.
+func (k *Keeper) Suspend(ctx context.Context, account sdk.AccAddress) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	p.Unanswered++
+	return k.peers.Set(ctx, account, p)
+}
+
+// Resume takes one suspension back: the peer has answered, or the dispute is over.
+func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	p.Unanswered -= min(p.Unanswered, 1)
+	return k.peers.Set(ctx, account, p)
 }
 
 func minStake(p providerv1.Params, role providerv1.Role) uint64 {

@@ -11,9 +11,9 @@ import (
 	"github.com/tally-network/tally/core/job"
 )
 
-// Claim returns what the work named by t asserts, and the bond that its
-// challenger must lock, in utally.
-func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target) (dispute.Claim, uint64, error) {
+// Claim returns what an attempt of the work named by t asserts, and the bond that
+// its challenger must lock, in utally.
+func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error) {
 	l, err := k.load(ctx, order, func(l *job.Lease) (lo, hi int) {
 		if t.Merge {
 			return min(t.Index, len(l.Merges)), min(t.Index+1, len(l.Merges))
@@ -23,11 +23,11 @@ func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target) (dis
 	if err != nil {
 		return dispute.Claim{}, 0, err
 	}
-	c, err := l.Claim(t)
+	c, err := l.Claim(t, attempt)
 	if err != nil {
 		return c, 0, errorsmod.Wrap(ErrRefused, err.Error())
 	}
-	return c, l.Params.ChallengeBond, nil
+	return c, l.ChallengeBond(t), nil
 }
 
 // OpenDispute records that work is disputed, and returns who defends it.
@@ -40,28 +40,80 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 	return c.Defender, nil
 }
 
-// CloseDispute tells a lease who lost. A convicted defender is jailed.
-func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) error {
+// CloseDispute tells a lease who lost, and returns the other disputes that ended
+// with this one. A convicted defender is jailed.
+func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (others []uint64, err error) {
+	before, err := k.load(ctx, order, func(*job.Lease) (lo, hi int) { return 0, 0 })
+	if err != nil {
+		return nil, err
+	}
+	after, err := k.apply(ctx, order, job.CloseDispute{ID: id, Loser: loser})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range before.Disputes {
+		if _, open := contest(after, c.ID); open {
+			continue
+		}
+		if c.ID != id {
+			others = append(others, c.ID)
+		}
+		if err := k.freeToWork(ctx, c.Defender, !c.Missed); err != nil {
+			return nil, err
+		}
+	}
+	c, disputed := contest(&before.Lease, id)
+	if !disputed || loser != dispute.Defender {
+		return others, nil
+	}
+	p, err := k.params.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	account, err := address.Parse(c.Defender)
+	if err != nil {
+		return nil, err
+	}
+	return others, k.stakes.Jail(ctx, account, now(ctx)+p.JailMs)
+}
+
+// MissAnswer tells a lease that a defender has missed an answer, or has moved
+// again. In between it gets no new work anywhere.
+func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error {
 	before, err := k.load(ctx, order, func(*job.Lease) (lo, hi int) { return 0, 0 })
 	if err != nil {
 		return err
 	}
-	if _, err := k.apply(ctx, order, job.CloseDispute{ID: id, Loser: loser}); err != nil {
+	if _, err := k.apply(ctx, order, job.MissAnswer{ID: id, Missed: missed}); err != nil {
 		return err
 	}
-	c, disputed := contest(&before.Lease, id)
-	if !disputed || loser != dispute.Defender {
+	c, _ := contest(&before.Lease, id)
+	if !missed {
+		return k.freeToWork(ctx, c.Defender, !c.Missed)
+	}
+	if c.Missed {
 		return nil
-	}
-	p, err := k.params.Get(ctx)
-	if err != nil {
-		return err
 	}
 	account, err := address.Parse(c.Defender)
 	if err != nil {
 		return err
 	}
-	return k.stakes.Jail(ctx, account, now(ctx)+p.JailMs)
+	return k.stakes.Suspend(ctx, account)
+}
+
+// freeToWork ends a defender's suspension, unless it was free already.
+func (k *Keeper) freeToWork(ctx context.Context, defender string, already bool) error {
+	account, err := address.Parse(defender)
+	if err != nil || already {
+		return err
+	}
+	return k.stakes.Resume(ctx, account)
+}
+
+// Substitute tells a lease who challenges in the place of another.
+func (k *Keeper) Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error {
+	_, err := k.apply(ctx, order, job.Substitute{ID: id, By: by})
+	return err
 }
 
 // contest returns the open dispute of a lease with the given id.

@@ -15,7 +15,7 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 	return workv1.Params{
 		KeeperBps: p.KeeperBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
 		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
-		JailMs: jail,
+		JailMs: jail, VerdictFactor: p.VerdictFactor,
 	}
 }
 
@@ -25,6 +25,7 @@ func ParamsFromProto(m workv1.Params) job.Params {
 		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
 		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
+		VerdictFactor: m.VerdictFactor,
 	}
 }
 
@@ -72,12 +73,12 @@ func OpeningFromProto(m *workv1.Opening) (o canon.Opening, err error) {
 
 // TargetToProto returns t as transactions carry it.
 func TargetToProto(t job.Target) workv1.Target {
-	return workv1.Target{Merge: t.Merge, Index: uint32(t.Index)}
+	return workv1.Target{Merge: t.Merge, Index: uint32(t.Index), Auditor: t.Auditor}
 }
 
 // TargetFromProto is the inverse of TargetToProto.
 func TargetFromProto(m workv1.Target) job.Target {
-	return job.Target{Merge: m.Merge, Index: int(m.Index)}
+	return job.Target{Merge: m.Merge, Index: int(m.Index), Auditor: m.Auditor}
 }
 
 func hashesToProto(hs []canon.Hash) [][]byte {

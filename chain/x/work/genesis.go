@@ -132,7 +132,7 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 
 // Invariant: see the package.
 func (k *Keeper) Invariant(ctx context.Context) error {
-	reserved := map[string]uint64{}
+	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
 	var n indexed
 	err := k.each(ctx, func(id canon.Hash, l *job.Lease) error {
 		if err := l.Check(); err != nil {
@@ -140,6 +140,11 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		}
 		for _, s := range l.Reserved() {
 			reserved[s.Account] += s.Amount
+		}
+		for _, c := range l.Disputes {
+			if c.Missed {
+				unanswered[c.Defender]++
+			}
 		}
 		escrow, err := k.escrow.Escrow(ctx, id)
 		if err == nil && escrow != l.Ledger.Escrow {
@@ -156,11 +161,12 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err := k.checkIndexes(ctx, n); err != nil {
 		return err
 	}
-	return k.checkStakes(ctx, reserved)
+	return k.checkStakes(ctx, reserved, unanswered)
 }
 
-// checkStakes: of every peer as much is reserved as the leases reserve.
-func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64) error {
+// checkStakes: of every peer as much is reserved as the leases reserve, and it owes
+// as many answers as their disputes say.
+func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, unanswered map[string]uint32) error {
 	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_WATCHER} {
 		peers, err := k.stakes.WithRole(ctx, role)
 		if err != nil {
@@ -169,6 +175,9 @@ func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64) er
 		for _, p := range peers {
 			if p.Reserved != reserved[p.Account] {
 				return fmt.Errorf("%s has %d utally of stake reserved, its leases reserve %d", p.Account, p.Reserved, reserved[p.Account])
+			}
+			if p.Unanswered != unanswered[p.Account] {
+				return fmt.Errorf("%s owes %d answers in disputes, its leases say %d", p.Account, p.Unanswered, unanswered[p.Account])
 			}
 			delete(reserved, p.Account)
 		}

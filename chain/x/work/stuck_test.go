@@ -57,6 +57,10 @@ func (n *neighbours) Slash(context.Context, sdk.AccAddress, uint64, uint64, []pr
 
 func (n *neighbours) Jail(context.Context, sdk.AccAddress, int64) error { return nil }
 
+func (n *neighbours) Suspend(context.Context, sdk.AccAddress) error { return nil }
+
+func (n *neighbours) Resume(context.Context, sdk.AccAddress) error { return nil }
+
 func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { return nil }
 
 func party(name string, rate uint64) job.Party {

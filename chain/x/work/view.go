@@ -15,6 +15,10 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Id: id.String(), Order: market.OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
 		Lead: l.Lead(), Round: uint32(l.Round), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
 		WindowEnd: l.WindowEnd, FeeBps: l.FeeBps, Seed: l.Seed[:], Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
+		Rejected: uint32(l.Rejected),
+		Verdicts: list(l.Verdicts, func(v job.Verdict) workv1.Verdict {
+			return workv1.Verdict{Receipt: ReceiptToProto(&v.Receipt), Audit: auditView(v.Audit)}
+		}),
 		Quote:     workv1.Quote(l.Quote),
 		Ledger:    ledgerView(&l.Ledger),
 		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Keepers: list(l.Keepers, partyView),
@@ -22,7 +26,7 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Disputes: list(l.Disputes, func(c job.Contest) workv1.Contest {
 			return workv1.Contest{
 				Dispute: c.ID, Target: TargetToProto(c.Target), Attempt: uint32(c.Attempt), Defender: c.Defender,
-				Challenger: c.Challenger, Bond: c.Bond, Void: c.Void,
+				Challenger: c.Challenger, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
 		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
@@ -55,18 +59,20 @@ func unitView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
 		Bond: u.Bond, Attested: u.Attested, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil,
-		Audits: list(u.Audits, func(a job.Audit) workv1.Audit {
-			return workv1.Audit{
-				Auditor: a.Auditor, Done: a.Done, Pass: a.Pass, Forfeit: a.Forfeit, Digest: a.Digest[:],
-				Segments: list(a.Segments, func(s int) uint32 { return uint32(s) }),
-			}
-		}),
+		Audits: list(u.Audits, auditView),
 	}
 	if u.Receipt != nil {
 		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()
 		v.Receipt, v.ReceiptId, v.Signature = &r, id[:], u.Proof
 	}
 	return v
+}
+
+func auditView(a job.Audit) workv1.Audit {
+	return workv1.Audit{
+		Auditor: a.Auditor, Done: a.Done, Pass: a.Pass, Forfeit: a.Forfeit, Wrong: a.Wrong, Digest: a.Digest[:], Bond: a.Bond,
+		Segments: list(a.Segments, func(s int) uint32 { return uint32(s) }),
+	}
 }
 
 func settlementView(s *job.Settlement) workv1.Settlement {

@@ -1,28 +1,32 @@
 package worktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
 // MaxTx bounds every transaction of a dispute, in bytes.
 const MaxTx = 64 << 10
 
-// Claim returns what the chain takes a unit or merge to assert.
-func (p *Play) Claim(t job.Target) dispute.Claim {
+// Claim returns what the chain takes an attempt of a target to assert.
+func (p *Play) Claim(t job.Target, attempt int) dispute.Claim {
 	p.T.Helper()
-	c, _, err := p.Chain.Work.Claim(p.Ctx(), p.ID, t)
+	c, _, err := p.Chain.Work.Claim(p.Ctx(), p.ID, t, attempt)
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -35,7 +39,7 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 	p.T.Helper()
 	var checkpoints []canon.Hash
 	if !t.Merge {
-		for _, b := range p.Unit(t.Index).Receipt.Checkpoints {
+		for _, b := range p.receipt(t, attempt).Checkpoints {
 			h, err := canon.HashOf(b)
 			if err != nil {
 				p.T.Fatal(err)
@@ -43,7 +47,7 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 			checkpoints = append(checkpoints, h)
 		}
 	}
-	o, err := dispute.Challenge(p.Claim(t), checkpoints, w)
+	o, err := dispute.Challenge(p.Claim(t, attempt), checkpoints, w)
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -51,6 +55,16 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 		Challenger: Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
 		Opening: canon.Marshal(&o),
 	}
+}
+
+// receipt returns the receipt that a target is about.
+func (p *Play) receipt(t job.Target, attempt int) *workv1.Receipt {
+	for _, v := range p.Lease().Verdicts {
+		if r := v.Receipt; t.Auditor == v.Audit.Auditor && int(r.Unit) == t.Index && int(r.Attempt) == attempt {
+			return &r
+		}
+	}
+	return p.Unit(t.Index).Receipt
 }
 
 // Dispute opens a dispute and returns its id.
@@ -117,9 +131,9 @@ func (p *Play) Step(id uint64, defender, challenger dispute.Witness, cost *Cost)
 func (p *Play) MoveMsg(id uint64, defender, challenger dispute.Witness) (chaintest.Account, *disputev1.MsgMove, error) {
 	p.T.Helper()
 	d, g := p.Game(id)
-	who, w := Named(p.T, d.Parties.Defender), defender
+	who, w := Named(p.T, cmp.Or(d.Parties.DefenderSubstitute, d.Parties.Defender)), defender
 	if d.Turn == disputev1.SIDE_CHALLENGER {
-		who, w = Named(p.T, d.Parties.Challenger), challenger
+		who, w = Named(p.T, cmp.Or(d.Parties.ChallengerSubstitute, d.Parties.Challenger)), challenger
 	}
 	m, err := dispute.Play(&g, w)
 	if err != nil {
@@ -142,4 +156,9 @@ func (p *Play) Size(from chaintest.Account, m sdk.Msg) int {
 		p.T.Fatal(err)
 	}
 	return len(tx)
+}
+
+// Send returns the message by which the consumer gives somebody utally.
+func Send(to chaintest.Account, amount uint64) sdk.Msg {
+	return banktypes.NewMsgSend(Consumer.Address, to.Address, coin.Of(amount))
 }

@@ -235,37 +235,149 @@ func (m *EventStuck) GetReason() string {
 	return ""
 }
 
+// EventMissed says that the side to move has not answered in time. It loses when
+// its clock has run out; until then anybody may take its seat.
+type EventMissed struct {
+	Dispute Dispute `protobuf:"bytes,1,opt,name=dispute,proto3" json:"dispute"`
+}
+
+func (m *EventMissed) Reset()         { *m = EventMissed{} }
+func (m *EventMissed) String() string { return proto.CompactTextString(m) }
+func (*EventMissed) ProtoMessage()    {}
+func (*EventMissed) Descriptor() ([]byte, []int) {
+	return fileDescriptor_74bff9234948c0bf, []int{4}
+}
+func (m *EventMissed) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventMissed) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventMissed.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventMissed) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventMissed.Merge(m, src)
+}
+func (m *EventMissed) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventMissed) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventMissed.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventMissed proto.InternalMessageInfo
+
+func (m *EventMissed) GetDispute() Dispute {
+	if m != nil {
+		return m.Dispute
+	}
+	return Dispute{}
+}
+
+// EventRelieved says that somebody took the seat of a side.
+type EventRelieved struct {
+	Dispute uint64  `protobuf:"varint,1,opt,name=dispute,proto3" json:"dispute,omitempty"`
+	Side    Side    `protobuf:"varint,2,opt,name=side,proto3,enum=tally.dispute.v1.Side" json:"side,omitempty"`
+	Parties Parties `protobuf:"bytes,3,opt,name=parties,proto3" json:"parties"`
+}
+
+func (m *EventRelieved) Reset()         { *m = EventRelieved{} }
+func (m *EventRelieved) String() string { return proto.CompactTextString(m) }
+func (*EventRelieved) ProtoMessage()    {}
+func (*EventRelieved) Descriptor() ([]byte, []int) {
+	return fileDescriptor_74bff9234948c0bf, []int{5}
+}
+func (m *EventRelieved) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventRelieved) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventRelieved.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventRelieved) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventRelieved.Merge(m, src)
+}
+func (m *EventRelieved) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventRelieved) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventRelieved.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventRelieved proto.InternalMessageInfo
+
+func (m *EventRelieved) GetDispute() uint64 {
+	if m != nil {
+		return m.Dispute
+	}
+	return 0
+}
+
+func (m *EventRelieved) GetSide() Side {
+	if m != nil {
+		return m.Side
+	}
+	return SIDE_UNSPECIFIED
+}
+
+func (m *EventRelieved) GetParties() Parties {
+	if m != nil {
+		return m.Parties
+	}
+	return Parties{}
+}
+
 func init() {
 	proto.RegisterType((*EventOpened)(nil), "tally.dispute.v1.EventOpened")
 	proto.RegisterType((*EventMoved)(nil), "tally.dispute.v1.EventMoved")
 	proto.RegisterType((*EventClosed)(nil), "tally.dispute.v1.EventClosed")
 	proto.RegisterType((*EventStuck)(nil), "tally.dispute.v1.EventStuck")
+	proto.RegisterType((*EventMissed)(nil), "tally.dispute.v1.EventMissed")
+	proto.RegisterType((*EventRelieved)(nil), "tally.dispute.v1.EventRelieved")
 }
 
 func init() { proto.RegisterFile("tally/dispute/v1/event.proto", fileDescriptor_74bff9234948c0bf) }
 
 var fileDescriptor_74bff9234948c0bf = []byte{
-	// 320 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xe2, 0x92, 0x29, 0x49, 0xcc, 0xc9,
-	0xa9, 0xd4, 0x4f, 0xc9, 0x2c, 0x2e, 0x28, 0x2d, 0x49, 0xd5, 0x2f, 0x33, 0xd4, 0x4f, 0x2d, 0x4b,
-	0xcd, 0x2b, 0xd1, 0x2b, 0x28, 0xca, 0x2f, 0xc9, 0x17, 0x12, 0x00, 0xcb, 0xea, 0x41, 0x65, 0xf5,
-	0xca, 0x0c, 0xa5, 0x44, 0xd2, 0xf3, 0xd3, 0xf3, 0xc1, 0x92, 0xfa, 0x20, 0x16, 0x44, 0x9d, 0x94,
-	0x1c, 0x86, 0x29, 0x30, 0x2d, 0x60, 0x79, 0xa5, 0x24, 0x2e, 0x6e, 0x57, 0x90, 0xb1, 0xfe, 0x05,
-	0xa9, 0x79, 0xa9, 0x29, 0x42, 0x12, 0x5c, 0xec, 0x50, 0x79, 0x09, 0x46, 0x05, 0x46, 0x0d, 0x96,
-	0x20, 0x18, 0x57, 0xc8, 0x92, 0x8b, 0xbd, 0x20, 0xb1, 0xa8, 0x24, 0x33, 0xb5, 0x58, 0x82, 0x49,
-	0x81, 0x51, 0x83, 0xdb, 0x48, 0x52, 0x0f, 0xdd, 0x09, 0x7a, 0x01, 0x10, 0x05, 0x4e, 0x2c, 0x27,
-	0xee, 0xc9, 0x33, 0x04, 0xc1, 0xd4, 0x2b, 0xb5, 0x33, 0x72, 0x71, 0x81, 0x2d, 0xf1, 0xcd, 0x2f,
-	0x4b, 0x4d, 0x11, 0xd2, 0xe2, 0x62, 0x29, 0xce, 0x4c, 0x81, 0x58, 0xc0, 0x67, 0x24, 0x86, 0x69,
-	0x4c, 0x70, 0x66, 0x4a, 0x6a, 0x10, 0x58, 0x8d, 0x90, 0x10, 0x48, 0x6d, 0x55, 0x2a, 0xd8, 0x4a,
-	0xde, 0x20, 0x30, 0x1b, 0xe4, 0x12, 0x98, 0x1b, 0x99, 0x71, 0xb9, 0xc4, 0x05, 0xc2, 0x84, 0xb9,
-	0x04, 0x2a, 0xa3, 0xe4, 0x01, 0xf5, 0xad, 0x73, 0x4e, 0x7e, 0x71, 0x6a, 0x0a, 0xb2, 0x49, 0x8c,
-	0x24, 0x9a, 0x64, 0x07, 0xf5, 0x52, 0x70, 0x49, 0x69, 0x72, 0x36, 0x9e, 0x60, 0x13, 0xe3, 0x62,
-	0x2b, 0x4a, 0x4d, 0x2c, 0xce, 0xcf, 0x03, 0x7b, 0x81, 0x33, 0x08, 0xca, 0x73, 0x0a, 0x3f, 0xf1,
-	0x48, 0x8e, 0xf1, 0xc2, 0x23, 0x39, 0xc6, 0x07, 0x8f, 0xe4, 0x18, 0x27, 0x3c, 0x96, 0x63, 0xb8,
-	0xf0, 0x58, 0x8e, 0xe1, 0xc6, 0x63, 0x39, 0x86, 0x28, 0xdb, 0xf4, 0xcc, 0x92, 0x8c, 0xd2, 0x24,
-	0xbd, 0xe4, 0xfc, 0x5c, 0x7d, 0xb0, 0x6b, 0x74, 0xf3, 0x52, 0x4b, 0xca, 0xf3, 0x8b, 0xb2, 0x21,
-	0x3c, 0xfd, 0xf4, 0xd4, 0x3c, 0x7d, 0xf4, 0x48, 0xb5, 0x86, 0x32, 0xcb, 0x0c, 0x93, 0xd8, 0xc0,
-	0xf1, 0x6a, 0x0c, 0x08, 0x00, 0x00, 0xff, 0xff, 0xe8, 0x65, 0xa7, 0xd6, 0x3f, 0x02, 0x00, 0x00,
+	// 354 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xa4, 0x52, 0x41, 0x4b, 0x02, 0x41,
+	0x14, 0xde, 0x51, 0x51, 0x1a, 0x31, 0x62, 0x09, 0x31, 0x89, 0x49, 0x3c, 0x49, 0xd0, 0x0e, 0xda,
+	0x29, 0xa2, 0x0e, 0x56, 0xd0, 0x45, 0x8a, 0xf5, 0x10, 0x74, 0x53, 0xf7, 0xb1, 0x0d, 0x6e, 0x3b,
+	0xcb, 0xee, 0xb8, 0x51, 0x7f, 0xa0, 0xab, 0x3f, 0xcb, 0xa3, 0xc7, 0x4e, 0x11, 0xee, 0x1f, 0x89,
+	0x9d, 0x9d, 0x09, 0x51, 0x92, 0xa4, 0xdb, 0xf7, 0xf8, 0xbe, 0xf9, 0xde, 0xf7, 0xde, 0x1b, 0x7c,
+	0x28, 0x06, 0x9e, 0xf7, 0x4a, 0x1d, 0x16, 0x05, 0x13, 0x01, 0x34, 0x6e, 0x53, 0x88, 0xc1, 0x17,
+	0x56, 0x10, 0x72, 0xc1, 0xcd, 0x3d, 0xc9, 0x5a, 0x8a, 0xb5, 0xe2, 0x76, 0x7d, 0xdf, 0xe5, 0x2e,
+	0x97, 0x24, 0x4d, 0x51, 0xa6, 0xab, 0x93, 0x35, 0x17, 0xfd, 0x44, 0xf2, 0xcd, 0x21, 0x2e, 0xdf,
+	0xa4, 0xb6, 0x77, 0x01, 0xf8, 0xe0, 0x98, 0x35, 0x5c, 0x52, 0x7c, 0x0d, 0x35, 0x50, 0xab, 0x60,
+	0xeb, 0xd2, 0x3c, 0xc3, 0xa5, 0x60, 0x10, 0x0a, 0x06, 0x51, 0x2d, 0xd7, 0x40, 0xad, 0x72, 0xe7,
+	0xc0, 0x5a, 0x8d, 0x60, 0xdd, 0x67, 0x82, 0x6e, 0x61, 0xf6, 0x79, 0x64, 0xd8, 0x5a, 0xdf, 0x7c,
+	0x47, 0x18, 0xcb, 0x26, 0x3d, 0x1e, 0x83, 0x63, 0x1e, 0xe3, 0x42, 0xc4, 0x9c, 0xac, 0xc1, 0x6e,
+	0xa7, 0xba, 0x6e, 0xd3, 0x67, 0x0e, 0xd8, 0x52, 0x63, 0x9a, 0xa9, 0xf6, 0x0d, 0x64, 0xcb, 0x8a,
+	0x2d, 0x71, 0x9a, 0x44, 0x67, 0xcc, 0xff, 0x96, 0xe4, 0x3a, 0x83, 0x3a, 0x89, 0x62, 0x9a, 0xb7,
+	0x6a, 0xda, 0x2b, 0x8f, 0x47, 0xe0, 0x2c, 0x3b, 0xa1, 0x2d, 0x9d, 0x2e, 0xd5, 0x48, 0x7d, 0x31,
+	0x19, 0x8d, 0x37, 0xac, 0xad, 0x8a, 0x8b, 0x21, 0x0c, 0x22, 0xee, 0xcb, 0x11, 0x76, 0x6c, 0x55,
+	0xfd, 0x24, 0xe9, 0xb1, 0xe8, 0x9f, 0x49, 0xa6, 0x08, 0x57, 0xa4, 0x95, 0x0d, 0x1e, 0x83, 0x78,
+	0xe3, 0x11, 0xf5, 0xea, 0x73, 0x7f, 0x58, 0xfd, 0xd2, 0xc1, 0xf3, 0xdb, 0x1d, 0xbc, 0xfb, 0x30,
+	0x5b, 0x10, 0x34, 0x5f, 0x10, 0xf4, 0xb5, 0x20, 0x68, 0x9a, 0x10, 0x63, 0x9e, 0x10, 0xe3, 0x23,
+	0x21, 0xc6, 0xe3, 0x85, 0xcb, 0xc4, 0xd3, 0x64, 0x68, 0x8d, 0xf8, 0x33, 0x95, 0x6e, 0x27, 0x3e,
+	0x88, 0x17, 0x1e, 0x8e, 0xb3, 0x8a, 0xba, 0xe0, 0xd3, 0xd5, 0x1f, 0x7b, 0xae, 0x60, 0xdc, 0x1e,
+	0x16, 0xe5, 0xa7, 0x3d, 0xfd, 0x0e, 0x00, 0x00, 0xff, 0xff, 0xba, 0x96, 0xed, 0x58, 0x1c, 0x03,
+	0x00, 0x00,
 }
 
 func (m *EventOpened) Marshal() (dAtA []byte, err error) {
@@ -417,6 +529,82 @@ func (m *EventStuck) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *EventMissed) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventMissed) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventMissed) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	{
+		size, err := m.Dispute.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintEvent(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0xa
+	return len(dAtA) - i, nil
+}
+
+func (m *EventRelieved) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventRelieved) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventRelieved) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	{
+		size, err := m.Parties.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintEvent(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0x1a
+	if m.Side != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Side))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.Dispute != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Dispute))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
 func encodeVarintEvent(dAtA []byte, offset int, v uint64) int {
 	offset -= sovEvent(v)
 	base := offset
@@ -483,6 +671,34 @@ func (m *EventStuck) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovEvent(uint64(l))
 	}
+	return n
+}
+
+func (m *EventMissed) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = m.Dispute.Size()
+	n += 1 + l + sovEvent(uint64(l))
+	return n
+}
+
+func (m *EventRelieved) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Dispute != 0 {
+		n += 1 + sovEvent(uint64(m.Dispute))
+	}
+	if m.Side != 0 {
+		n += 1 + sovEvent(uint64(m.Side))
+	}
+	l = m.Parties.Size()
+	n += 1 + l + sovEvent(uint64(l))
 	return n
 }
 
@@ -877,6 +1093,210 @@ func (m *EventStuck) Unmarshal(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Reason = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventMissed) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventMissed: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventMissed: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Dispute", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Dispute.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventRelieved) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventRelieved: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventRelieved: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Dispute", wireType)
+			}
+			m.Dispute = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Dispute |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Side", wireType)
+			}
+			m.Side = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Side |= Side(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Parties", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Parties.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -95,10 +95,10 @@ func (m *EventBegun) GetKeepers() []string {
 // EventProgress says what happened to a part of a lease. The number is that of
 //
 //	the unit    assigned, received, counted, unattested, late, accepted, voided,
-//	            audit passed, audit failed, audit forfeited
+//	            audit passed, audit failed, audit forfeited, false alarm
 //	the round   merged, halted, declined
 //	the place   lead taken over
-//	the dispute disputed, convicted
+//	the dispute disputed, answer missed, convicted
 //
 // and for settled the refund in utally.
 type EventProgress struct {

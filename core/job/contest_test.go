@@ -1,0 +1,241 @@
+package job
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tally-network/tally/core/dispute"
+)
+
+// received brings a unit to a receipt that counts, with its audits answered.
+func (w *world) received(lie string) {
+	w.t.Helper()
+	w.compute(0, "p0", lie)
+}
+
+func (w *world) challenge(id uint64, t Target, who string) error {
+	w.t.Helper()
+	return w.try(OpenDispute{ID: id, Target: t, Attempt: w.lease.Attempt(t), Challenger: who})
+}
+
+// Any number of challengers delay a unit by one game, because only those who come
+// while it waits in any case hold it up.
+func TestManyChallengersDelayAUnitNoLongerThanOne(t *testing.T) {
+	const game = 60 // how long each plays for time
+	w := newWorld(t)
+	w.received("")
+	begun := w.now
+	end := w.lease.Units[0].WindowEnd
+	for id := uint64(1); w.lease.Units[0].Status != Accepted; id++ {
+		if err := w.challenge(id, Target{}, fmt.Sprintf("c%d", id)); err != nil {
+			t.Fatal(err)
+		}
+		for range game {
+			if w.pass(1); w.lease.Units[0].Status == Accepted {
+				break
+			}
+		}
+		if w.now > end+game {
+			t.Fatalf("%d ms after the window, unit is %v", w.now-end, w.lease.Units[0].Status)
+		}
+		w.do(CloseDispute{ID: id, Loser: dispute.Challenger})
+		// The next comes before time can pass.
+	}
+	if w.now < begun+game {
+		t.Fatal("the first challenge delayed nothing")
+	}
+}
+
+// In the end, a lease waits for those disputes only that began within its window.
+func TestNoDisputeBeginsAfterTheWindow(t *testing.T) {
+	w := newWorld(t)
+	for w.lease.Round < w.lease.Order.Problem.Rounds {
+		w.finishRound()
+	}
+	end := w.lease.WindowEnd
+	if err := w.challenge(1, Target{Index: 5}, "c"); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(end - w.now)
+	if w.lease.Phase != Closing {
+		t.Fatalf("the lease is %v while a dispute is open", w.lease.Phase)
+	}
+	if err := w.challenge(2, Target{Index: 4}, "d"); err == nil {
+		t.Fatal("a dispute began after the window")
+	}
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	w.pass(1)
+	if w.lease.Phase != Settled {
+		t.Fatalf("the lease is %v", w.lease.Phase)
+	}
+}
+
+// Each challenge of one claim costs twice the one before, and so does each after a
+// lost one; what is about other claims costs no more.
+func TestBondsEscalate(t *testing.T) {
+	w := newWorld(t)
+	base := w.lease.Params.ChallengeBond
+	w.received("")
+	w.compute(1, "p1", "")
+	a, b := Target{Index: 0}, Target{Index: 1}
+	bonds := func(wantA, wantB uint64) {
+		t.Helper()
+		if gotA, gotB := w.lease.ChallengeBond(a), w.lease.ChallengeBond(b); gotA != wantA*base || gotB != wantB*base {
+			t.Fatalf("bonds of %d and %d, want %d and %d times %d", gotA, gotB, wantA, wantB, base)
+		}
+	}
+	bonds(1, 1)
+	for id, want := uint64(1), uint64(2); id <= 3; id, want = id+1, 2*want {
+		if err := w.challenge(id, a, fmt.Sprintf("c%d", id)); err != nil {
+			t.Fatal(err)
+		}
+		bonds(want, 1)
+	}
+	if err := w.challenge(4, a, "c2"); err == nil {
+		t.Fatal("one challenger disputed the same claim twice")
+	}
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	bonds(8, 2) // two are open, one was lost
+	for id := uint64(10); id < 30; id++ {
+		if err := w.challenge(id, a, fmt.Sprintf("c%d", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bonds(1<<maxDoublings, 2)
+}
+
+// The first conviction ends all disputes about the claim, and takes the bond once.
+func TestConvictionEndsTheOthers(t *testing.T) {
+	for _, merge := range []bool{false, true} {
+		w := newWorld(t)
+		target := Target{Merge: merge}
+		w.received("lie")
+		w.compute(1, "p1", "")
+		w.pass(20)
+		w.do(w.merge())
+		other := Target{Index: 1}
+		for id, x := range []Target{target, target, target, other} {
+			if err := w.challenge(uint64(id+1), x, fmt.Sprintf("c%d", id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bond := w.held[map[bool]string{false: "p0", true: "v0"}[merge]]
+		w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
+		if n := len(w.lease.Disputes); n != 1 || w.lease.Disputes[0].ID != 4 {
+			t.Fatalf("%d disputes are left", n)
+		}
+		if w.lease.Ledger.Slashed != bond || w.purse["c1"] == 0 || w.purse["c0"] != 0 {
+			t.Fatalf("slashed %d of %d, c1 got %d", w.lease.Ledger.Slashed, bond, w.purse["c1"])
+		}
+		if w.lease.Rejected != 0 {
+			t.Fatal("a conviction made challenging dearer")
+		}
+	}
+}
+
+// Several disputes about work that is voided by the fraud of another: its bond
+// waits for all of them.
+func TestBondOfVoidWorkWaitsForEveryDispute(t *testing.T) {
+	for losers, slashed := range map[[2]dispute.Side]bool{
+		{dispute.Challenger, dispute.Challenger}: false,
+		{dispute.Challenger, dispute.Defender}:   true,
+		{dispute.Defender, dispute.Nobody}:       true, // it ends the other
+	} {
+		w := newWorld(t)
+		w.compute(0, "p0", "lie")
+		w.compute(1, "p1", "")
+		w.pass(20)
+		w.do(w.merge())
+		w.compute(2, "p2", "lie")
+		for id, who := range []string{"c", "d"} {
+			if err := w.challenge(uint64(id+1), Target{Index: 2}, who); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.challenge(9, Target{}, "c"); err != nil {
+			t.Fatal(err)
+		}
+		w.do(CloseDispute{ID: 9, Loser: dispute.Defender})
+		bond := w.held["p2"]
+		if bond == 0 || w.lease.Units[2].Status != Open {
+			t.Fatalf("unit 2 is %v, %d held", w.lease.Units[2].Status, bond)
+		}
+		before := w.lease.Ledger.Slashed
+		for i, loser := range losers {
+			if w.held["p2"] != bond {
+				t.Fatalf("%v: %d held before dispute %d", losers, w.held["p2"], i)
+			}
+			if loser != dispute.Nobody {
+				w.do(CloseDispute{ID: uint64(i + 1), Loser: loser})
+			}
+			if loser == dispute.Defender {
+				break
+			}
+		}
+		if got := w.lease.Ledger.Slashed - before; (got == bond) != slashed || w.held["p2"] != 0 || len(w.lease.Disputes) != 0 {
+			t.Fatalf("%v: slashed %d of %d, %d held", losers, got, bond, w.held["p2"])
+		}
+	}
+}
+
+// A challenge alone bars nobody from work; a missed answer does, until the
+// defender answers or the dispute ends.
+func TestMissedAnswerBarsFromNewWork(t *testing.T) {
+	w := newWorld(t)
+	w.received("")
+	if err := w.challenge(1, Target{}, "c"); err != nil {
+		t.Fatal(err)
+	}
+	for _, answered := range []Event{MissAnswer{1, false}, CloseDispute{ID: 1, Loser: dispute.Challenger}} {
+		if n := len(w.lease.Eligible()); n != 3 {
+			t.Fatalf("%d providers may get units", n)
+		}
+		w.do(MissAnswer{1, true})
+		if err := w.assign(1, "p0"); err == nil {
+			t.Fatal("a provider that missed an answer got a unit")
+		}
+		if n := len(w.lease.Eligible()); n != 2 {
+			t.Fatalf("%d providers may get units", n)
+		}
+		w.do(answered)
+	}
+	if err := w.assign(1, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.try(MissAnswer{7, true}); err == nil {
+		t.Fatal("an answer was missed in no dispute")
+	}
+}
+
+// The reward goes to who played for the challenger in the end.
+func TestSubstituteIsRewarded(t *testing.T) {
+	w := newWorld(t)
+	w.received("lie")
+	if err := w.challenge(1, Target{}, "c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.try(Substitute{1, "p0"}); err == nil {
+		t.Fatal("a defender took its challenger's seat")
+	}
+	w.do(Substitute{1, "d"})
+	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	if w.purse["d"] == 0 || w.purse["c"] != 0 {
+		t.Fatalf("d got %d, c %d", w.purse["d"], w.purse["c"])
+	}
+}
+
+// When no provider is left, the lease stops; no lead is to blame.
+func TestLeaseStopsWhenEveryProviderIsBarred(t *testing.T) {
+	w := newWorld(t)
+	for id, p := range []string{"p0", "p1", "p2"} {
+		w.compute(0, p, "lie")
+		if err := w.challenge(uint64(id+1), Target{}, "c"); err != nil {
+			t.Fatal(err)
+		}
+		w.do(CloseDispute{ID: uint64(id + 1), Loser: dispute.Defender})
+	}
+	w.pass(1)
+	if w.lease.Phase != Settled || w.free["v0"] != stake || w.purse["consumer"] != w.lease.Quote.Price {
+		t.Fatalf("the lease is %v (%s), the lead has %d", w.lease.Phase, w.lease.Reason, w.free["v0"])
+	}
+}

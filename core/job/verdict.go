@@ -1,0 +1,111 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Verdict is an auditor's word about work that was refuted or redone since. It is
+// kept while somebody might challenge it: because it says that a segment holds
+// over which the provider was convicted, or because it is in dispute already.
+type Verdict struct {
+	Unit    int
+	Receipt Receipt
+	Audit   Audit
+}
+
+// verdictBond is what an auditor reserves with its answer.
+func (l *Lease) verdictBond() (uint64, error) {
+	return times(l.Quote.Unit, int(l.Params.VerdictFactor))
+}
+
+// Verdict returns the standing word of an auditor about an attempt of a unit, and
+// the receipt that it is about.
+func (l *Lease) Verdict(unit, attempt int, auditor string) (*Audit, *Receipt, error) {
+	if unit >= 0 && unit < len(l.Units) && l.Units[unit].Attempt == attempt {
+		u := &l.Units[unit]
+		for i := range u.Audits {
+			if a := &u.Audits[i]; a.Auditor == auditor && a.Done && u.Receipt != nil {
+				return a, u.Receipt, nil
+			}
+		}
+	}
+	for i := range l.Verdicts {
+		if v := &l.Verdicts[i]; v.Unit == unit && v.Receipt.Attempt == attempt && v.Audit.Auditor == auditor {
+			return &v.Audit, &v.Receipt, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("no verdict of %s about attempt %d of unit %d stands", auditor, attempt, unit)
+}
+
+// challengeable returns an error unless the audit says that the segment holds.
+func (a *Audit) challengeable(segment int) error {
+	switch {
+	case !a.Pass || a.Bond == 0:
+		return fmt.Errorf("%s did not say that the unit holds, or lost its word's bond already", a.Auditor)
+	case !slices.Contains(a.Segments, segment):
+		return fmt.Errorf("%s audited segments %v, not segment %d", a.Auditor, a.Segments, segment)
+	}
+	return nil
+}
+
+// refute takes the bond behind a wrong verdict: a share for the challenger, the
+// rest insures. The auditor is drawn no more; a unit that rests on its word is
+// held for a dispute.
+func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
+	a, _, err := l.Verdict(c.Target.Index, c.Attempt, c.Target.Auditor)
+	if err != nil {
+		return nil, err
+	}
+	shares, err := l.divide(a.Bond, c.Challenger, nil)
+	if err != nil {
+		return nil, err
+	}
+	effects := l.slash(a.Auditor, a.Bond, shares)
+	a.Bond, a.Wrong = 0, true
+	l.bar(a.Auditor)
+	if u := &l.Units[c.Target.Index]; u.Attempt == c.Attempt && u.Status == Counted {
+		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
+	}
+	l.Verdicts = slices.DeleteFunc(l.Verdicts, func(v Verdict) bool { return v.Audit.Bond == 0 })
+	return append(effects, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
+}
+
+// retire lets go of the verdicts about unit i, which is about to be done again.
+// Those that say that the refuted segment holds, and those in dispute, stay; −1
+// stands for no segment.
+func (l *Lease) retire(i, refuted int) (effects []Effect) {
+	u := &l.Units[i]
+	for _, a := range u.Audits {
+		disputed := len(l.contests(Target{Index: i, Auditor: a.Auditor})) > 0
+		switch {
+		case a.Bond == 0:
+		case disputed || a.challengeable(refuted) == nil:
+			l.Verdicts = append(l.Verdicts, Verdict{i, *u.Receipt, a})
+		default:
+			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+		}
+	}
+	return effects
+}
+
+// falseAlarms takes the bonds of auditors that reported a mismatch in a unit that
+// is now accepted: nobody could show it. The provider that they delayed gets the
+// share of a challenger.
+func (l *Lease) falseAlarms(i int) (effects []Effect, err error) {
+	u := &l.Units[i]
+	for j := range u.Audits {
+		a := &u.Audits[j]
+		if a.Pass || a.Bond == 0 {
+			continue
+		}
+		shares, err := l.divide(a.Bond, u.Provider, nil)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, l.slash(a.Auditor, a.Bond, shares)...)
+		effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "false alarm"})
+		a.Bond, a.Wrong = 0, true
+	}
+	return effects, nil
+}
