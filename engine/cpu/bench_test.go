@@ -61,24 +61,35 @@ func runOn(tb testing.TB, set *asm.Set, threads int, p *tensor.Primitive, args .
 	return out.Tensors[0]
 }
 
-func normal(s tensor.Shape) *tensor.Tensor {
+// normal returns normal numbers, or bytes of either sign.
+func normal(t tensor.DType, s tensor.Shape) *tensor.Tensor {
 	r := rand.New(rand.NewPCG(1, 2))
-	x := tensor.Must(tensor.New(tensor.Float32, s))
-	for i := range tensor.Of[float32](x) {
-		tensor.Of[float32](x)[i] = float32(r.NormFloat64())
+	x := tensor.Must(tensor.New(t, s))
+	for i := range x.Len() {
+		if t.Float() {
+			x.Set(i, tensor.FloatWord(t, r.NormFloat64()))
+		} else {
+			x.Set(i, tensor.Word(int64(r.IntN(100)-50)))
+		}
 	}
 	return x
 }
 
 // bench runs p with normal operands and reports its rate in units of 10⁹.
 func bench(b *testing.B, p *tensor.Primitive, work float64, unit string) {
+	b.Helper()
 	var args []*tensor.Tensor
 	for _, a := range p.Args {
-		args = append(args, normal(a.Shape))
+		args = append(args, normal(a.Type, a.Shape))
 	}
 	prog, in := single(p, args...)
-	// As inside a longer program: the output is not kept.
-	prog.Outputs[0] = graph.Ref{Kind: graph.RefSlot}
+	// As inside a longer program, the output is read, and not kept.
+	first := &tensor.Primitive{Fn: tensor.Copy, Type: p.Type, Imm: []tensor.Word{0}, Args: []tensor.Access{
+		{Type: p.Type, Shape: p.Shape, Dims: make([]tensor.Dim, len(p.Shape))},
+	}}
+	prog.Nodes = append(prog.Nodes, graph.Opcode{Primitive: first, From: []graph.Ref{{Kind: graph.RefNode}}})
+	prog.Outputs[0].Index, prog.Slots[0].Shape = 1, nil
+	in.States[0].Tensors[0] = tensor.Must(tensor.New(p.Type, nil))
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
 			run, err := New(threads).Prepare(prog)
@@ -94,35 +105,6 @@ func bench(b *testing.B, p *tensor.Primitive, work float64, unit string) {
 			b.ReportMetric(work*float64(b.N)/b.Elapsed().Seconds()/1e9, unit)
 		})
 	}
-}
-
-func BenchmarkMatMul(b *testing.B) {
-	for _, s := range [][3]int{{64, 64, 64}, {256, 256, 256}, {512, 512, 512}, {512, 64, 256}, {64, 512, 256}, {512, 256, 65}, {16, 1024, 1024}, {1, 1024, 1024}, {1024, 1024, 1}} {
-		b.Run(fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]), func(b *testing.B) {
-			bench(b, matmul(s[0], s[1], s[2]), float64(s[0]*s[1]*s[2]), "GFMA/s")
-		})
-	}
-}
-
-// Attention: a small product for each of 32 batch × head pairs.
-func BenchmarkBatchMatMul(b *testing.B) {
-	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{32, 64, 64}, Fold: []int{16}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{32, 64, 16}, Dims: axisDims(0, 1, 3)},
-		{Type: tensor.Float32, Shape: tensor.Shape{32, 64, 16}, Dims: axisDims(0, 2, 3)},
-	}}
-	bench(b, p, 32*64*64*16, "GFMA/s")
-}
-
-// A 3×3 convolution with padding.
-func BenchmarkConv(b *testing.B) {
-	window := func(out, kernel int) tensor.Dim {
-		return tensor.Dim{Offset: -1, Terms: []tensor.Term{{Axis: out, Step: 1}, {Axis: kernel, Step: 1}}}
-	}
-	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{8, 32, 28, 28}, Fold: []int{16, 3, 3}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{8, 16, 28, 28}, Dims: []tensor.Dim{axis(0), axis(4), window(2, 5), window(3, 6)}},
-		{Type: tensor.Float32, Shape: tensor.Shape{32, 16, 3, 3}, Dims: axisDims(1, 4, 5, 6)},
-	}}
-	bench(b, p, 8*32*28*28*16*9, "GFMA/s")
 }
 
 func BenchmarkMap(b *testing.B) {

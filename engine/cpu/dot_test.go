@@ -1,12 +1,173 @@
 package cpu
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
+
+// compareDot holds every set of kernels, on one thread and on more, to the
+// definition.
+func compareDot(t *testing.T, name string, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
+	t.Helper()
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	want, err := p.Eval(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range asm.Sets() {
+		for threads := 1; threads <= 3; threads++ {
+			got := runOn(t, set, threads, p, args...)
+			for i := range want.Len() {
+				if got.At(i) != want.At(i) {
+					t.Fatalf("%s, %s, %d threads: element %d is %#x, want %#x", name, set.Name, threads, i, got.At(i), want.At(i))
+				}
+			}
+		}
+	}
+	return want
+}
+
+// drawn returns a tensor of the given values in random order.
+func drawn(r *rand.Rand, t tensor.DType, s tensor.Shape, from ...float64) *tensor.Tensor {
+	x := tensor.Must(tensor.New(t, s))
+	for i := range x.Len() {
+		v := from[r.IntN(len(from))]
+		if t.Float() {
+			x.Set(i, tensor.FloatWord(t, v))
+		} else {
+			x.Set(i, tensor.Word(int64(v)))
+		}
+	}
+	return x
+}
+
+var (
+	negativeZero = math.Copysign(0, -1)
+	// nearTies have products that end half-way between two floats, or so near
+	// that rounding to float64 first goes wrong.
+	nearTies = []float64{1, -1, 1 + 0x1p-12, -1 - 0x1p-12, 0x1p-12, 0x1.000002p-12, -0x1.fffffcp-13, 0x1p-20, -0x1p-60, 4095 << 12, 0}
+	// small have products among the subnormals and below.
+	small = []float64{0x1p-63, -0x1.000002p-75, 0x1p-75, -0x1p-100, 0x1p-149, 0x1p-126, -0x1.fffffcp-127, 1, negativeZero}
+	huge  = []float64{math.MaxFloat32, -math.MaxFloat32, 1, -2, 0, negativeZero}
+	wild  = []float64{math.Inf(1), math.Inf(-1), math.NaN(), 0, negativeZero, 1, -1, 0x1p-100}
+)
+
+// Chains of just under, just at and over a K-block, and several of them.
+func TestKBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, k := range []int{tensor.KBlock - 1, tensor.KBlock, tensor.KBlock + 1, 3*tensor.KBlock + 1} {
+		for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Int8, tensor.Float64} {
+			p := typed(matmul(2, k, 19), dtype)
+			compareDot(t, dtype.String(), p, drawn(r, dtype, p.Args[0].Shape, nearTies[:9]...), drawn(r, dtype, p.Args[1].Shape, nearTies[:9]...))
+		}
+	}
+}
+
+func TestHardValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, from := range map[string][]float64{ // order: each case stands alone
+		"near ties": nearTies, "small": small, "huge": huge, "wild": append(wild, nearTies...),
+	} {
+		for _, k := range []int{1, 2, 3, 7, 40} {
+			for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Float16} {
+				p := typed(matmul(23, k, 67), dtype)
+				compareDot(t, name, p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+			}
+		}
+	}
+}
+
+// An absent term adds nothing, not even +0 to −0 or 0 times an infinity.
+func TestAbsentTerms(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	minus := 0
+	for _, c := range []convolution{
+		{1, 1, 5, 2, 3, 1, 1, 1},    // an image
+		{2, 3, 18, 4, 3, 1, 2, 1},   // of several lines a piece
+		{1, 2, 9, 24, 3, 2, 1, 1},   // strided: packed by segments
+		{1, 2, 7, 40, 3, 1, 3, 1},   // so much of it in vain that it is packed
+		{2, 4, 6, 4, 3, 1, 1, 4},    // depthwise
+		{1, 1, 3, 2, 3, 1, 3, 1},    // whole lines are absent
+		{1, 160, 40, 1, 2, 1, 1, 1}, // more lines than an image holds
+	} {
+		if testing.Short() && c.in > 100 {
+			continue
+		}
+		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, negativeZero, 0, -0x1p-80}, wild, nearTies} {
+			for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+				p := typed(c.primitive(), dtype)
+				out := compareDot(t, "convolution", p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+				for i := range out.Len() {
+					if out.At(i) == 1<<31 {
+						minus++
+					}
+				}
+			}
+		}
+		if c.stride == 1 && c.groups == 1 {
+			p := c.kernelGradient()
+			compareDot(t, "gradient", p, drawn(r, tensor.Float32, p.Args[0].Shape, small...), drawn(r, tensor.Float32, p.Args[1].Shape, small...))
+		}
+	}
+	if minus < 100 {
+		t.Errorf("only %d sums are −0", minus)
+	}
+}
+
+// Sums of bytes wrap, and none saturates on the way.
+func TestBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	ends := map[tensor.DType][]float64{tensor.Int8: {-128, -128, 127, 0, 1}, tensor.Uint8: {255, 255, 128, 0, 1}}
+	types := []tensor.DType{tensor.Int8, tensor.Uint8}
+	for _, x := range types {
+		for _, y := range types {
+			for _, s := range [][3]int{{1, 1, 1}, {9, 5, 49}, {50, 3, 7}, {13, 2050, 33}, {5, 4099, 96}} {
+				p := typed(matmul(s[0], s[1], s[2]), x)
+				p.Args[1].Type = y
+				compareDot(t, "product", p, drawn(r, x, p.Args[0].Shape, ends[x]...), drawn(r, y, p.Args[1].Shape, ends[y]...))
+			}
+			p := typed(convolution{2, 3, 9, 5, 3, 1, 1, 1}.primitive(), x)
+			p.Args[1].Type = y
+			compareDot(t, "convolution", p, drawn(r, x, p.Args[0].Shape, ends[x]...), drawn(r, y, p.Args[1].Shape, ends[y]...))
+		}
+	}
+	long := typed(matmul(1, 1<<17+1, 1), tensor.Uint8) // past 2³¹, and 2³²
+	out := compareDot(t, "long", long, drawn(r, tensor.Uint8, long.Args[0].Shape, 255), drawn(r, tensor.Uint8, long.Args[1].Shape, 255))
+	if want := uint32(255 * 255 * (1<<17 + 1) & math.MaxUint32); uint32(out.At(0)) != want {
+		t.Errorf("%d terms give %#x, want %#x", long.Fold[0], out.At(0), want)
+	}
+}
+
+// A steady state allocates nothing for a contraction.
+func TestContractionsAllocateNothing(t *testing.T) {
+	for name, p := range map[string]*tensor.Primitive{ // order: each case stands alone
+		"product": matmul(70, 90, 110), "image": convolution{2, 3, 18, 4, 3, 1, 2, 1}.primitive(),
+		"segments": convolution{1, 2, 9, 24, 3, 2, 1, 1}.primitive(), "bytes": typed(matmul(70, 90, 110), tensor.Int8),
+	} {
+		set, err := asm.Chosen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := []*tensor.Tensor{normal(p.Args[0].Type, p.Args[0].Shape), normal(p.Args[1].Type, p.Args[1].Shape)}
+		out := tensor.Must(tensor.New(p.Type, p.Shape))
+		k, w := newDot(p, set), newWorker()
+		run := func() {
+			if err := k.run(w, out, args, 0, k.pieces()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run()
+		if n := testing.AllocsPerRun(5, run); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
 
 // chain is the definition of a contraction's element, over slices.
 func chain(a, b []float32) float32 {

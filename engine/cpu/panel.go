@@ -34,8 +34,9 @@ type panels struct {
 	moved    []int // terms of bytes, from the first row
 	packed   int   // row of the piece at which words begins
 	words    []float32
-	lines    []float32 // rows before they are transposed
-	places   []int     // where each of those begins
+	lines    []float32         // rows before they are transposed
+	places   []int             // where each of those begins
+	eight    [asm.TurnRows]int // rows that are being transposed
 	runs     []run
 	segments []asm.Segment
 	bounded  bool  // values of either operand may be absent
@@ -214,13 +215,13 @@ func sideBySide(at []int) bool {
 func (p *panels) turn(dst, src []float32, own []int, at, deep, width int) {
 	whole := deep / asm.TurnRows
 	for i := 0; i < len(own); i += asm.TurnRows {
-		var rows [asm.TurnRows]int
+		rows := &p.eight
 		n := min(len(rows), len(own)-i)
 		for j := range rows {
 			rows[j] = own[i+min(j, n-1)] + at
 		}
 		if whole > 0 {
-			p.set.Turn(whole, &dst[i], width*word, &src[0], &rows)
+			p.set.Turn(whole, &dst[i], width*word, &src[0], rows)
 		}
 		for t := whole * asm.TurnRows; t < deep; t++ {
 			d := dst[t*width+i:][:n]
