@@ -1,6 +1,7 @@
 package op_test
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 )
 
 // A sample is one application of an operator, with what it means in float64.
@@ -236,6 +238,12 @@ func infer(t testing.TB, b *graph.Builder, outputs ...string) *op.Typed {
 // evaluate runs a typed graph by the reference kernel and returns its outputs.
 func evaluate(t fataler, typed *op.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
 	t.Helper()
+	return evaluateBy(t, engine.Reference{}, typed, inputs, observe)
+}
+
+// evaluateBy runs a typed graph by an executor.
+func evaluateBy(t fataler, by engine.Executor, typed *op.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
+	t.Helper()
 	p := function(t, typed)
 	s := &graph.State{Slots: p.Slots, Tensors: make([]*tensor.Tensor, len(p.Slots))}
 	for i, slot := range p.Slots {
@@ -246,7 +254,7 @@ func evaluate(t fataler, typed *op.Typed, inputs []*tensor.Tensor, observe graph
 			}
 		}
 	}
-	end, err := p.Run(graph.Inputs{States: []*graph.State{s}}, graph.Reference, observe)
+	end, err := engine.Run(context.Background(), by, p, graph.Inputs{States: []*graph.State{s}}, observe)
 	if err != nil {
 		t.Fatal(err)
 	}
