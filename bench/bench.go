@@ -7,14 +7,22 @@ import (
 	"strings"
 )
 
-// Benchmark measures something on this machine. It tells what it does by tell.
+// Benchmark measures something on this machine.
 type Benchmark struct {
 	Name, Short string
-	Run         func(ctx context.Context, tell func(format string, a ...any)) ([]Row, error)
+	Run         func(context.Context, Options) ([]Row, error)
+}
+
+// Options say what is measured.
+type Options struct {
+	Tell   func(format string, a ...any) // of what it does
+	Only   string                        // of the engine: part of the rows' names
+	Models string                        // of the engine: folder of ONNX models to run
 }
 
 // All are the benchmarks that can be run by name.
 var All = []Benchmark{
+	{"engine", "products, training steps, models and roots on one and two threads", engineRows},
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }

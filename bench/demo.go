@@ -26,19 +26,19 @@ import (
 )
 
 // whole measures a devnet that rests, and the demo.
-func whole(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+func whole(ctx context.Context, o Options) ([]Row, error) {
 	dir, err := os.MkdirTemp("", "tally-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	resting, err := idle(ctx, tell) // first, while the process is small
+	resting, err := idle(ctx, o) // first, while the process is small
 	if err != nil {
 		return nil, err
 	}
-	tell("running the demo in %s, on %d processors", dir, runtime.GOMAXPROCS(0))
+	o.Tell("running the demo in %s, on %d processors", dir, runtime.GOMAXPROCS(0))
 	t := &trial{}
-	r, err := demo.Run(ctx, demo.Options{Dir: dir, Cheat: demo.CheatULP, Inspect: t.inspect, Line: func(s string) { tell("%s", s) }})
+	r, err := demo.Run(ctx, demo.Options{Dir: dir, Cheat: demo.CheatULP, Inspect: t.inspect, Line: func(s string) { o.Tell("%s", s) }})
 	if err != nil {
 		return nil, err
 	}

@@ -15,20 +15,20 @@ import (
 const rest = 20 * time.Second
 
 // idle measures a devnet as tally devnet runs it.
-func idle(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+func idle(ctx context.Context, o Options) ([]Row, error) {
 	dir, err := os.MkdirTemp("", "tally-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	tell("starting a devnet in %s", dir)
+	o.Tell("starting a devnet in %s", dir)
 	begin := time.Now()
 	n, err := devnet.Start(ctx, devnet.Config{Dir: dir})
 	if err != nil {
 		return nil, err
 	}
 	first := time.Since(begin)
-	rows, err := watchIdle(ctx, n, tell)
+	rows, err := watchIdle(ctx, n, o.Tell)
 	if err != nil {
 		_ = n.Stop()
 		return nil, err

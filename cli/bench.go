@@ -11,7 +11,8 @@ import (
 )
 
 func (e *env) bench() *cobra.Command {
-	return &cobra.Command{
+	var o bench.Options
+	cmd := &cobra.Command{
 		Use: "bench NAME", GroupID: "other",
 		Short: "Measure, and compare with what is wanted",
 		Long: func() string {
@@ -21,7 +22,7 @@ func (e *env) bench() *cobra.Command {
 			}
 			return text
 		}(),
-		Example: "  tally bench idle\n  tally bench demo --json",
+		Example: "  tally bench idle\n  tally bench demo --json\n  tally bench engine --only gemm/fp32",
 		Args:    arguments("bench NAME"),
 
 		ValidArgsFunction: cobra.FixedCompletions(bench.Names(), cobra.ShellCompDirectiveNoFileComp),
@@ -30,7 +31,8 @@ func (e *env) bench() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := b.Run(cmd.Context(), func(format string, a ...any) { fmt.Fprintf(e.err, format+"\n", a...) })
+			o.Tell = func(format string, a ...any) { fmt.Fprintf(e.err, format+"\n", a...) }
+			rows, err := b.Run(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -43,4 +45,7 @@ func (e *env) bench() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringVar(&o.Only, "only", "", "of the engine: only rows whose name has this part")
+	cmd.Flags().StringVar(&o.Models, "models", "", "of the engine: also run the models NAME.onnx in this folder")
+	return cmd
 }

@@ -29,8 +29,8 @@ func NewGPT(vocab int, seed uint64) GPT {
 	return GPT{Vocab: vocab, Context: 64, Width: 48, Layers: 2, Heads: 4, Seed: seed}
 }
 
-// MaxParameters bounds the demo's model.
-const MaxParameters = 120_000
+// maxParameters bounds the demo's model.
+const maxParameters = 120_000
 
 // Check returns an error unless the model can be built.
 func (c GPT) Check() error {
@@ -41,8 +41,6 @@ func (c GPT) Check() error {
 		return fmt.Errorf("context %d, width %d and %d layers are out of range", c.Context, c.Width, c.Layers)
 	case c.Heads < 1 || c.Width%c.Heads != 0:
 		return fmt.Errorf("%d heads do not divide the width %d", c.Heads, c.Width)
-	case c.Parameters() > MaxParameters:
-		return fmt.Errorf("the model has %d parameters, limit %d; give a text with fewer different characters", c.Parameters(), MaxParameters)
 	}
 	return nil
 }

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
+)
+
+// A measurement repeats until it has taken this long, and at least so often.
+const (
+	enough  = 700 * time.Millisecond
+	repeats = 7
+)
+
+// median returns the median time of do, in seconds, after two times that do not
+// count: the first finds cold caches and memory that was never used.
+func median(ctx context.Context, do func() error) (float64, error) {
+	var all []float64
+	begun := time.Now()
+	for i := 0; i < 2+repeats || time.Since(begun) < enough; i++ {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		at := time.Now()
+		if err := do(); err != nil {
+			return 0, err
+		}
+		if took := time.Since(at).Seconds(); i >= 2 {
+			all = append(all, took)
+		}
+	}
+	slices.Sort(all)
+	return all[len(all)/2], nil
+}
+
+// runner returns what runs p once, from the given inputs.
+func runner(ctx context.Context, p *graph.Program, in graph.Inputs, threads int) (func() error, error) {
+	run, err := cpu.New(threads).Prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := run.Run(ctx, in, nil)
+		return err
+	}, nil
+}
+
+// alone is a program that computes one primitive from constants, and keeps
+// nothing: as if it stood inside a longer one.
+func alone(p *tensor.Primitive, args []*tensor.Tensor) (*graph.Program, graph.Inputs) {
+	n := graph.Opcode{Primitive: p}
+	for i := range args {
+		n.From = append(n.From, graph.Ref{Kind: graph.RefConst, Index: i})
+	}
+	// A scalar of the result is kept, for what nobody reads is not computed.
+	corner := &tensor.Primitive{Fn: tensor.Copy, Type: p.Type, Imm: []tensor.Word{0}, Args: []tensor.Access{{Type: p.Type, Shape: p.Shape, Dims: make([]tensor.Dim, len(p.Shape))}}}
+	slots := []graph.Slot{{Name: "corner", Type: p.Type}}
+	prog := &graph.Program{
+		Groups: 1, Consts: args, Slots: slots,
+		Nodes:   []graph.Opcode{n, {Primitive: corner, From: []graph.Ref{{Kind: graph.RefNode}}}},
+		Outputs: []graph.Ref{{Kind: graph.RefNode, Index: 1}},
+	}
+	zero := tensor.Must(tensor.New(p.Type, nil))
+	return prog, graph.Inputs{States: []*graph.State{{Slots: slots, Tensors: []*tensor.Tensor{zero}}}}
+}
