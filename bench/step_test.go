@@ -68,3 +68,28 @@ func TestStepEqualsTheDefinition(t *testing.T) {
 		in.States[0], same.States[0] = want, got
 	}
 }
+
+func benchmarkProgram(b *testing.B, step func() (*graph.Program, graph.Inputs, error)) {
+	p, in, err := step()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
+			do, err := runner(context.Background(), p, in, threads)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkGPT(b *testing.B)    { benchmarkProgram(b, gptStep) }
+func BenchmarkLeNet(b *testing.B)  { benchmarkProgram(b, leNetStep) }
+func BenchmarkResNet(b *testing.B) { benchmarkProgram(b, resNetStep) }
