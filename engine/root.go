@@ -24,13 +24,11 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		ends[i] = total
 	}
 	hash := func(_, lo, hi int) error {
-		buf := make([]byte, 0, tensor.TileSide*tensor.TileSide*8)
 		for i := sort.SearchInts(ends, lo+1); lo < hi; i++ {
-			for ; lo < min(hi, ends[i]); lo++ {
-				tile := lo - ends[i] + len(leaves[i])
-				buf = tensors[i].Tile(buf[:0], tile)
-				leaves[i][tile] = tensor.TileHash(buf)
-			}
+			begin := ends[i] - len(leaves[i])
+			end := min(hi, ends[i])
+			tensors[i].LeavesFrom(leaves[i][lo-begin:end-begin], lo-begin)
+			lo = end
 		}
 		return nil
 	}

@@ -40,6 +40,13 @@ func Sum(d Domain, body ...[]byte) Hash {
 	return out
 }
 
+// Begin appends what goes before a body under domain d, so that many bodies can
+// be hashed from one buffer: Sum(d, body) is SumOf(append(Begin(nil, d), body...)).
+func Begin(dst []byte, d Domain) []byte { return append(append(dst, byte(len(d))), d...) }
+
+// SumOf hashes what Begin has begun.
+func SumOf(message []byte) Hash { return sha256.Sum256(message) }
+
 // IsZero reports whether h is the zero hash, which no value has.
 func (h Hash) IsZero() bool { return h == Hash{} }
 

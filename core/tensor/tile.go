@@ -99,12 +99,19 @@ func (t *Tensor) Tile(dst []byte, i int) []byte {
 // Leaves returns the hashes of all tiles.
 func (t *Tensor) Leaves() []canon.Hash {
 	out := make([]canon.Hash, LayoutOf(t.Type, t.Shape).Tiles())
-	buf := make([]byte, 0, TileSide*TileSide*8)
-	for i := range out {
-		buf = t.Tile(buf[:0], i)
-		out[i] = TileHash(buf)
-	}
+	t.LeavesFrom(out, 0)
 	return out
+}
+
+// LeavesFrom sets dst to the hashes of the tiles from number at on.
+func (t *Tensor) LeavesFrom(dst []canon.Hash, at int) {
+	buf := make([]byte, 0, TileSide*TileSide*8+64)
+	buf = canon.Begin(buf, canon.DomainTile)
+	begun := len(buf)
+	for i := range dst {
+		buf = t.Tile(buf[:begun], at+i)
+		dst[i] = canon.SumOf(buf)
+	}
 }
 
 // Root returns the tensor root.

@@ -21,8 +21,9 @@ type folding struct {
 func (k *folding) pieces() int { return k.n }
 
 // columnChunk is the number of output elements that a fold along columns takes
-// at a time, so that the lanes of a sum stay in the first-level cache.
-const columnChunk = 256
+// at a time: the lanes of a sum stay in the second-level cache, and operands are
+// read in long runs.
+const columnChunk = chunk
 
 // rowTerms is the least number of terms for which rows are worth their start.
 const rowTerms = 32
@@ -84,13 +85,27 @@ func foldOf[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, fin
 	case tensor.FoldSum:
 		return &sum[T]{newFolding(p), mapLoop(set, tensor.Add, t, t), takeLoop[T](set), finish}
 	case tensor.FoldMax:
-		return &running[T]{newFolding(p), least, mapLoop(set, tensor.Max, t, t), func(acc T, x []T) T { return finish(greatestOf(acc, x)) }}
+		return &running[T]{newFolding(p), least, mapLoop(set, tensor.Max, t, t), inRows(set, p.Fn, t, finish, greatestOf[T])}
 	case tensor.FoldMin:
-		return &running[T]{newFolding(p), greatest, mapLoop(set, tensor.Min, t, t), func(acc T, x []T) T { return finish(leastOf(acc, x)) }}
+		return &running[T]{newFolding(p), greatest, mapLoop(set, tensor.Min, t, t), inRows(set, p.Fn, t, finish, leastOf[T])}
 	case tensor.FoldProd:
 		return &running[T]{newFolding(p), 1, mapLoop(set, tensor.Mul, t, t), func(acc T, x []T) T { return productOf(acc, x, finish) }}
 	}
 	return newArgMax(p, least, greatest)
+}
+
+// inRows folds a part of a row into what those before have given, by the
+// machine's kernel if there is one. join folds in plain Go.
+func inRows[T ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
+	if set.Folds[fn] == nil || t != tensor.Float32 {
+		return func(acc T, x []T) T { return finish(join(acc, x)) }
+	}
+	whole := rowFold(set, fn, t)
+	return func(acc T, x []T) T {
+		var part [1]T
+		whole(first(part[:]), first(x), nil, nil, 1, len(x))
+		return finish(join(acc, part[:]))
+	}
 }
 
 // running folds terms one after the other into one value.
@@ -147,6 +162,10 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 			fill(best[:len(at)], k.least)
 			for t := range k.terms {
 				x, y := k.present(w, args, t*k.n+lo+o, len(at))
+				if len(k.view.bounds) == 0 {
+					k.takeAll(best[:len(at)], at, x, t)
+					continue
+				}
 				for i := range at {
 					k.take(&best[i], &at[i], x[i], y[i], t)
 				}
@@ -174,6 +193,27 @@ func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y [
 		return x, x
 	}
 	return x, load(k.view, args, row[T](w, 1), at, n, k.greatest)
+}
+
+// takeAll is take of many elements that are all present. Which of two is greater
+// nobody can foresee, so it does without branches.
+func (k *argMax[T]) takeAll(best []T, at []int64, x []T, t int) {
+	if t == 0 {
+		copy(best, x)
+		return
+	}
+	at, x = at[:len(best)], x[:len(best)]
+	for i, b := range best {
+		v := x[i]
+		// v is above b, or equal and the last of equals counts; a NaN is above all.
+		over := b == b && !(v <= b)
+		if k.last {
+			over = v != v || v >= b
+		}
+		take := -int64(truth(over))
+		at[i] += (int64(t) - at[i]) & take
+		best[i] = max(b, v)
+	}
 }
 
 // take moves to term t if its value x is present, which is when y is the same,

@@ -40,9 +40,10 @@ func (p *program) source(ref graph.Ref) graph.Ref {
 type members struct {
 	nodes []int
 	fused bool
-	at    int // place in the order of execution; early ones have −1
-	n     int // elements of the widest member
-	rows  int // 0: each element stands alone, until a fold or a broadcast makes rows
+	at    int          // place in the order of execution; early ones have −1
+	n     int          // elements of the widest member
+	again map[int]bool // nodes that others compute, too
+	rows  int          // 0: each element stands alone, until a fold or a broadcast makes rows
 }
 
 // Limits of a fusion: a block of all its values should fit into the first two
@@ -91,7 +92,7 @@ func (p *program) group() []*members {
 			g.place(i)
 		}
 	}
-	return append(g.early, g.rest...)
+	return p.repeat(append(g.early, g.rest...))
 }
 
 // live marks the nodes on which the new state depends.
@@ -112,15 +113,6 @@ func (p *program) same(i int) bool {
 	n := p.nodes[i].Primitive
 	times, ok := repetition(n, 0)
 	return ok && times == 1 && n.Args[0].Shape.Elements() == n.Shape.Elements()
-}
-
-// producers calls do with every node that node i reads.
-func (g *grouping) producers(i int, do func(node int)) {
-	for _, r := range g.nodes[i].From {
-		if r = g.source(r); r.Kind == graph.RefNode {
-			do(r.Index)
-		}
-	}
 }
 
 // waits reports whether node i is a map of inputs, scalars and other such maps.
@@ -205,8 +197,8 @@ func (g *grouping) candidates(last *members, i int) (out []*members) {
 		out = append(out, last)
 		from = last.at + 1
 	}
-	const far = 16
-	for _, m := range g.rest[max(from, len(g.rest)-far):] {
+	const window = 16
+	for _, m := range g.rest[max(from, len(g.rest)-window):] {
 		if m.fused && m.rows == 0 && m.n == g.nodes[i].Shape.Elements() && g.share(m, i) {
 			out = append(out, m)
 		}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -47,23 +48,15 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	prog := newProgram(p, set, fused)
 	groups := prog.group()
 	pl := &plan{program: p, place: make([]int, len(p.Nodes)), kept: prog.kept, alias: prog.alias}
-	of := make([]int, len(p.Nodes)) // group by node
-	for t, m := range groups {
-		for _, i := range m.nodes {
-			of[i] = t
-		}
-	}
 	escapes := make([]bool, len(p.Nodes))
 	last := make([]int, len(p.Nodes)) // the group that reads it last
 	for t, m := range groups {
 		for _, i := range m.nodes {
 			escapes[i] = escapes[i] || prog.kept[i] || !fused
-			for _, r := range p.Nodes[i].From {
-				if r = prog.source(r); r.Kind == graph.RefNode {
-					last[r.Index] = t
-					escapes[r.Index] = escapes[r.Index] || of[r.Index] != t
-				}
-			}
+			prog.producers(i, func(x int) {
+				last[x] = t
+				escapes[x] = escapes[x] || !slices.Contains(m.nodes, x)
+			})
 		}
 	}
 	var arena shelf
@@ -74,7 +67,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 		var over func(o int) []int
 		k := task{nodes: m.nodes}
 		if m.fused {
-			l := prog.link(m, func(i int) bool { return escapes[i] })
+			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
 			k.work, k.args, k.outs, over = l.c, l.args, l.outs, l.overwrites
 		} else {
 			n := &p.Nodes[m.nodes[0]]

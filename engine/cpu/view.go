@@ -255,17 +255,103 @@ func overlay[T integer](v *view, args []*tensor.Tensor, dst []T, at int) {
 	in := v.loops[inner]
 	p := v.seek(at)
 	for {
-		n := min(in.extent-p.coord[inner], len(dst))
-		if len(v.bounds) == 0 {
-			strided(dst[:n], src, p.at, in.stride)
+		if rows := v.plane(&p, len(dst)); rows > 0 {
+			out := v.loops[inner-1]
+			copyPlane(dst, src[p.at:], rows, in.extent, out.stride, in.stride)
+			p.coord[inner-1] += rows - 1 // and on to the next row, below
+			p.at += (rows - 1) * out.stride
+			dst = dst[rows*in.extent:]
 		} else {
-			lo, hi, shift := v.inside(args, &p, n)
-			strided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
+			n := min(in.extent-p.coord[inner], len(dst))
+			switch {
+			case len(v.bounds) == 0:
+				strided(dst[:n], src, p.at, in.stride)
+			case inner > 0 && len(v.bounds) == 1 && v.bounds[0].index != nil && in.extent == 1:
+				n = gather(v, args, dst, src, &p)
+			default:
+				lo, hi, shift := v.inside(args, &p, n)
+				strided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
+			}
+			dst = dst[n:]
 		}
-		if dst = dst[n:]; len(dst) == 0 {
+		if len(dst) == 0 {
 			return
 		}
 		v.nextRow(&p)
+	}
+}
+
+// gather copies the elements that an index selects one by one, up to the end of
+// the last loop but one, of which p then is at the last. It returns their number.
+func gather[T integer](v *view, args []*tensor.Tensor, dst, src []T, p *position) int {
+	l := len(v.loops) - 2
+	b := &v.bounds[0]
+	x := b.index
+	n := min(v.loops[l].extent-p.coord[l], len(dst))
+	c, i, at := b.offset, x.base, p.at
+	for k := range l + 1 {
+		c += b.steps[k] * p.coord[k]
+		i += x.steps[k] * p.coord[k]
+	}
+	for j := range n {
+		if by := int(int64(args[x.arg].At(i))); by >= -tensor.MaxDim && by <= tensor.MaxDim {
+			to := c + by
+			if to < 0 {
+				to, by = to+b.extent, by+b.extent
+			}
+			if to >= 0 && to < b.extent {
+				dst[j] = src[at+by*b.stride]
+			}
+		}
+		c, i, at = c+b.steps[l], i+x.steps[l], at+v.loops[l].stride
+	}
+	p.coord[l] += n - 1
+	p.at += (n - 1) * v.loops[l].stride
+	return n
+}
+
+// plane returns how many whole rows follow, of n elements, that lie at one
+// distance from each other; 0 if that is not known to be so, or for a few.
+func (v *view) plane(p *position, n int) int {
+	inner := len(v.loops) - 1
+	if inner == 0 || p.coord[inner] != 0 || len(v.bounds) != 0 || v.loops[inner].stride < 0 || v.loops[inner-1].stride < 0 {
+		return 0
+	}
+	rows := min(n/v.loops[inner].extent, v.loops[inner-1].extent-p.coord[inner-1])
+	if rows < 2 {
+		return 0
+	}
+	return rows
+}
+
+// copyPlane copies rows × cols elements that lie so far apart, along the longer
+// side where they lie side by side along neither.
+func copyPlane[T integer](dst, src []T, rows, cols, rowStep, colStep int) {
+	switch {
+	case colStep == 1:
+		for r := range rows {
+			copy(dst[r*cols:][:cols], src[r*rowStep:][:cols])
+		}
+	case colStep == 0:
+		for r := range rows {
+			fill(dst[r*cols:][:cols], src[r*rowStep])
+		}
+	case rows > cols || rowStep < colStep:
+		// In blocks, so that lines of dst stay in the cache.
+		const block = 32
+		for from := 0; from < rows; from += block {
+			to := min(from+block, rows)
+			for c := range cols {
+				s, d := src[c*colStep:], dst[c:]
+				for r := from; r < to; r++ {
+					d[r*cols] = s[r*rowStep]
+				}
+			}
+		}
+	default:
+		for r := range rows {
+			strided(dst[r*cols:][:cols], src, r*rowStep, colStep)
+		}
 	}
 }
 
