@@ -120,7 +120,7 @@ func imageStep(network func(*classifier, string) string, images tensor.Shape) (*
 	}
 	plain, calls := forward.Differentiable()
 	b := graph.Extend(plain)
-	grads, err := train.Gradients(b, calls, plain.Outputs[0].Name, c.params)
+	grads, err := train.Gradients(b, calls, plain.Outputs[0].Name, c.params, 1)
 	if err != nil {
 		return fail(err)
 	}
