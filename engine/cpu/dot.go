@@ -24,6 +24,7 @@ type dot struct {
 	bytes                    *bytes // if they are integers of 8 bits
 	bounded                  bool   // some terms may be absent
 	lines                    lines
+	deep                     int  // words packed at a time; divides tensor.KBlock
 	direct                   bool // chains can be kept in the output
 	high, wide               int  // rows and lines of a whole piece
 	down, beside             int  // pieces in one batch
@@ -60,7 +61,8 @@ const (
 	maxHigh     = 1024    // rows of a piece
 	maxWide     = 3072    // columns of a piece
 	maxStored   = 1 << 16 // elements of a piece that is not made in the output
-	maxDeep     = 512     // terms packed at a time; divides tensor.KBlock
+	maxDeep     = 512     // words packed at a time; divides tensor.KBlock
+	thinRows    = 2       // rows that are no more than a vector or two
 	maxRows     = 192     // rows packed at a time
 	minWork     = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
@@ -80,7 +82,7 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	case p.Type != tensor.Float32 && !narrow || narrow && set.Bytes.Tiles == nil:
 		return nil
 	}
-	k := &dot{p: p, set: set, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32}
+	k := &dot{p: p, set: set, deep: maxDeep, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32}
 	if !k.plain && !narrow {
 		k.widen = castLoop(set, p.Args[0].Type, tensor.Float32)
 	}
@@ -112,7 +114,21 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	k.divide()
 	k.a.inPlace = k.regularA()
 	k.b.inPlace = k.plain && !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
+	if k.rows.n <= thinRows {
+		k.stream()
+	}
 	return k
+}
+
+// stream suits k to few rows, where reading operand b takes all the time: it is
+// read a few long lines at a time, or packed for a few tiles at a time.
+func (k *dot) stream() {
+	if k.b.inPlace {
+		k.deep = maxDeep / 4
+		return
+	}
+	k.wide = min(k.wide, 2*k.tileCols())
+	k.beside = ceilDiv(k.lines.n, k.wide)
 }
 
 // regularA reports whether tiles had better read operand a in place.
@@ -279,15 +295,29 @@ func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
 
 func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	words := words(out)
-	for i := lo; i < hi; i++ {
-		b, r, c := i/(k.down*k.beside), i/k.beside%k.down, i%k.beside
-		p := &w.piece
-		p.place(k, b, r*k.high, c*k.wide)
-		p.compute(args, words)
-		p.store(words)
-		if err := p.correct(out, args); err != nil {
+	for lo < hi {
+		n, err := k.runPiece(&w.piece, out, words, args, lo, hi-lo)
+		if err != nil {
 			return err
 		}
+		lo += n
 	}
 	return nil
+}
+
+// runPiece computes piece i and, as one with it, as many of the n − 1 next as it
+// can: they pack less together.
+func (k *dot) runPiece(p *piece, out *tensor.Tensor, words []float32, args []*tensor.Tensor, i, n int) (done int, err error) {
+	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
+	wider, higher := 1, 1
+	if k.direct {
+		higher = min(n, k.down-r, max(maxHigh/k.high, 1))
+		if higher == k.down {
+			wider = min(n/k.down, k.beside-c, max(maxWide/k.wide, 1))
+		}
+	}
+	p.place(k, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
+	p.compute(args, words)
+	p.store(words)
+	return wider * higher, p.correct(out, args)
 }

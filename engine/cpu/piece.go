@@ -15,6 +15,7 @@ type piece struct {
 	*dot
 	batchAt, row, line  int // where it begins
 	tall, broad         int // rows and columns
+	lineCount           int
 	left, top           panels
 	chains              []float32 // c[i][j] lies at i·pitch + j
 	pitch               int
@@ -29,11 +30,12 @@ type piece struct {
 // word is the size of an element of a panel.
 const word = 4
 
-// place sets the piece that begins at a row and a line of a batch.
-func (p *piece) place(k *dot, batch, row, line int) {
+// place sets the piece of so many rows and lines, or those that are left, that
+// begins at a row and a line of a batch.
+func (p *piece) place(k *dot, batch, row, line, rows, lines int) {
 	p.dot, p.batchAt, p.row, p.line = k, batch, row, line
-	p.tall = min(k.high, k.rows.n-row)
-	p.broad = (min(k.wide, k.lines.n-line)-1)*k.lines.pitch + k.lines.span
+	p.tall, p.lineCount = min(rows, k.rows.n-row), min(lines, k.lines.n-line)
+	p.broad = (p.lineCount-1)*k.lines.pitch + k.lines.span
 	p.left.place(&k.a, k, &k.rows, batch, row, p.tall)
 	p.top.place(&k.b, k, &k.cols, batch, line, p.broad)
 	p.edge = grow(p.edge, k.set.Rows()*k.tileCols())
@@ -62,11 +64,11 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	if p.b.image != nil {
 		b = p.top.draw(b, p.batchAt, p.line)
 	}
-	for t := 0; t < p.terms.n; t += maxDeep * p.group() {
+	for t := 0; t < p.terms.n; t += p.deep * p.group() {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
 		}
-		p.advance(a, b, t, min(maxDeep*p.group(), p.terms.n-t))
+		p.advance(a, b, t, min(p.deep*p.group(), p.terms.n-t))
 	}
 	if len(p.done) == 0 {
 		return
@@ -171,7 +173,7 @@ func (p *piece) outputs() {
 	p.rowsOut = grow(p.rowsOut, p.tall)
 	p.rows.table(p.rowsOut, p.batch.at(0, p.out.batch, p.batchAt), p.out.rows, p.row)
 	inner := len(p.cols.extents) - 1
-	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, min(p.wide, p.lines.n-p.line)*p.lines.columns
+	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, p.lineCount*p.lines.columns
 	p.stretches = p.stretches[:0]
 	for i := 0; i < n; {
 		s := stretch{p.cols.at(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i), p.cols.at(0, p.out.cols, from+i)}
