@@ -34,12 +34,25 @@ var _ = define(
 			v, err := c.l.reshape(c.l.hold(t), tensor.Shape{})
 			return one(v.broadcast(s), err)
 		}},
-	Def{Name: "Identity", Min: 1, Max: 1, Outputs: 1,
+	identity("Identity"),
+	identity("OptionalGetElement"), // every value is there
+	Def{Name: "OptionalHasElement", Min: 0, Max: 1, Outputs: 1,
+		Lower: func(c *Call) ([]view, error) {
+			t, err := tensor.Bools(tensor.Shape{}, c.has(0))
+			if err != nil {
+				return nil, err
+			}
+			return []view{c.l.hold(t)}, nil
+		}},
+)
+
+func identity(name string) Def {
+	return Def{Name: name, Min: 1, Max: 1, Outputs: 1,
 		Lower: func(c *Call) ([]view, error) { return c.In, nil },
 		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			return dy, nil
-		}},
-)
+		}}
+}
 
 func lowerConstant(c *Call) ([]view, error) {
 	if len(c.Attrs) != 1 {
