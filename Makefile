@@ -8,6 +8,7 @@ export CGO_ENABLED = 0
 # are recomputed alone.
 ARGS     ?=
 FUZZTIME ?= 30s
+FUZZCASES ?= 1000000
 CASES    ?= 200
 GAMES    ?= 100000
 SOAK     ?= 20
@@ -82,6 +83,14 @@ blocks: ## Recompute BLOCKS random parts of every operator's run alone, and coun
 faults: ## Put a fault into every node of real training steps, and play GAMES random disputes
 	TALLY_FAULTS=all TALLY_GAMES=$(GAMES) go test -count=1 -timeout 2h -v ./internal/testkit/faults ./core/dispute -run 'Fault|Lies|Random'
 
+# Every set of instructions that this machine has, against the definition.
+fuzz-engine: ## Compare the executor with the definition on FUZZCASES small cases
+	TALLY_FUZZ_CASES=$(FUZZCASES) go test -count=1 -timeout 6h -v -run ManySmallCases ./engine/cpu
+
+# Elementary functions on all floats, in every set of instructions: an hour.
+sweep: ## Compare functions of one float32 with their definition on all 2^32
+	TALLY_EXHAUSTIVE=1 go test -count=1 -timeout 12h -v -run VectorsOfOneOperand ./engine/cpu
+
 soak: ## Kill and restart networks SOAK times
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash' $(OWN)
 
@@ -90,6 +99,19 @@ bench: build ## Measure: every name of tally bench, then the hot packages
 		echo "== tally bench $$name"; bin/tally bench "$$name" || exit 1; \
 	done
 	go test -run '^$$' -bench . -benchmem ./core/... ./engine/... ./format/... ./bench
+
+# PyTorch is that of Debian's python3-torch unless TORCH_PYTHON names another
+# Python; MODELS is a folder of ONNX models.
+TORCH_PYTHON ?= /usr/bin/python3
+MODELS       ?=
+bench-peers: build .cache/peers/done ## Compare the engine with OpenBLAS, PyTorch and onnxruntime (MODELS=DIR, PEERS="--only gemm")
+	@$(TORCH_PYTHON) -c 'import torch' 2>/dev/null || { echo "$(TORCH_PYTHON) has no PyTorch: apt-get install python3-torch, or TORCH_PYTHON=PYTHON" >&2; exit 1; }
+	.cache/peers/bin/python bench/peers/compare.py --tally bin/tally --torch $(TORCH_PYTHON) --models "$(MODELS)" $(PEERS)
+
+.cache/peers/done: bench/peers/requirements.txt
+	python3 -m venv .cache/peers
+	.cache/peers/bin/pip install --quiet -r bench/peers/requirements.txt
+	@touch $@
 
 kernels: ## Generate the assembly of engine/cpu/asm
 	go generate ./engine/cpu/asm

@@ -23,6 +23,14 @@ func TestConforms(t *testing.T) {
 	}
 }
 
+func TestManySmallCases(t *testing.T) {
+	var all []conform.Make
+	for _, set := range asm.Sets() {
+		all = append(all, eager(set))
+	}
+	conform.Fuzz(t, all...)
+}
+
 func FuzzConforms(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00"))
 	f.Add([]byte("any bytes stand for a case"))

@@ -11,11 +11,16 @@ import (
 // at once: maps over one shape, sums and maxima of its rows, and what is
 // broadcast to it, as in a softmax, a normalisation or an optimizer.
 func Flow(r *rand.Rand) (*graph.Program, graph.Inputs) {
-	b := &builder{r: r, p: &graph.Program{Groups: 1}}
-	f := &flow{builder: b, rows: 1 + r.IntN(9), cols: pick(r, 1, 2, 7, 16, 31, 32, 33, 48, 100, 1030)}
+	rows, cols := 1+r.IntN(9), pick(r, 1, 2, 7, 16, 31, 32, 33, 48, 100, 1030)
 	if r.IntN(8) == 0 {
-		f.rows = 1 + r.IntN(300)
+		rows = 1 + r.IntN(300)
 	}
+	return flowOf(r, rows, cols)
+}
+
+func flowOf(r *rand.Rand, rows, cols int) (*graph.Program, graph.Inputs) {
+	b := &builder{r: r, p: &graph.Program{Groups: 1}}
+	f := &flow{builder: b, rows: rows, cols: cols}
 	f.typ = pick(r, tensor.Float32, tensor.Float32, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64, tensor.Int32, tensor.Uint8)
 	for i, s := range [][]int{{f.rows, f.cols}, {f.rows, f.cols}, {f.rows, 1}, {1, f.cols}, {1, 1}} {
 		ref := graph.Ref{Kind: graph.RefSlot, Index: i}

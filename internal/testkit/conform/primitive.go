@@ -16,11 +16,18 @@ var Functions = func() []tensor.Fn {
 	return out
 }()
 
+// usual is how many elements an output has at most, for most cases.
+const usual = 2000
+
 // Primitive returns a random valid primitive that computes fn.
-func Primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
+func Primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive { return sized(r, fn, usual) }
+
+// sized returns one with so many elements at most, and ten times as many terms
+// in all.
+func sized(r *rand.Rand, fn tensor.Fn, size int) *tensor.Primitive {
 	var err error
 	for range 1000 {
-		p := primitive(r, fn)
+		p := primitive(r, fn, size)
 		if err = p.Check(); err == nil {
 			return p
 		}
@@ -28,8 +35,8 @@ func Primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
 	panic(fmt.Sprintf("no valid %v in 1000 tries: %v", fn, err))
 }
 
-func primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
-	p := &tensor.Primitive{Fn: fn, Shape: shape(r, 4, 2000)}
+func primitive(r *rand.Rand, fn tensor.Fn, size int) *tensor.Primitive {
+	p := &tensor.Primitive{Fn: fn, Shape: shape(r, 4, size)}
 	switch fn.Kind() {
 	case tensor.KindMap:
 		mapping(r, p)
@@ -37,12 +44,12 @@ func primitive(r *rand.Rand, fn tensor.Fn) *tensor.Primitive {
 		indexing(r, p)
 	case tensor.KindFold:
 		if fn.Scatters() {
-			scattering(r, p)
+			scattering(r, p, 10*size)
 		} else {
-			folding(r, p)
+			folding(r, p, 10*size)
 		}
 	case tensor.KindContraction:
-		contracting(r, p)
+		contracting(r, p, 10*size)
 	}
 	return p
 }
@@ -166,7 +173,7 @@ func indexing(r *rand.Rand, p *tensor.Primitive) {
 	}
 }
 
-func folding(r *rand.Rand, p *tensor.Primitive) {
+func folding(r *rand.Rand, p *tensor.Primitive, terms int) {
 	in := numeric(r)
 	if p.Fn == tensor.FoldSum || p.Fn == tensor.FoldProd {
 		in = summed(r)
@@ -175,11 +182,11 @@ func folding(r *rand.Rand, p *tensor.Primitive) {
 	if p.Fn == tensor.FoldArgMax {
 		p.Type, p.Imm = tensor.Int64, []tensor.Word{tensor.Word(r.IntN(2))}
 	}
-	p.Fold = shape(r, 3, 20000/max(p.Shape.Elements(), 1))
+	p.Fold = shape(r, 3, terms/max(p.Shape.Elements(), 1))
 	p.Args = []tensor.Access{access(r, p, in, axes(0, len(p.Shape)+len(p.Fold)), true)}
 }
 
-func scattering(r *rand.Rand, p *tensor.Primitive) {
+func scattering(r *rand.Rand, p *tensor.Primitive, terms int) {
 	p.Type = numeric(r)
 	if p.Fn == tensor.ScatterSet {
 		p.Type = anyType(r)
@@ -189,7 +196,7 @@ func scattering(r *rand.Rand, p *tensor.Primitive) {
 	}
 	out := axes(0, len(p.Shape))
 	p.Args = []tensor.Access{access(r, &tensor.Primitive{Shape: p.Shape}, p.Type, out, false)}
-	p.Fold = shape(r, 2, 20000/max(p.Shape.Elements(), 1))
+	p.Fold = shape(r, 2, terms/max(p.Shape.Elements(), 1))
 	fold := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
 	by := fold
 	if r.IntN(3) == 0 { // as if every element had an index of its own
@@ -205,13 +212,12 @@ func scattering(r *rand.Rand, p *tensor.Primitive) {
 	}
 }
 
-func contracting(r *rand.Rand, p *tensor.Primitive) {
+func contracting(r *rand.Rand, p *tensor.Primitive, terms int) {
 	in := operands(r, p)
 	if p.Fn == tensor.Before && r.IntN(2) == 0 {
 		ranking(r, p, in[0])
 		return
 	}
-	terms := 20000
 	if r.IntN(12) == 0 { // past a K-block
 		p.Shape, terms = shape(r, 3, 6), 5*tensor.KBlock
 		p.Fold = pick(r, []int{tensor.KBlock}, []int{tensor.KBlock + 1}, []int{2, tensor.KBlock}, []int{1 + r.IntN(terms)}, []int{3, 64, 65})

@@ -16,7 +16,9 @@ func Single(r *rand.Rand, p *tensor.Primitive) (*graph.Program, graph.Inputs) {
 }
 
 // Program returns a random program of a few primitives, and inputs for it.
-func Program(r *rand.Rand) (*graph.Program, graph.Inputs) {
+func Program(r *rand.Rand) (*graph.Program, graph.Inputs) { return program(r, usual) }
+
+func program(r *rand.Rand, size int) (*graph.Program, graph.Inputs) {
 	b := builder{r: r, p: &graph.Program{Groups: 1 + r.IntN(2)}}
 	if r.IntN(2) == 0 {
 		b.p.Data = &graph.Slot{Name: "data", Type: tensor.Int32, Shape: tensor.Shape{1 + r.IntN(9), 1 + r.IntN(9)}}
@@ -27,7 +29,7 @@ func Program(r *rand.Rand) (*graph.Program, graph.Inputs) {
 		b.newSlot()
 	}
 	for range 1 + r.IntN(10) {
-		b.known = append(b.known, b.apply(Primitive(r, pick(r, Functions...))))
+		b.known = append(b.known, b.apply(sized(r, pick(r, Functions...), size)))
 	}
 	for i := range b.p.Slots {
 		s := &b.p.Slots[i]
