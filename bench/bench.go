@@ -24,6 +24,7 @@ type Options struct {
 var All = []Benchmark{
 	{"engine", "products, training steps, models and roots on one and two threads", engineRows},
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
+	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 }
 

@@ -3,6 +3,8 @@ package dispute
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -523,6 +525,20 @@ func TestMovesGrowWithTheLogarithm(t *testing.T) {
 	}
 	if counts[6] >= counts[1] || counts[6] > 16 {
 		t.Fatalf("moves by depth: %v", counts)
+	}
+}
+
+// However many parts a move has, the longest accumulators fit it.
+func TestAccumulatorsFitAMove(t *testing.T) {
+	for depth := 1; depth <= MaxDepth; depth++ {
+		g := Game{Stage: PostStates, To: 1 << 20, Rules: Rules{Depth: depth}}
+		m := &States{}
+		for range g.Cuts() {
+			m.States = append(m.States, slices.Repeat([]tensor.Word{math.MaxUint64}, tensor.Lanes))
+		}
+		if n := len(EncodeMove(m)); n > MaxMove {
+			t.Errorf("%d accumulators take %d bytes, a move has %d", len(m.States), n, MaxMove)
+		}
 	}
 }
 

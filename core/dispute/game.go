@@ -314,10 +314,14 @@ func parts(lo, hi, depth int) []int {
 	return out
 }
 
+// stateDepth bounds a post of accumulators, of up to tensor.Lanes words each, so
+// that it fits a move.
+const stateDepth = 7
+
 // Cuts returns the steps or fold blocks that the next post must show.
 func (g *Game) Cuts() []int {
 	if g.Stage == PostStates || g.Stage == PickState {
-		return parts(g.From, g.To, g.Rules.Depth)
+		return parts(g.From, g.To, min(g.Rules.Depth, stateDepth))
 	}
 	return parts(g.Lo, g.Hi, g.Rules.Depth)
 }

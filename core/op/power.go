@@ -53,6 +53,9 @@ func expandPow(c *Call, b *graph.Builder) ([]string, error) {
 // fixedPower writes x to the power twice/2.
 func (c *Call) fixedPower(b *graph.Builder, x string, twice int) ([]string, error) {
 	n := max(twice, -twice)
+	if n%2 != 0 {
+		x = c.ofRoot(b, x)
+	}
 	power := ""
 	for bit := 1 << 30; bit > 0; bit >>= 1 {
 		if power != "" {
@@ -80,6 +83,12 @@ func (c *Call) fixedPower(b *graph.Builder, x string, twice int) ([]string, erro
 		power = b.Op("Reciprocal", power)
 	}
 	return []string{power}, nil
+}
+
+// ofRoot is x for a power n+½, where IEEE 754 lets −∞ and −0 count as ∞ and 0.
+func (c *Call) ofRoot(b *graph.Builder, x string) string {
+	x = b.Op("Where", b.Op("Equal", x, c.real(b, math.Inf(-1))), c.real(b, math.Inf(1)), x)
+	return b.Op("Add", x, c.real(b, 0))
 }
 
 func product(b *graph.Builder, x, y string) string {
@@ -137,8 +146,9 @@ func (c *Call) halfPower(b *graph.Builder, x, y string) string {
 	a := b.Op("Abs", y)
 	a = b.Op("Where", c.isHalf(b, y), b.Op("Add", a, a), c.real(b, 0))
 	twice := castTo(b, a, tensor.Int32)
-	p := c.bitPower(b, x, twice, tensor.Int32, 2*maxPower, 2)
 	odd := c.bit(b, twice, tensor.Int32, 1)
+	x = b.Op("Where", odd, c.ofRoot(b, x), x)
+	p := c.bitPower(b, x, twice, tensor.Int32, 2*maxPower, 2)
 	p = b.Op("Where", odd, b.Op("Mul", p, b.Op("Sqrt", x)), p)
 	return b.Op("Where", b.Op("Less", y, c.real(b, 0)), b.Op("Reciprocal", p), p)
 }

@@ -1,27 +1,48 @@
 package tensor
 
+import (
+	"math/bits"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
 // MaxBlock is the largest number of terms of a fold block.
 const MaxBlock = 32
 
-// openBytes bounds the operand tiles that one fold block may touch, so that
-// opening them fits a transaction.
-const openBytes = 40 << 10
+// openBytes bounds what a dispute brings to judge one fold block: the operand
+// tiles that it touches, the paths beside them, and where each operand comes
+// from. It fits a transaction.
+const openBytes = 58 << 10
+
+// sourceBytes bounds the proof of an operand's root: two names and two paths.
+const sourceBytes = 2560
 
 // BlockTerms returns how many consecutive terms form a fold block of p: as many
-// as keep the tiles they touch within openBytes, at most MaxBlock. Blocks never
-// cross the end of the innermost folded axis.
+// as can be opened within openBytes, at most MaxBlock. Blocks never cross the
+// end of the innermost folded axis.
 func (p *Primitive) BlockTerms() int {
-	inner := p.innerAxis()
-	for b := MaxBlock; b > 1; b /= 2 {
-		bytes := 0
-		for i := range p.Args {
-			bytes += p.tilesTouched(i, inner, b) * TileSide * TileSide * p.Args[i].Type.Size()
-		}
-		if bytes <= openBytes {
-			return b
+	b := MaxBlock
+	for b > 1 && p.opening(b) > openBytes {
+		b /= 2
+	}
+	return b
+}
+
+// opening bounds the bytes that open what b consecutive terms read.
+func (p *Primitive) opening(b int) int {
+	total := 0
+	for i := range p.Args {
+		l := LayoutOf(p.Args[i].Type, p.Args[i].Shape)
+		tile := min(TileSide, l.Rows) * min(TileSide, l.Cols) * l.Type.Size()
+		path := canon.HashSize * bits.Len(uint(max(l.Tiles(), 1)-1))
+		bytes := sourceBytes + p.tilesTouched(i, p.innerAxis(), b)*(tile+path)
+		if p.Fn == Join { // reads one of them
+			total = max(total, bytes)
+		} else {
+			total += bytes
 		}
 	}
-	return 1
+	return total
 }
 
 // innerAxis returns the last folded axis, as an axis of the primitive.

@@ -122,6 +122,9 @@ func (p *Primitive) Check() error {
 			}
 		}
 	}
+	if n := p.opening(1); n > openBytes {
+		return fmt.Errorf("%v reads so many operands that opening them for a single term takes up to %d bytes, and a dispute can bring %d", p.Fn, n, openBytes)
+	}
 	if n := p.Terms(); n > 0 && p.Shape.Elements() > math.MaxInt64/64/n {
 		return fmt.Errorf("%v over %v and %v is too large", p.Fn, p.Shape, p.Fold)
 	}

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -317,8 +318,13 @@ func TestBlocksEqualTheWhole(t *testing.T) {
 			if len(s) != c.StateLen(hi) {
 				t.Fatalf("state after %d terms has %d words, want %d", hi, len(s), c.StateLen(hi))
 			}
-			if len(touched)*TileSide*TileSide*4 > openBytes {
-				t.Fatalf("block %d touches %d tiles", j, len(touched))
+			opened := 0
+			for at := range touched { // order: a sum
+				l := LayoutOf(args[at[0]].Type, args[at[0]].Shape)
+				opened += l.TileBytes(at[1]) + canon.HashSize*bits.Len(uint(l.Tiles()-1))
+			}
+			if opened > openBytes-len(args)*sourceBytes {
+				t.Fatalf("block %d opens %d bytes in %d tiles", j, opened, len(touched))
 			}
 			end = hi
 		}
@@ -330,6 +336,26 @@ func TestBlocksEqualTheWhole(t *testing.T) {
 			t.Fatalf("element %d: %#x alone, %#x in the whole (%v)", o, w, whole.At(o), err)
 		}
 	})
+}
+
+// What no dispute could open is refused: nobody could prove it wrong.
+func TestTooManyOperandsToOpen(t *testing.T) {
+	const side = 1 << 10
+	p := Primitive{Fn: Copy, Type: Float32, Shape: Shape{side, side}, Imm: []Word{0}, Args: []Access{{Type: Float32, Shape: Shape{2, 2, 2, 2, 2, 2, 2, 2}}}}
+	for i := range 8 {
+		p.Args[0].Dims = append(p.Args[0].Dims, Dim{Via: 1 + i})
+		p.Args = append(p.Args, Access{Type: Int64, Shape: Shape{side, side}, Dims: []Dim{{Terms: []Term{{0, 1}}}, {Terms: []Term{{1, 1}}}}})
+	}
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "a dispute can bring") {
+		t.Errorf("a copy through eight whole index tiles: %v", err)
+	}
+	for i := range p.Args[1:] { // the columns of one tensor
+		p.Args[1+i].Shape = Shape{side, side, 8}
+		p.Args[1+i].Dims = append(p.Args[1+i].Dims, Dim{Offset: i})
+	}
+	if err := p.Check(); err != nil {
+		t.Errorf("a copy through eight columns of indices: %v", err)
+	}
 }
 
 func TestPrimitiveEncodingRoundTrips(t *testing.T) {

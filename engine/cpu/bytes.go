@@ -76,15 +76,7 @@ func (p *panels) packLines(dst []float32, row, n, width, from int) {
 			p.widenLine(line)
 		}
 	}
-	if p.set.Turn != nil {
-		p.turn(dst, p.lines, p.places, 0, deep, width)
-		return
-	}
-	for t := range deep {
-		for i, at := range p.places {
-			dst[t*width+i] = p.lines[at+t]
-		}
-	}
+	p.turn(dst, p.lines, p.places, 0, deep, width)
 }
 
 // readLine reads the terms of a row from one on, with zeros for those that are
@@ -100,7 +92,7 @@ func (p *panels) readLine(line []uint8, row, from int) {
 				line[t] = p.src.bytes[at+term]
 			}
 		}
-	case sideBySide(terms):
+	case p.straight:
 		copy(line[:len(terms)], p.src.bytes[at+terms[0]:])
 	default:
 		for t, term := range terms {

@@ -75,12 +75,8 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	switch {
 	case p.Terms() == 0 || p.Shape.Elements() == 0:
 		return nil
-	case p.Type == tensor.Int32 && !narrow:
-		return newIntegerDot[int32](p)
-	case p.Type == tensor.Int64:
-		return newIntegerDot[int64](p)
-	case p.Type != tensor.Float32 && !narrow || narrow && set.Bytes.Tiles == nil:
-		return nil
+	case narrow && set.Bytes.Tiles == nil, !narrow && p.Type != tensor.Float32:
+		return newPlainDot(p)
 	}
 	k := &dot{p: p, set: set, deep: maxDeep, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32}
 	if !k.plain && !narrow {

@@ -21,6 +21,7 @@ type panels struct {
 	base     int     // position of that row, in place
 	own      []int   // position of each row
 	terms    []int   // and what each term adds
+	straight bool    // terms lie side by side
 	offsets  []int   // the same in bytes
 	even     [][]int // offsets of packed terms, by width
 	coords   []coords
@@ -133,6 +134,7 @@ func (p *panels) reach(src operand, t, n int) {
 	p.src, p.start, p.deep = src, t, ceilDiv(n, p.group)
 	p.terms = grow(p.terms, n)
 	p.steps.table(p.terms, 0, p.side.terms, t)
+	p.straight = sideBySide(p.terms)
 	for i := range p.coords {
 		c := &p.coords[i]
 		c.terms = grow(c.terms, n)
@@ -181,7 +183,7 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 		for t, at := range p.terms {
 			p.src.read(dst[t*width:][:n], own[0]+at)
 		}
-	case p.set.Turn != nil && sideBySide(p.terms):
+	case p.straight:
 		if p.src.widen == nil {
 			p.turn(dst, p.src.floats, own, p.terms[0], p.deep, width)
 			break
@@ -269,7 +271,7 @@ func (p *panels) evenly(width int) *int {
 // for one term, or all terms of one row, which are then transposed.
 func (p *panels) packBounded(dst []float32, row, n, width int) {
 	own, terms := p.ownCourse(row, n), p.termCourse()
-	if p.set.Turn == nil || own.inner() >= terms.inner() {
+	if own.inner() >= terms.inner() {
 		p.patch(dst, width, &terms, &own)
 		return
 	}

@@ -152,7 +152,7 @@ var editions = map[string][]edition{
 	"RotaryEmbedding":           {born(23)},
 	"Round":                     {born(11)},
 	"STFT":                      {born(17)},
-	"Scan":                      {born(8), changed(9, notUpgraded("sequence lengths and directions are stated otherwise: export the model with operator set 9 or later"))},
+	"Scan":                      {born(8), changed(9, scanOfBatch)},
 	"Scatter":                   {born(9), changed(11, renamed("ScatterElements"))},
 	"ScatterElements":           {born(11), adds(16)},
 	"ScatterND":                 {born(11), adds(16)},

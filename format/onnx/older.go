@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -169,5 +170,46 @@ func upsampleResized(w *rewrite) {
 	}
 	if len(w.n.Inputs) == 2 {
 		w.n.Inputs = slices.Insert(slices.Clone(w.n.Inputs), 1, "")
+	}
+}
+
+// scanOfBatch is for Scan, which took the batch on the first axis of every value
+// and what it scans on the second: it is a scan of the batch, of scans.
+func scanOfBatch(w *rewrite) {
+	if w.input(0) != "" {
+		w.fail(unsupported("sequence_lens is not supported: export the model with operator set 9 or later"))
+	}
+	directions := w.take("directions", graph.AttrInts)
+	body, scanned := w.n.Attr("body"), w.n.Attr("num_scan_inputs")
+	if body == nil || body.Graph == nil || scanned == nil || len(w.n.Inputs) != 1+len(body.Graph.Inputs) {
+		w.fail(errors.New("its body is missing, or takes other inputs than the node"))
+		return
+	}
+	if err := w.charge(int64(len(body.Graph.Inputs)+len(body.Graph.Outputs)+2), 2*nodeCost); err != nil {
+		w.fail(err)
+		return
+	}
+	one := graph.Node{Name: "scan", Op: "Scan", Attrs: []graph.Attr{*body, *scanned}}
+	if directions != nil {
+		one.Attrs = append(one.Attrs, graph.Attr{Name: "scan_input_directions", Kind: graph.AttrInts, Ints: directions.Ints})
+	}
+	batch := &graph.Graph{Name: unnamed, Inputs: slices.Clone(body.Graph.Inputs)}
+	longest := "" // name of an input: outputs have longer ones
+	for _, v := range batch.Inputs {
+		one.Inputs = append(one.Inputs, v.Name)
+		if len(v.Name) > len(longest) {
+			longest = v.Name
+		}
+	}
+	for i := range body.Graph.Outputs {
+		one.Outputs = append(one.Outputs, fmt.Sprint(longest, ".", i))
+		batch.Outputs = append(batch.Outputs, graph.Value{Name: one.Outputs[i]})
+	}
+	batch.Nodes = []graph.Node{one}
+	around := body.Int
+	w.n.Inputs = w.n.Inputs[1:]
+	w.n.Attrs = []graph.Attr{
+		{Name: "body", Kind: graph.AttrGraph, Graph: batch, Int: around},
+		graph.Int("num_scan_inputs", len(batch.Inputs)-int(around)),
 	}
 }

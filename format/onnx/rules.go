@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -98,6 +99,10 @@ func flattened(w *rewrite) {
 		return
 	}
 	x := w.input(0)
+	if x == "" {
+		w.fail(errors.New("its input is missing"))
+		return
+	}
 	shape := w.op("Shape", []string{x})
 	flat := w.op("Flatten", []string{x}, graph.Attr{Name: "axis", Kind: graph.AttrInt, Int: axis})
 	if w.err != nil {
@@ -135,9 +140,4 @@ func aligned(w *rewrite) {
 // renamed is for operators that have another name now.
 func renamed(op string) rule {
 	return func(w *rewrite) { w.n.Op = op }
-}
-
-// notUpgraded is for changes that are not followed.
-func notUpgraded(why string) rule {
-	return func(w *rewrite) { w.fail(unsupported("changed since operator set " + fmt.Sprint(w.set) + ": " + why)) }
 }

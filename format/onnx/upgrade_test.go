@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -54,6 +55,50 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// scanned are the attributes of a Scan, from the last to the first, that sums what
+// it reads and adds a value from around it.
+var scanned = [][]byte{
+	bodyAttr("body", msg(graphInput, str(valueName, "s")), msg(graphInput, str(valueName, "v")),
+		nodeOf("Add", []string{"s", "v"}, []string{"next"}), nodeOf("Add", []string{"next", "w"}, []string{"out"}),
+		msg(graphOutput, str(valueName, "next")), msg(graphOutput, str(valueName, "out"))),
+	intsAttr("directions", 1), intAttr("num_scan_inputs", 1),
+}
+
+// A Scan of operator set 8 has a batch on the first axis of everything.
+func TestScanOfBatch(t *testing.T) {
+	g, err := read(model(8, nodeOf("Scan", []string{"", "s", "x"}, []string{"y", "z"}, scanned...),
+		input("s", 2, 1), input("x", 2, 3, 1), input("w", 1), output("y", 2, 1), output("z", 2, 3, 1)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed, err := op.Infer(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := typed.Function()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string][]float32{"in/s": {0, 10}, "in/x": {1, 2, 3, 4, 5, 6}, "in/w": {100}, "out/y": {6, 25}, "out/z": {103, 105, 106, 116, 121, 125}}
+	start := &graph.State{Slots: p.Slots}
+	for _, s := range p.Slots {
+		x := tensor.Must(tensor.New(s.Type, s.Shape))
+		if strings.HasPrefix(s.Name, "in/") {
+			x = tensor.Must(tensor.From(s.Shape, values[s.Name]))
+		}
+		start.Tensors = append(start.Tensors, x)
+	}
+	end, err := p.Run(graph.Inputs{States: []*graph.State{start}}, graph.Reference, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range p.Slots {
+		if got := tensor.Of[float32](end.Tensors[i]); !slices.Equal(got, values[s.Name]) {
+			t.Errorf("%s is %v, want %v", s.Name, got, values[s.Name])
+		}
+	}
+}
+
 func TestUpgradeRefuses(t *testing.T) {
 	x, y := []string{"x"}, []string{"y"}
 	for name, c := range map[string]struct {
@@ -63,7 +108,9 @@ func TestUpgradeRefuses(t *testing.T) {
 		unsupported bool
 	}{
 		"newer than its set":   {13, nodeOf("Gelu", x, y), `node 0 "" (Gelu): the operator is new in operator set 20 and the model imports set 13`, false},
-		"not upgraded":         {8, nodeOf("Scan", x, y), "changed since operator set 8: sequence lengths", true},
+		"Scan to lengths":      {8, nodeOf("Scan", []string{"x", "x"}, y, scanned...), "sequence_lens is not supported", true},
+		"Softmax of nothing":   {12, nodeOf("Softmax", nil, y), "its input is missing", false},
+		"Scan of nothing":      {8, nodeOf("Scan", []string{""}, y), "its body is missing", false},
 		"input missing":        {18, nodeOf("GroupNormalization", x, y), "input 1 is missing", false},
 		"spatial":              {7, nodeOf("BatchNormalization", x, y, intAttr("spatial", 0)), "spatial 0", true},
 		"Upsample without":     {7, nodeOf("Upsample", x, y), `attribute "scales" is missing`, false},

@@ -29,8 +29,8 @@ func NewGPT(vocab int, seed uint64) GPT {
 	return GPT{Vocab: vocab, Context: 64, Width: 48, Layers: 2, Heads: 4, Seed: seed}
 }
 
-// maxParameters bounds the demo's model.
-const maxParameters = 120_000
+// MaxParameters bounds the demo's model.
+const MaxParameters = 120_000
 
 // Check returns an error unless the model can be built.
 func (c GPT) Check() error {
@@ -41,6 +41,17 @@ func (c GPT) Check() error {
 		return fmt.Errorf("context %d, width %d and %d layers are out of range", c.Context, c.Width, c.Layers)
 	case c.Heads < 1 || c.Width%c.Heads != 0:
 		return fmt.Errorf("%d heads do not divide the width %d", c.Heads, c.Width)
+	}
+	return nil
+}
+
+// quick returns an error unless the demo can train the model in minutes.
+func (c GPT) quick() error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if n := c.Parameters(); n > MaxParameters {
+		return fmt.Errorf("the model has %d parameters, limit %d; give a text with fewer different characters", n, MaxParameters)
 	}
 	return nil
 }
@@ -59,11 +70,17 @@ func (c GPT) Parameters() int {
 // Graph builds the forward graph: from tokens, int32 [batch Context], to logits,
 // float32 [batch Context Vocab]. Graphs that differ in batch alone have the same
 // initializers.
-func (c GPT) Graph(batch int) (*graph.Graph, error) {
+func (c GPT) Graph(batch int) (*graph.Graph, error) { return c.graph(batch, false) }
+
+// Outline is Graph without initial values: the parameters are inputs after the
+// tokens. It takes no memory for them, however many they are.
+func (c GPT) Outline(batch int) (*graph.Graph, error) { return c.graph(batch, true) }
+
+func (c GPT) graph(batch int, outline bool) (*graph.Graph, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	m := &builder{graph.NewBuilder("gpt"), c}
+	m := &builder{graph.NewBuilder("gpt"), c, outline}
 	tokens := m.Input("tokens", tensor.Int32, tensor.Shape{batch, c.Context})
 	embedding := m.normal("embedding", 0.1, c.Vocab, c.Width)
 	x := m.Op("Add", m.Op("Gather", embedding, tokens), m.normal("positions", 0.1, c.Context, c.Width))
@@ -89,6 +106,17 @@ func (c GPT) Graph(batch int) (*graph.Graph, error) {
 type builder struct {
 	*graph.Builder
 	GPT
+	outline bool // parameters are inputs
+}
+
+// parameter is a tensor that is trained, from the values that fill gives it.
+func (m *builder) parameter(name string, shape []int, fill func([]float32)) string {
+	if m.outline {
+		return m.Input(name, tensor.Float32, shape)
+	}
+	t := tensor.Must(tensor.New(tensor.Float32, shape))
+	fill(tensor.Of[float32](t))
+	return m.Init(name, t)
 }
 
 // mask adds −10⁹ to the scores of characters that are yet to come.
@@ -146,12 +174,12 @@ func (m *builder) feedForward(name, x string) string {
 }
 
 // fill is a parameter of equal numbers.
-func (m *builder) fill(name string, v float32, shape ...int) string {
-	t := tensor.Must(tensor.New(tensor.Float32, shape))
-	for i := range t.Len() {
-		t.Set(i, tensor.F32(v))
-	}
-	return m.Init(name, t)
+func (m *builder) fill(name string, x float32, shape ...int) string {
+	return m.parameter(name, shape, func(v []float32) {
+		for i := range v {
+			v[i] = x
+		}
+	})
 }
 
 // normal is a parameter of nearly normal numbers: each is the sum of four
@@ -160,20 +188,19 @@ func (m *builder) fill(name string, v float32, shape ...int) string {
 func (m *builder) normal(name string, deviation float64, shape ...int) string {
 	const uniform = 37837.227 // deviation of the sum: √(4·(2³² − 1)/12)
 	scale := float32(deviation / uniform)
-	t := tensor.Must(tensor.New(tensor.Float32, shape))
-	v := tensor.Of[float32](t)
-	var counter [16]byte
-	binary.LittleEndian.PutUint64(counter[:], m.Seed)
-	for i := 0; i < len(v); i += 4 {
-		binary.LittleEndian.PutUint64(counter[8:], uint64(i/4))
-		h := sha256.Sum256(append(counter[:], name...))
-		for j := range min(4, len(v)-i) {
-			sum := -4 * 65535 / 2
-			for k := range 4 {
-				sum += int(binary.LittleEndian.Uint16(h[8*j+2*k:]))
+	return m.parameter(name, shape, func(v []float32) {
+		var counter [16]byte
+		binary.LittleEndian.PutUint64(counter[:], m.Seed)
+		for i := 0; i < len(v); i += 4 {
+			binary.LittleEndian.PutUint64(counter[8:], uint64(i/4))
+			h := sha256.Sum256(append(counter[:], name...))
+			for j := range min(4, len(v)-i) {
+				sum := -4 * 65535 / 2
+				for k := range 4 {
+					sum += int(binary.LittleEndian.Uint16(h[8*j+2*k:]))
+				}
+				v[i+j] = float32(float32(sum) * scale)
 			}
-			v[i+j] = float32(float32(sum) * scale)
 		}
-	}
-	return m.Init(name, t)
+	})
 }

@@ -241,14 +241,16 @@ func TestSmallModelLearns(t *testing.T) {
 
 func TestGraphRefuses(t *testing.T) {
 	for want, c := range map[string]GPT{
-		"vocabulary of 1":            NewGPT(1, 0),
-		"fewer different characters": NewGPT(900, 0),
-		"3 heads do not divide":      {Vocab: 9, Context: 4, Width: 8, Heads: 3},
-		"out of range":               {Vocab: 9, Context: 0, Width: 8, Heads: 2},
+		"vocabulary of 1":       NewGPT(1, 0),
+		"3 heads do not divide": {Vocab: 9, Context: 4, Width: 8, Heads: 3},
+		"out of range":          {Vocab: 9, Context: 0, Width: 8, Heads: 2},
 	} {
 		if _, err := c.Graph(1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)
 		}
+	}
+	if err := NewGPT(900, 0).quick(); err == nil || !strings.Contains(err.Error(), "fewer different characters") {
+		t.Errorf("a large vocabulary: %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // Generic is the set in plain Go.
 var Generic = &Set{
 	Name: "generic", Has: true,
-	Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}, Patch: genericPatch, Least: genericLeast, Greatest: genericGreatest,
+	Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}, Turn: genericTurn, Patch: genericPatch, Least: genericLeast, Greatest: genericGreatest,
 }
 
 const genericLanes = 8
@@ -55,6 +55,15 @@ func fma(x float64, y float32, c float64) float64 {
 		return float64(tensor.FMA(float32(x), y, float32(c))) // a tie, or below 2⁻¹²⁶ and not 0
 	}
 	return float64(float32(s))
+}
+
+func genericTurn(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnRows]int) {
+	for t := range TurnRows * blocks {
+		to := (*[TurnRows]float32)(unsafe.Add(unsafe.Pointer(dst), t*dstStep))
+		for r, at := range rows {
+			to[r] = *(*float32)(unsafe.Add(unsafe.Pointer(src), 4*(at+t)))
+		}
+	}
 }
 
 func genericPatch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int) {

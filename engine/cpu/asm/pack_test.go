@@ -9,9 +9,6 @@ import (
 func TestTurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for _, s := range Sets() {
-		if s.Turn == nil {
-			continue
-		}
 		for blocks := 1; blocks < 4; blocks++ {
 			terms, step := TurnRows*blocks, TurnRows+blocks-1
 			src, dst := values(r, 9*terms, false), make([]float32, terms*step)

@@ -73,7 +73,7 @@ type Take func(lanes *[tensor.Lanes]float32, x *float32, n int)
 //
 //	dst[t][r] = src[rows[r] + t]
 //
-// dst[t][0] lies t·dstStep bytes behind dst. It may be nil.
+// dst[t][0] lies t·dstStep bytes behind dst.
 type Turn func(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnRows]int)
 
 // TurnRows is how many rows Turn takes at a time.

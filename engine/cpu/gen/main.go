@@ -39,8 +39,12 @@ func main() {
 			log.Fatalf("%s: %v", f.name, err)
 		}
 	}
-	for name, text := range map[string][]byte{"tile": tileTable(), "map": mapTable()} {
-		if err := os.WriteFile(filepath.Join(out, name+"_table_amd64.go"), text, 0o644); err != nil {
+	assembly, declarations := neon()
+	for name, text := range map[string][]byte{
+		"tile_table_amd64.go": tileTable(), "map_table_amd64.go": mapTable(),
+		"tile_arm64.s": assembly, "tile_arm64.go": declarations,
+	} {
+		if err := os.WriteFile(filepath.Join(out, name), text, 0o644); err != nil {
 			log.Fatal(err)
 		}
 	}

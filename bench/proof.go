@@ -1,0 +1,258 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/store"
+)
+
+// proofs measures what it costs to make work checkable, to check it, and to
+// dispute it.
+func proofs(ctx context.Context, o Options) ([]Row, error) {
+	var rows []Row
+	for _, part := range []func(context.Context, func(string, ...any)) ([]Row, error){proving, disputing, longest, refereeing, others} {
+		r, err := part(ctx, o.Tell)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r...)
+	}
+	return rows, nil
+}
+
+// The training that the cost of proofs is related to, and how it is proved.
+var yardstick = demo.GPT{Vocab: 96, Context: 128, Width: 256, Layers: 4, Heads: 4, Seed: 1}
+
+const (
+	yardstickBatch = 16
+	interval       = 8    // steps between checkpoints, as an order has by default
+	audited        = 0.05 // of the segments
+)
+
+// adamw is how the models here are trained.
+func adamw(batch int) train.Recipe {
+	return train.Recipe{
+		Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 3e-4, Warmup: 10},
+		Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, Batch: batch,
+	}
+}
+
+// prepare makes a model ready to be trained on noise.
+func prepare(m demo.GPT, batch int) (*train.Training, graph.Inputs, error) {
+	const records = 256
+	g, err := m.Graph(batch)
+	if err != nil {
+		return nil, graph.Inputs{}, err
+	}
+	t, err := train.New(g, adamw(batch), tensor.Shape{records, m.Context + 1})
+	if err != nil {
+		return nil, graph.Inputs{}, err
+	}
+	in := graph.Inputs{States: []*graph.State{t.Start}, Rows: make([]int64, batch)}
+	if in.Data, err = tensor.New(tensor.Int32, tensor.Shape{records, m.Context + 1}); err != nil {
+		return nil, in, err
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range tensor.Of[int32](in.Data) {
+		tensor.Of[int32](in.Data)[i] = int32(r.IntN(m.Vocab))
+	}
+	for i := range in.Rows {
+		in.Rows[i] = int64(r.IntN(records))
+	}
+	return t, in, nil
+}
+
+// proving relates roots, checkpoints and audits to the training.
+func proving(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+	const steps = 5
+	threads := runtime.GOMAXPROCS(0)
+	tell("training a model of %d parameters for %d steps, on %d processors", yardstick.Parameters(), steps+1, threads)
+	t, in, err := prepare(yardstick, yardstickBatch)
+	if err != nil {
+		return nil, err
+	}
+	run, err := cpu.New(threads).Prepare(t.Program)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tally-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	s, err := store.Open(dir, 4<<30)
+	if err != nil {
+		return nil, err
+	}
+	var step, root, keep time.Duration
+	bytes := 0
+	for i := range steps + 1 { // interleaved, so that load slows all alike
+		begun := time.Now()
+		next, err := run.Run(ctx, in, nil)
+		if err != nil {
+			return nil, err
+		}
+		trained := time.Now()
+		if _, err := next.Root(); err != nil {
+			return nil, err
+		}
+		hashed := time.Now()
+		b := canon.Encode(next.Encode)
+		if _, err := s.PutBytes("bench", b); err != nil {
+			return nil, err
+		}
+		bytes = len(b)
+		if i > 0 { // the first one warms up
+			step, root, keep = step+trained.Sub(begun), root+hashed.Sub(trained), keep+time.Since(hashed)
+		}
+		in.States[0] = next
+	}
+	share := func(d time.Duration, per float64) float64 { return 100 * d.Seconds() / step.Seconds() / per }
+	rows := []Row{
+		row("proof: training step", "s", step.Seconds()/steps),
+		row("proof: checkpoint", "MB", float64(bytes)/1e6),
+		row("proof: roots", "% of training", share(root, interval)),
+		row("proof: keeping checkpoints", "% of training", share(keep, interval)),
+		row("proof: roots and checkpoints", "% of training", share(root+keep, interval)).atMost(3),
+		row("audit: computation for 5 % of the segments", "% of training", 100*audited+audited*share(root, 1)).atMost(6),
+	}
+	const segments = 100
+	for _, forged := range []int{1, 10, 30, segments} {
+		name := fmt.Sprintf("audit: finds that %d of %d segments are forged, auditing 5 %%", forged, segments)
+		rows = append(rows, row(name, "%", 100*detection(segments, forged, int(math.Round(audited*segments)))))
+	}
+	return rows, nil
+}
+
+// detection is the probability that auditing k of n segments at random hits at
+// least one of the forged: 1 − C(n−forged, k)/C(n, k).
+func detection(n, forged, k int) float64 {
+	miss := 1.0
+	for i := range min(k, n) {
+		miss *= float64(max(n-forged-i, 0)) / float64(n-i)
+	}
+	return 1 - miss
+}
+
+// The models whose disputes are compared, of 10⁵ to 10⁹ parameters.
+var sizes = []demo.GPT{
+	{Vocab: 96, Context: 128, Width: 48, Layers: 3, Heads: 4},
+	{Vocab: 96, Context: 128, Width: 128, Layers: 5, Heads: 4},
+	{Vocab: 96, Context: 128, Width: 320, Layers: 8, Heads: 4},
+	{Vocab: 96, Context: 128, Width: 768, Layers: 14, Heads: 12},
+	{Vocab: 96, Context: 128, Width: 2048, Layers: 20, Heads: 16},
+}
+
+// The unit in which they are disputed.
+const disputedSteps, disputedInterval = 1000, 100
+
+// disputing plays, for each size of model, the dispute that takes the most bytes,
+// on the chain.
+func disputing(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+	var rows []Row
+	for _, m := range sizes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p, err := outline(m, yardstickBatch)
+		if err != nil {
+			return nil, err
+		}
+		worst, at, err := dearest(p)
+		if err != nil {
+			return nil, err
+		}
+		n := &p.Nodes[worst.node]
+		tell("%d parameters: a step of %d nodes; the dearest dispute is about %v%v (%s)", m.Parameters(), len(p.Nodes), n.Fn, n.Shape, n.Origin.Op)
+		bytes, largest, gas, err := worst.settle()
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("dispute, %.0e parameters: ", float64(m.Parameters()))
+		rows = append(rows,
+			row(name+"moves", "", float64(at.Moves)),
+			row(name+"transactions", "KiB", float64(bytes)/1024).atMost(256),
+			row(name+"largest transaction", "KiB", float64(largest)/1024).atMost(64),
+			row(name+"gas", "", float64(gas)),
+		)
+	}
+	return rows, nil
+}
+
+// dearest imagines a dispute about one node for each function and shape of
+// computation in p, and returns the one that takes the most bytes.
+func dearest(p *graph.Program) (worst *imagined, end dispute.Game, err error) {
+	// Of the nodes with one function, the one with the most tiles and blocks
+	// takes the most moves, the one with the widest opening the most bytes.
+	choices := map[tensor.Fn][2]int{}
+	size := func(i int) int { return p.Nodes[i].Shape.Elements() * max(p.Nodes[i].Terms(), 1) }
+	for i := range p.Nodes {
+		fn := p.Nodes[i].Fn
+		c, ok := choices[fn]
+		if !ok {
+			c = [2]int{i, i}
+		}
+		if size(i) > size(c[0]) {
+			c[0] = i
+		}
+		if len(p.Nodes[i].Args) > len(p.Nodes[c[1]].Args) {
+			c[1] = i
+		}
+		choices[fn] = c
+	}
+	com, most := p.Commit(), 0
+	for _, c := range choices {
+		for _, node := range c {
+			n := &p.Nodes[node]
+			g, err := imagine(dispute.DefaultRules, p, com, disputedSteps, disputedInterval, disputedSteps*7/9, node, n.Shape.Elements()-1, max(n.Blocks()-1, 0))
+			if err != nil {
+				return nil, end, err
+			}
+			bytes := len(canon.Marshal(&g.opening))
+			at, err := g.play(func(_ *dispute.Game, m dispute.Move) error {
+				bytes += len(dispute.EncodeMove(m))
+				return nil
+			})
+			if err != nil {
+				return nil, end, err
+			}
+			if bytes > most || bytes == most && node < worst.node {
+				worst, end, most = g, at, bytes
+			}
+		}
+	}
+	return worst, end, nil
+}
+
+// settle plays the game on a chain, and returns what its transactions take.
+func (g *imagined) settle() (bytes, largest int, gas uint64, err error) {
+	at, err := dispute.Open(g.claim, g.rules, g.opening, 0)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	l, err := newLedger(at)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	bytes = len(canon.Marshal(&g.opening))
+	_, err = g.play(func(before *dispute.Game, m dispute.Move) error {
+		_, last := m.(*dispute.Block)
+		n, used, err := l.move(before.Stage.Turn(), m, last)
+		bytes, largest, gas = bytes+n, max(largest, n), gas+used
+		return err
+	})
+	return bytes, largest, gas, err
+}

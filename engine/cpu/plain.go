@@ -1,0 +1,103 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// plainDot is a contraction in plain Go, one element after the other, of types
+// that no tile takes. Integers wrap, so that no order shows.
+type plainDot[T ordered] struct {
+	n, terms int
+	a, b     reader[T]
+	dot      func(acc T, x, y []T) T
+}
+
+// newPlainDot returns nil for types that only the definition takes.
+func newPlainDot(p *tensor.Primitive) kernel {
+	if p.Args[0].Type.Size() == 1 {
+		return &plainDot[int32]{p.Shape.Elements(), p.Terms(), widening(p, 0), widening(p, 1), sumProducts[int32]}
+	}
+	switch p.Type {
+	case tensor.Int16:
+		return newIntegerDot[int16](p)
+	case tensor.Int32:
+		return newIntegerDot[int32](p)
+	case tensor.Int64:
+		return newIntegerDot[int64](p)
+	case tensor.Uint16:
+		return newIntegerDot[uint16](p)
+	case tensor.Uint32:
+		return newIntegerDot[uint32](p)
+	case tensor.Uint64:
+		return newIntegerDot[uint64](p)
+	case tensor.Float64:
+		if len(missing(p, 0))+len(missing(p, 1)) == 0 && p.Terms() <= tensor.KBlock {
+			return &plainDot[float64]{p.Shape.Elements(), p.Terms(), reading[float64](p, 0), reading[float64](p, 1), chain64}
+		}
+	}
+	return nil
+}
+
+func newIntegerDot[T integer](p *tensor.Primitive) kernel {
+	return &plainDot[T]{p.Shape.Elements(), p.Terms(), reading[T](p, 0), reading[T](p, 1), sumProducts[T]}
+}
+
+func sumProducts[T integer](acc T, x, y []T) T {
+	for i, v := range x {
+		acc += v * y[i]
+	}
+	return acc
+}
+
+func chain64(acc float64, x, y []float64) float64 {
+	for i, v := range x {
+		acc = math.FMA(v, y[i], acc)
+	}
+	return canonical(acc)
+}
+
+func (k *plainDot[T]) pieces() int { return k.n }
+
+func (k *plainDot[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	dst := tensor.Of[T](out)
+	for o := lo; o < hi; o++ {
+		acc := T(0)
+		for t := 0; t < k.terms; t += chunk {
+			n := min(chunk, k.terms-t)
+			acc = k.dot(acc, k.a(w.rows[0], args, o*k.terms+t, n), k.b(w.rows[1], args, o*k.terms+t, n))
+		}
+		dst[o] = acc
+	}
+	return nil
+}
+
+// reader returns n elements of an operand over output axes, then folded ones,
+// from one on, perhaps in buf. Absent ones are 0.
+type reader[T any] func(buf []uint64, args []*tensor.Tensor, at, n int) []T
+
+func reading[T ordered](p *tensor.Primitive, arg int) reader[T] {
+	v := newView(p, arg, axes(0, len(p.Shape)+len(p.Fold)))
+	return func(buf []uint64, args []*tensor.Tensor, at, n int) []T {
+		return load(v, args, room[T](buf, chunk), at, n, 0)
+	}
+}
+
+// widening reads integers of 8 bits as int32.
+func widening(p *tensor.Primitive, arg int) reader[int32] {
+	if p.Args[arg].Type.Signed() {
+		return widened(reading[int8](p, arg))
+	}
+	return widened(reading[uint8](p, arg))
+}
+
+func widened[T int8 | uint8](read reader[T]) reader[int32] {
+	return func(buf []uint64, args []*tensor.Tensor, at, n int) []int32 {
+		out := room[int32](buf, n)
+		for i, x := range read(buf[chunk/2:], args, at, n) {
+			out[i] = int32(x)
+		}
+		return out
+	}
+}
