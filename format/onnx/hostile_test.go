@@ -239,6 +239,11 @@ func FuzzRead(f *testing.F) {
 	f.Add(whole)
 	f.Add(relu(13))
 	f.Add(nestedIfs(2))
+	f.Add(model(8, nodeOf("Scan", []string{"", "s", "x"}, []string{"y", "z"}, scanned...),
+		input("s", 2, 1), input("x", 2, 3, 1), input("w", 1), output("y", 2, 1), output("z", 2, 3, 1)))
+	f.Add(model(21, nodeOf("Loop", []string{"n", "", "x"}, []string{"y"}, bodyAttr("body", msg(graphInput, str(valueName, "i")), msg(graphInput, str(valueName, "c")), msg(graphInput, str(valueName, "v")),
+		nodeOf("Neg", []string{"v"}, []string{"w"}), msg(graphOutput, str(valueName, "c")), msg(graphOutput, str(valueName, "w")))),
+		msg(graphConst, num(tensorType, 7), packed(tensorInt64s, 3), str(tensorName, "n")), input("x", 2), output("y", 2)))
 	f.Add(join(model(21, callOf("Old", []string{"x"}, []string{"y"}), input("x", 1, 2), output("y", 2)), oldFunction()))
 	f.Add(model(13, nodeOf("ReduceMean", []string{"x"}, []string{"y"}, intsAttr("axes", 1)), input("x", 2, 3), output("y", 2, 1)))
 	f.Add(model(17, nodeOf("Split", []string{"x"}, []string{"y", "z"}), input("x", 2, 4), output("y", 2, 2)))
@@ -251,5 +256,10 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d bytes took %d bytes of memory", len(file), used)
 		}
 		consistent(t, file)
+		if g, err := read(file, Options{}); err == nil { // it keeps less at once than it allocates in all
+			if used := memory.Allocated(func() { _, err = op.Infer(g) }); used > 16*memory.Slack {
+				t.Fatalf("lowering %d bytes allocates %d bytes in all (%v)", len(file), used, err)
+			}
+		}
 	})
 }
