@@ -71,6 +71,13 @@ func (r Row) atMost(target float64) Row {
 	return r
 }
 
+// beside adds what another program takes.
+func (r Row) beside(peer string, value float64) Row {
+	ratio := r.Value / value
+	r.Peer, r.PeerValue, r.Ratio = peer, &value, &ratio
+	return r
+}
+
 // String writes a row with tabs between its columns.
 func (r Row) String() string {
 	s := fmt.Sprintf("%s\t%.4g %s", r.Name, r.Value, r.Unit)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"runtime"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/store"
@@ -23,8 +21,8 @@ import (
 // dispute it.
 func proofs(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
-	for _, part := range []func(context.Context, func(string, ...any)) ([]Row, error){proving, disputing, longest, refereeing, others} {
-		r, err := part(ctx, o.Tell)
+	for _, part := range []func(context.Context, Options) ([]Row, error){proving, disputing, longest, refereeing, others} {
+		r, err := part(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -33,58 +31,22 @@ func proofs(ctx context.Context, o Options) ([]Row, error) {
 	return rows, nil
 }
 
-// The training that the cost of proofs is related to, and how it is proved.
-var yardstick = demo.GPT{Vocab: 96, Context: 128, Width: 256, Layers: 4, Heads: 4, Seed: 1}
-
+// How training is proved here.
 const (
-	yardstickBatch = 16
-	interval       = 8    // steps between checkpoints, as an order has by default
-	audited        = 0.05 // of the segments
+	interval = 8    // steps between checkpoints, as an order has by default
+	audited  = 0.05 // of the segments
 )
 
-// adamw is how the models here are trained.
-func adamw(batch int) train.Recipe {
-	return train.Recipe{
-		Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 3e-4, Warmup: 10},
-		Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, Batch: batch,
-	}
-}
-
-// prepare makes a model ready to be trained on noise.
-func prepare(m demo.GPT, batch int) (*train.Training, graph.Inputs, error) {
-	const records = 256
-	g, err := m.Graph(batch)
-	if err != nil {
-		return nil, graph.Inputs{}, err
-	}
-	t, err := train.New(g, adamw(batch), tensor.Shape{records, m.Context + 1})
-	if err != nil {
-		return nil, graph.Inputs{}, err
-	}
-	in := graph.Inputs{States: []*graph.State{t.Start}, Rows: make([]int64, batch)}
-	if in.Data, err = tensor.New(tensor.Int32, tensor.Shape{records, m.Context + 1}); err != nil {
-		return nil, in, err
-	}
-	r := rand.New(rand.NewPCG(1, 1))
-	for i := range tensor.Of[int32](in.Data) {
-		tensor.Of[int32](in.Data)[i] = int32(r.IntN(m.Vocab))
-	}
-	for i := range in.Rows {
-		in.Rows[i] = int64(r.IntN(records))
-	}
-	return t, in, nil
-}
-
 // proving relates roots, checkpoints and audits to the training.
-func proving(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+func proving(ctx context.Context, o Options) ([]Row, error) {
 	const steps = 5
 	threads := runtime.GOMAXPROCS(0)
-	tell("training a model of %d parameters for %d steps, on %d processors", yardstick.Parameters(), steps+1, threads)
-	t, in, err := prepare(yardstick, yardstickBatch)
+	o.Tell("training a language model for %d steps, on %d processors", steps+1, threads)
+	p, in, err := gptStep()
 	if err != nil {
 		return nil, err
 	}
-	run, err := cpu.New(threads).Prepare(t.Program)
+	run, err := cpu.New(threads).Prepare(p)
 	if err != nil {
 		return nil, err
 	}
@@ -161,13 +123,13 @@ const disputedSteps, disputedInterval = 1000, 100
 
 // disputing plays, for each size of model, the dispute that takes the most bytes,
 // on the chain.
-func disputing(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+func disputing(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	for _, m := range sizes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := outline(m, yardstickBatch)
+		p, err := outline(m, gptBatch)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +138,7 @@ func disputing(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
 			return nil, err
 		}
 		n := &p.Nodes[worst.node]
-		tell("%d parameters: a step of %d nodes; the dearest dispute is about %v%v (%s)", m.Parameters(), len(p.Nodes), n.Fn, n.Shape, n.Origin.Op)
+		o.Tell("%d parameters: a step of %d nodes; the dearest dispute is about %v%v (%s)", m.Parameters(), len(p.Nodes), n.Fn, n.Shape, n.Origin.Op)
 		bytes, largest, gas, err := worst.settle()
 		if err != nil {
 			return nil, err

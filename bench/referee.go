@@ -15,7 +15,7 @@ import (
 // longest counts the moves of a dispute about the largest work that is foreseen:
 // 10⁶ steps without a checkpoint between them, 10⁴ nodes, 10⁶ tiles, 10³ fold
 // blocks.
-func longest(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+func longest(ctx context.Context, o Options) ([]Row, error) {
 	const steps, nodes, side = 1_000_000, 10_000, 32_000
 	const disputed = 5000 // deep in its tree, as is the first tile in that of tiles
 	p := &graph.Program{Groups: 1, Slots: []graph.Slot{{Name: "x", Type: tensor.Float32, Shape: tensor.Shape{side, side}}}}
@@ -36,7 +36,7 @@ func longest(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
 	}
 	com, last := p.Commit(), &p.Nodes[disputed]
 	tiles := tensor.LayoutOf(last.Type, last.Shape).Tiles()
-	tell("disputes about %d steps of %d nodes, an output of %d tiles, sums of %d fold blocks", steps, nodes, tiles, last.Blocks())
+	o.Tell("disputes about %d steps of %d nodes, an output of %d tiles, sums of %d fold blocks", steps, nodes, tiles, last.Blocks())
 	var rows []Row
 	for _, depth := range []int{dispute.DefaultRules.Depth, dispute.MaxDepth} {
 		r := dispute.DefaultRules
@@ -74,7 +74,7 @@ func matrix(side, i, j int) tensor.Access {
 // refereeing times the last move of a dispute, decoded and judged, for every
 // primitive function on every type that it takes, over operands of 2⁴⁰ elements
 // of which a fold block reads as many tiles as it may.
-func refereeing(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
+func refereeing(ctx context.Context, o Options) ([]Row, error) {
 	var slowest time.Duration
 	var about string
 	judged, largest := 0, 0
@@ -93,7 +93,7 @@ func refereeing(ctx context.Context, tell func(string, ...any)) ([]Row, error) {
 			}
 		}
 	}
-	tell("the referee judged %d kinds of fold block; the slowest was %s", judged, about)
+	o.Tell("the referee judged %d kinds of fold block; the slowest was %s", judged, about)
 	return []Row{
 		row("referee: slowest verdict", "ms", slowest.Seconds()*1000).atMost(10),
 		row("referee: largest proof", "KiB", float64(largest)/1024).atMost(float64(dispute.MaxMove) / 1024),

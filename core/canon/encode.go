@@ -1,6 +1,9 @@
 package canon
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Encoder appends canonical encodings to a byte slice. The zero value is ready.
 type Encoder struct{ b []byte }
@@ -14,6 +17,9 @@ func Encode(write func(*Encoder)) []byte {
 
 // Bytes returns what has been written; the encoder keeps ownership.
 func (e *Encoder) Bytes() []byte { return e.b }
+
+// Grow makes room for n more bytes at once.
+func (e *Encoder) Grow(n int) { e.b = slices.Grow(e.b, n) }
 
 // Raw appends b as it is. The length must be known to the reader.
 func (e *Encoder) Raw(b []byte) { e.b = append(e.b, b...) }

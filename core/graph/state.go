@@ -54,6 +54,11 @@ func (s *State) Root() (canon.Hash, error) {
 
 // Encode appends all names and tensors.
 func (s *State) Encode(e *canon.Encoder) {
+	room := 0
+	for i, slot := range s.Slots {
+		room += len(slot.Name) + len(s.Tensors[i].Bytes()) + 16
+	}
+	e.Grow(room)
 	e.Uint(uint64(len(s.Slots)))
 	for i, slot := range s.Slots {
 		e.String(slot.Name)
