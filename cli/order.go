@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/engine/cpu"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
@@ -267,6 +269,7 @@ type validated struct {
 	StateSize uint64  `json:"state_bytes"`
 	MaxPrice  uint64  `json:"max_price_utally"`
 	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
+	Detected  Odds    `json:"detected"`      // by drawn auditors alone
 	Best      string  `json:"best_offer,omitempty"`
 	Offers    []bid   `json:"offers,omitempty"`
 }
@@ -338,7 +341,27 @@ func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 		Model: s.Problem.Model, Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
 		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: uint64(len(canon.Encode(d.Work.Training.Start.Encode))), MaxPrice: c.MaxPrice,
-		Audited: min(1, float64(c.Auditors*c.AuditSegments)/float64(p.Segments())),
+		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
+		Detected: newOdds(p, &c),
+	}
+}
+
+// Odds are those with which drawn auditors find a fraud, if nobody else looks.
+type Odds struct {
+	Segment float64 `json:"segment"`        // one forged segment of a unit
+	Proven  float64 `json:"segment_proven"` // the same, of a provider with a long record
+	Unit    float64 `json:"unit"`           // all segments of one unit
+	Tenth   float64 `json:"tenth_of_units"` // one segment in each of a tenth of the units, at least one
+}
+
+func newOdds(p *job.Problem, c *job.Conditions) Odds {
+	share := func(odds uint64) float64 { return float64(odds) / proof.Certain }
+	n := p.Segments()
+	one := proof.Detected(n, 1, c.AuditSegments, c.Auditors)
+	return Odds{
+		Segment: share(one), Proven: share(proof.Detected(n, 1, c.Audited(math.MaxUint64), c.Auditors)),
+		Unit:  share(proof.Detected(n, n, c.AuditSegments, c.Auditors)),
+		Tenth: share(proof.AtLeastOnce(one, max(p.Units()/10, 1))),
 	}
 }
 
@@ -362,6 +385,9 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
 	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
+	o := v.Detected
+	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
+	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest watcher finds all\n", 100*o.Tenth)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	if v.Offers == nil {
 		fmt.Fprintln(w, "  offers    not asked: with --home of a consumer the network says what it would take")

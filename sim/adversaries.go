@@ -339,13 +339,13 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 		w.spent[cheater] = uint64(computed) * t.problem.StepFLOPs // once for all of them
 	}
 	x := outcome{wrong: found.Accepted && found.Output != truth[steps]}
-	bond, err := w.lease.Quote.Bond(&t.problem, &w.lease.Order.Conditions, &w.lease.Params, 0)
+	bond, err := w.lease.Quote.Bond(&t.problem, &w.lease.Order.Conditions, &w.lease.Params, 0, w.lease.Order.Conditions.AuditSegments)
 	if err != nil {
 		return outcome{}, err
 	}
 	for _, who := range found.Wrong {
 		if who == cheater {
-			w.earned[cheater] -= int64(bond)
+			w.earned[cheater] -= int64(bond.Amount)
 		} else {
 			x.slashed++
 		}

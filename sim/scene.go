@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -90,7 +91,7 @@ func (s *scene) assign() (bool, error) {
 		}
 		a := job.Acceptance{Order: s.lease.Order.ID(), Unit: i, Attempt: u.Attempt, Provider: who}
 		err := s.do(job.Assign{By: s.lease.Lead(), Units: []job.Assignment{{
-			Unit: i, Attempt: u.Attempt, Provider: who, Signature: ed25519.Sign(key(who), a.SignBytes()),
+			Unit: i, Attempt: u.Attempt, Provider: who, Signature: ed25519.Sign(key(who), a.SignBytes()), Free: math.MaxUint64,
 		}}})
 		if err != nil {
 			return false, err
@@ -192,7 +193,7 @@ func (s *scene) examine(unit int, u *job.Unit, auditor string) (pass bool, err e
 	pass = true
 	if u.Provider != cheater || !slices.Contains(s.colluders, auditor) {
 		points := u.Receipt.Checkpoints
-		for _, g := range proof.Segments(secret[:], segments, s.lease.Order.Conditions.AuditSegments) {
+		for _, g := range proof.Segments(secret[:], segments, u.Audited) {
 			lo, hi := g*interval, (g+1)*interval
 			s.spent[auditor] += s.problem.StepFLOPs * uint64(hi-lo)
 			roots, err := s.training.play(points[g], unit, lo, hi)

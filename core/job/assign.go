@@ -11,11 +11,14 @@ type Assign struct {
 	Units []Assignment
 }
 
-// Assignment is one unit and its provider's signature over an Acceptance.
+// Assignment is one unit and its provider's signature over an Acceptance. Free and
+// Record are what the chain knows of the provider.
 type Assignment struct {
 	Unit, Attempt int
 	Provider      string
 	Signature     []byte
+	Free          uint64 // utally of its stake that are not reserved
+	Record        uint64 // its valid units since its last failure
 }
 
 func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
@@ -28,7 +31,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("no unit is assigned")
 	}
 	id := l.Order.ID()
-	var effects []Effect
+	var effects, reserved []Effect
 	for _, a := range e.Units {
 		u, err := l.current(a.Unit, a.Attempt, Open)
 		if err != nil {
@@ -54,14 +57,25 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if err := verify("the acceptance", p.Key, acc.SignBytes(), a.Signature); err != nil {
 			return nil, err
 		}
-		bond, err := l.bond(l.Round)
+		audited := l.Order.Conditions.Audited(a.Record)
+		bond, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, l.Round, audited)
 		if err != nil {
 			return nil, err
 		}
-		*u = Unit{Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Due: now + l.Order.Conditions.UnitTimeout}
-		effects = append(effects,
-			Effect{Reserve, a.Provider, bond, fmt.Sprintf("unit %d", a.Unit)},
-			Effect{Emit, a.Provider, uint64(a.Unit), "assigned"})
+		for _, r := range reserved {
+			if r.Account == a.Provider {
+				a.Free -= min(a.Free, r.Amount)
+			}
+		}
+		if err := bond.Covered(a.Provider, a.Free); err != nil {
+			return nil, err
+		}
+		*u = Unit{
+			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond.Amount, Audited: audited,
+			Due: now + l.Order.Conditions.UnitTimeout,
+		}
+		reserved = append(reserved, Effect{Reserve, a.Provider, bond.Amount, fmt.Sprintf("unit %d", a.Unit)})
+		effects = append(effects, reserved[len(reserved)-1], Effect{Emit, a.Provider, uint64(a.Unit), "assigned"})
 	}
 	l.watchLead(now)
 	return effects, nil

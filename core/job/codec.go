@@ -112,6 +112,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.Int(&u.Attempt, maxAttempts)
 	w.String(&u.Provider, maxAccount)
 	w.U64(&u.Bond)
+	w.Int(&u.Audited, MaxSegments)
 	given := u.Receipt != nil
 	if w.Bool(&given); given {
 		if u.Receipt == nil {

@@ -274,6 +274,8 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 	l.bar(c.Defender)
 	if c.Target.Merge {
 		c.Bond = l.dismiss(c.Defender)
+	} else {
+		effects = append(effects, Effect{Kind: Discredit, Account: c.Defender})
 	}
 	shares, err := l.divide(c.Bond, c.Challenger, lost)
 	if err != nil {

@@ -17,17 +17,18 @@ import (
 // world is a chain in miniature: it keeps the accounts that effects move money
 // between, and checks every invariant after every event.
 type world struct {
-	t     fataler
-	lease Lease
-	keys  map[string]ed25519.PrivateKey
-	free  map[string]uint64 // stake not reserved
-	held  map[string]uint64 // stake reserved
-	purse map[string]uint64
-	pot   uint64 // slashed, not yet awarded
-	burnt uint64
-	flops map[string]uint64
-	now   int64
-	next  uint64 // dispute
+	t      fataler
+	lease  Lease
+	keys   map[string]ed25519.PrivateKey
+	free   map[string]uint64 // stake not reserved
+	held   map[string]uint64 // stake reserved
+	purse  map[string]uint64
+	pot    uint64 // slashed, not yet awarded
+	burnt  uint64
+	flops  map[string]uint64
+	record map[string]uint64 // valid units since the last failure
+	now    int64
+	next   uint64 // dispute
 }
 
 type fataler interface {
@@ -77,7 +78,7 @@ func testMatch() Match {
 func newWorld(t fataler) *world {
 	t.Helper()
 	m := testMatch()
-	w := &world{t: t, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, now: 1000}
+	w := &world{t: t, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, record: map[string]uint64{}, now: 1000}
 	for _, p := range append(append([]Party{{Account: "v0"}}, m.Providers...), m.Validators...) {
 		w.keys[p.Account] = testKey(p.Account)
 		w.free[p.Account] = stake
@@ -124,6 +125,10 @@ func (w *world) perform(effects []Effect) {
 			w.burnt += e.Amount
 		case Credit:
 			w.flops[e.Account] += e.Amount
+		case Vouch:
+			w.record[e.Account] += e.Amount
+		case Discredit:
+			w.record[e.Account] = 0
 		}
 	}
 }
@@ -220,7 +225,9 @@ func (w *world) assign(unit int, provider string) error {
 	w.t.Helper()
 	attempt := w.lease.Units[unit].Attempt
 	acc := Acceptance{w.lease.Order.ID(), unit, attempt, provider}
-	return w.try(Assign{By: w.lease.Lead(), Units: []Assignment{{unit, attempt, provider, ed25519.Sign(w.keys[provider], acc.SignBytes())}}})
+	return w.try(Assign{By: w.lease.Lead(), Units: []Assignment{{
+		unit, attempt, provider, ed25519.Sign(w.keys[provider], acc.SignBytes()), w.free[provider], w.record[provider],
+	}}})
 }
 
 // receipt makes the receipt that the provider of a unit would post. The true
@@ -635,9 +642,9 @@ func TestEventsAreRefused(t *testing.T) {
 		"unit 1 is open":       bend(func(r *Receipt) { r.Unit = 1 }),
 		"does not lead":        Assign{By: "v1"},
 		"no unit is assigned":  Assign{By: "v0"},
-		"is not a provider":    Assign{By: "v0", Units: []Assignment{{1, 0, "stranger", nil}}},
-		"belongs to round 1":   Assign{By: "v0", Units: []Assignment{{2, 0, "p1", nil}}},
-		"acceptance":           Assign{By: "v0", Units: []Assignment{{1, 0, "p1", make([]byte, 64)}}},
+		"is not a provider":    Assign{By: "v0", Units: []Assignment{{Unit: 1, Provider: "stranger"}}},
+		"belongs to round 1":   Assign{By: "v0", Units: []Assignment{{Unit: 2, Provider: "p1"}}},
+		"acceptance":           Assign{By: "v0", Units: []Assignment{{Unit: 1, Provider: "p1", Signature: make([]byte, 64)}}},
 		"is not next in line":  TakeLead{"v0"},
 		"no merged round":      Halt{},
 		"no dispute 7":         CloseDispute{ID: 7},
@@ -699,6 +706,8 @@ func TestOrderCheck(t *testing.T) {
 		"both or neither":   func(o *Order) { o.Conditions.Auditors = 0 },
 		"challenge window":  func(o *Order) { o.Conditions.Window = 0 },
 		"segments of a uni": func(o *Order) { o.Problem.Steps, o.Problem.Interval = 1000, 1 },
+		"floor":             func(o *Order) { o.Conditions.AuditFloor = 2 },
+		"largest updates":   func(o *Order) { o.Conditions.TopSegments = 3 },
 		"files":             func(o *Order) { o.Problem.Files = make([]File, 17) },
 	} {
 		o := testOrder()

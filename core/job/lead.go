@@ -17,7 +17,7 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	if may := l.mayTakeLead(i); l.DueSince == 0 || now < may {
 		return nil, fmt.Errorf("%s may take the lead from block time %d ms on if the lead stays idle", e.By, may)
 	}
-	bond, err := l.bond(0)
+	bond, err := l.bond()
 	if err != nil {
 		return nil, err
 	}

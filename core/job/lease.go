@@ -141,6 +141,7 @@ type Unit struct {
 	Attempt  int
 	Provider string
 	Bond     uint64
+	Audited  int // segments that each auditor draws
 	Receipt  *Receipt
 	Proof    []byte // the provider's signature of the receipt
 	Attested []string
@@ -298,18 +299,20 @@ type Kind uint8
 
 // The kinds of effect.
 const (
-	Reserve Kind = iota + 1 // bond of Account
-	Release                 // reserved bond of Account
-	Slash                   // take Amount from the reserved bond of Account
-	Award                   // pay Account out of what was just slashed; Insurance names the fund
-	Pay                     // Account out of escrow
-	Burn                    // out of escrow
-	Refund                  // Account, the consumer, out of escrow
-	Credit                  // Account with computing power
-	Emit                    // an event named by Note, about Account
+	Reserve   Kind = iota + 1 // bond of Account
+	Release                   // reserved bond of Account
+	Slash                     // take Amount from the reserved bond of Account
+	Award                     // pay Account out of what was just slashed; Insurance names the fund
+	Pay                       // Account out of escrow
+	Burn                      // out of escrow
+	Refund                    // Account, the consumer, out of escrow
+	Credit                    // Account with computing power
+	Vouch                     // for Amount valid units of Account
+	Discredit                 // Account: its record of valid units begins anew
+	Emit                      // an event named by Note, about Account
 )
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "refund", "credit", "emit"}[min(k, 9)]
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "refund", "credit", "vouch", "discredit", "emit"}[min(k, 11)]
 }

@@ -65,7 +65,7 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	}
 	l.Auditors = draw("auditors", MaxParties)
 	l.Keepers = draw("keepers", c.Keepers)
-	bond, err := l.bond(0)
+	bond, err := l.bond()
 	if err != nil {
 		return Lease{}, nil, err
 	}
@@ -85,8 +85,10 @@ func (l *Lease) label(what string) []byte {
 	})
 }
 
-func (l *Lease) bond(r int) (uint64, error) {
-	return l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, r)
+// bond returns what a lead reserves.
+func (l *Lease) bond() (uint64, error) {
+	b, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, 0, l.Order.Conditions.AuditSegments)
+	return b.Amount, err
 }
 
 // drawAudits returns the auditors of an attempt of a unit: never the lead of

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/train"
 )
 
@@ -72,7 +73,9 @@ type Conditions struct {
 	MinProviders  int
 	Validator     string // only this one, if not empty
 	Auditors      int    // auditors of each unit
-	AuditSegments int    // segments that each of them re-executes
+	AuditSegments int    // segments that each of them draws and re-executes
+	AuditFloor    int    // fewest of these for a provider with a long record of valid units; 0: always all
+	TopSegments   int    // segments with the largest updates that each re-executes besides
 	Keepers       int    // nodes that keep the data; more than half of them must attest
 	UnitTimeout   int64  // ms from assignment to receipt
 	UnitWindow    int64  // ms from a counted receipt to its acceptance
@@ -126,6 +129,15 @@ func (p *Problem) File(role string) (File, bool) {
 // Bid returns what the conditions ask of an offer.
 func (c *Conditions) Bid() auction.Bid {
 	return auction.Bid{MaxPrice: c.MaxPrice, Providers: c.MinProviders, Referees: max(c.Auditors, c.Keepers), Validator: c.Validator}
+}
+
+// Audited returns how many segments of a unit each auditor draws, of a provider
+// whose last record units were all valid.
+func (c *Conditions) Audited(record uint64) int {
+	if c.AuditFloor == 0 {
+		return c.AuditSegments
+	}
+	return proof.Audited(c.AuditSegments, c.AuditFloor, record)
 }
 
 // Quorum returns how many keepers must attest to a receipt.
@@ -199,6 +211,16 @@ func (o *Order) Check() error {
 	if (c.Auditors == 0) != (c.AuditSegments == 0) {
 		return fmt.Errorf("%d auditors re-execute %d segments; give both or neither", c.Auditors, c.AuditSegments)
 	}
+	if err := between("floor of the audited segments", int64(c.AuditFloor), 0, int64(c.AuditSegments)); err != nil {
+		return err
+	}
+	most := p.Segments() - c.AuditSegments
+	if c.Auditors == 0 {
+		most = 0
+	}
+	if err := between("segments with the largest updates", int64(c.TopSegments), 0, int64(most)); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -239,7 +261,7 @@ func (f *File) Code(w *canon.Codec) {
 func (c *Conditions) code(w *canon.Codec) {
 	w.U64(&c.MaxPrice)
 	w.String(&c.Validator, maxAccount)
-	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.Keepers} {
+	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Keepers} {
 		w.Int(n, 1<<20)
 	}
 	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {

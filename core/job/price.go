@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/tally-network/tally/core/proof"
 )
 
 // ErrOverflow is returned when an amount does not fit in 64 bits.
@@ -94,8 +96,8 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Unit == 0 {
 		return q, fmt.Errorf("these rates price a unit at nothing, so no bond would stand behind it")
 	}
-	// An auditor's work is at most AuditSegments·Interval steps of the same unit.
-	if q.Audit, err = scale(q.Unit, uint64(c.AuditSegments*p.Interval), uint64(p.Steps)); err != nil {
+	// An auditor's work is at most so many segments of the same unit.
+	if q.Audit, err = scale(q.Unit, uint64((c.AuditSegments+c.TopSegments)*p.Interval), uint64(p.Steps)); err != nil {
 		return q, err
 	}
 	if q.Keep, err = scale(q.Unit, t.KeeperBps, bps*uint64(c.Keepers)); err != nil {
@@ -126,21 +128,42 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	return q, err
 }
 
-// Bond returns what stands behind a unit or a merge of round r: BondFactor times
-// the honest work that its fraud could void, and at least the gain from cheating
-// over the probability that an audit meets it.
-func (q *Quote) Bond(p *Problem, c *Conditions, rules *Params, r int) (uint64, error) {
-	void, err := scale(q.Honest, uint64(p.Rounds-r), uint64(p.Rounds))
-	if err != nil {
-		return 0, err
+// Bond is what must stand behind a unit or a merge: enough for the worst that its
+// fraud can do.
+type Bond struct {
+	Amount uint64 // the greater of the two
+	Void   uint64 // the honest work that it can void, times Params.BondFactor
+	Gain   uint64 // the pay of a unit over the odds that an audit meets one forged segment
+	Odds   uint64 // these odds, in parts of proof.Certain; 0 without audits
+}
+
+// Bond returns what must stand behind work of round r of which each auditor draws
+// so many segments.
+func (q *Quote) Bond(p *Problem, c *Conditions, rules *Params, r, audited int) (b Bond, err error) {
+	if b.Void, err = scale(q.Honest, uint64(p.Rounds-r), uint64(p.Rounds)); err != nil {
+		return b, err
 	}
-	void, err = scale(void, rules.BondFactor, 1)
-	if err != nil {
-		return 0, err
+	if b.Void, err = scale(b.Void, rules.BondFactor, 1); err != nil {
+		return b, err
 	}
-	if audited := c.Auditors * c.AuditSegments; audited > 0 {
-		gain, err := scale(q.Unit, uint64(p.Segments()), uint64(min(audited, p.Segments())))
-		return max(void, gain), err
+	if b.Odds = proof.Detected(p.Segments(), 1, audited, c.Auditors); b.Odds > 0 {
+		if b.Gain, err = scale(q.Unit, proof.Certain, b.Odds); err != nil {
+			return b, err
+		}
 	}
-	return void, nil
+	b.Amount = max(b.Void, b.Gain)
+	return b, nil
+}
+
+// Covered returns an error that shows the inequality unless free utally of stake
+// cover the bond.
+func (b Bond) Covered(who string, free uint64) error {
+	if free >= b.Amount {
+		return nil
+	}
+	text := fmt.Sprintf("honest work of %d", b.Void)
+	if b.Odds > 0 {
+		text = fmt.Sprintf("max(%s, gain of %d at odds of detection of %d.%07d %%)", text, b.Gain, b.Odds/1e7, b.Odds%1e7)
+	}
+	return fmt.Errorf("the bond of %s must cover the worst case: %s = %d utally > %d utally of free stake", who, text, b.Amount, free)
 }

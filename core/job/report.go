@@ -86,6 +86,7 @@ type Report struct {
 	By            string
 	Unit, Attempt int
 	Output        []byte
+	Top           []int // segments with the largest updates, beside those that Output picks
 	Digest        canon.Hash
 	Pass          bool
 }
@@ -110,7 +111,9 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 		a.Done, a.Pass, a.Digest, a.Bond = true, e.Pass, e.Digest, bond
 		effects := []Effect{{Reserve, e.By, bond, "verdict"}}
-		a.Segments = proof.Segments(e.Output, l.Order.Problem.Segments(), c.AuditSegments)
+		if a.Segments, err = l.audited(u, e.Output, e.Top); err != nil {
+			return nil, err
+		}
 		if e.Pass {
 			l.Audits.Passed++
 			return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit passed"}), nil
@@ -120,4 +123,20 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 		return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit failed"}), nil
 	}
 	return nil, fmt.Errorf("%s is not drawn to audit unit %d", e.By, e.Unit)
+}
+
+// audited returns the segments that an auditor answers for: those that its VRF
+// picks, and as many with the largest updates as the order wants.
+func (l *Lease) audited(u *Unit, output []byte, top []int) ([]int, error) {
+	all := proof.Segments(output, l.Order.Problem.Segments(), u.Audited)
+	if len(top) != l.Order.Conditions.TopSegments {
+		return nil, fmt.Errorf("%d segments with the largest updates, the order wants %d", len(top), l.Order.Conditions.TopSegments)
+	}
+	for _, s := range top {
+		if s < 0 || s >= l.Order.Problem.Segments() || slices.Contains(all, s) {
+			return nil, fmt.Errorf("segment %d does not exist, or is audited already", s)
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }

@@ -28,13 +28,24 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	shares := []Share{{u.Provider, pay}}
 	for _, a := range u.Audits {
 		if a.Done && !a.Wrong && (a.Pass || refuted) {
-			shares = append(shares, Share{a.Auditor, l.Quote.Audit})
+			wage, err := l.auditWage(u)
+			if err != nil {
+				return nil, err
+			}
+			shares = append(shares, Share{a.Auditor, wage})
 		}
 	}
 	for _, k := range u.Attested {
 		shares = append(shares, Share{k, l.Quote.Keep})
 	}
 	return shares, nil
+}
+
+// auditWage returns what each auditor of a unit earns: its share of the full wage
+// for the segments that it had to re-execute.
+func (l *Lease) auditWage(u *Unit) (uint64, error) {
+	c := &l.Order.Conditions
+	return scale(l.Quote.Audit, uint64(u.Audited+c.TopSegments), uint64(c.AuditSegments+c.TopSegments))
 }
 
 // settle pays out. Verified work earns its pay, whether the order was completed
@@ -125,12 +136,14 @@ func (l *Lease) releaseAll() []Effect {
 	return effects
 }
 
-// credits returns the computing power that accepted units have proved.
+// credits returns the computing power that accepted units have proved, and vouches
+// for them.
 func (l *Lease) credits() []Effect {
 	var effects []Effect
 	for i := range l.Units {
 		if u := &l.Units[i]; u.Status == Accepted {
-			effects = append(effects, Effect{Kind: Credit, Account: u.Provider, Amount: l.Order.Problem.UnitFLOPs()})
+			effects = append(effects, Effect{Kind: Credit, Account: u.Provider, Amount: l.Order.Problem.UnitFLOPs()},
+				Effect{Kind: Vouch, Account: u.Provider, Amount: 1})
 		}
 	}
 	return effects

@@ -18,6 +18,7 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -141,8 +142,12 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	p, c := &l.Order.Problem, &l.Order.Conditions
-	segments := proof.Segments(output[:], p.Segments(), c.AuditSegments)
+	segments := proof.Segments(output[:], l.Order.Problem.Segments(), l.Units[i].Audited)
+	top, err := a.largest(ctx, l, r, segments)
+	if err != nil {
+		return err
+	}
+	segments = append(segments, top...)
 	roots, pass, err := Replay(ctx, a.kit, l, r, segments)
 	if err != nil {
 		return err
@@ -150,7 +155,7 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 	digest := proof.Digest(me, r.ID(), roots)
 	_, err = a.kit.Account.Send(ctx, &workv1.MsgReport{
 		Auditor: me, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
-		Proof: pi, Digest: digest[:], Pass: pass,
+		Proof: pi, Digest: digest[:], Pass: pass, Top: indices(top),
 	})
 	if err != nil {
 		return fmt.Errorf("report on unit %d: %w", i, err)
@@ -164,6 +169,35 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 		_, err = a.player.Check(ctx, l, job.Target{Index: i})
 	}
 	return err
+}
+
+// largest returns the segments with the largest updates beside those that are
+// audited, as many as the order wants.
+func (a *auditor) largest(ctx context.Context, l *job.Lease, r *job.Receipt, audited []int) ([]int, error) {
+	q := l.Order.Conditions.TopSegments
+	if q == 0 {
+		return nil, nil
+	}
+	var sizes []float64
+	var before *graph.State
+	for _, root := range r.Checkpoints {
+		after, err := a.kit.State(ctx, l, root)
+		if err != nil {
+			return nil, err
+		}
+		if before != nil {
+			sizes = append(sizes, replay.Distance(before, after))
+		}
+		before = after
+	}
+	return proof.Largest(sizes, q, audited), nil
+}
+
+func indices(segments []int) (out []uint32) {
+	for _, s := range segments {
+		out = append(out, uint32(s))
+	}
+	return out
 }
 
 // Replay re-executes segments of a unit, each from its committed start, and

@@ -76,7 +76,10 @@ type SpecConditions struct {
 	Providers     int      `json:"providers"`
 	Validator     string   `json:"validator,omitempty"`
 	Auditors      int      `json:"auditors"`
-	AuditSegments int      `json:"auditSegments"`
+	AuditSegments int      `json:"auditSegments"`         // of each unit, by each of them
+	AuditRate     Share    `json:"auditRate,omitempty"`   // in place of auditSegments: a share of them
+	AuditFloor    int      `json:"auditFloor,omitempty"`  // fewest for a provider with a long record
+	TopSegments   int      `json:"topSegments,omitempty"` // besides: those with the largest updates
 	Keepers       int      `json:"keepers"`
 	UnitTimeout   Duration `json:"unitTimeout"`
 	UnitWindow    Duration `json:"unitWindow"`
@@ -172,10 +175,35 @@ func (s *Spec) Recipe() train.Recipe {
 func (s *Spec) Terms() job.Conditions {
 	c := &s.Conditions
 	ms := func(d Duration) int64 { return time.Duration(d).Milliseconds() }
-	return job.Conditions{
-		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
-		AuditSegments: c.AuditSegments, Keepers: c.Keepers, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+	segments := c.AuditSegments
+	if c.AuditRate > 0 {
+		p := job.Problem{Steps: s.Problem.Steps, Interval: max(s.Problem.Interval, 1)}
+		segments = int(math.Ceil(float64(c.AuditRate) * float64(p.Segments())))
 	}
+	return job.Conditions{
+		AuditFloor: c.AuditFloor, TopSegments: c.TopSegments,
+		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
+		AuditSegments: segments, Keepers: c.Keepers, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+	}
+}
+
+// Share is written like 5%.
+type Share float64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *Share) UnmarshalText(b []byte) error {
+	digits, percent := strings.CutSuffix(string(b), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !percent || !(v >= 0 && v <= 100) {
+		return fmt.Errorf("share %q: write it like 5%%, at most 100%%", b)
+	}
+	*s = Share(v / 100)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Share) MarshalText() ([]byte, error) {
+	return []byte(strconv.FormatFloat(100*float64(s), 'g', -1, 64) + "%"), nil
 }
 
 // Duration is written like 90s, 10m or 2h.

@@ -106,3 +106,28 @@ func FuzzParseSpec(f *testing.F) {
 		}
 	})
 }
+
+// How much is audited is the consumer's choice: a number of segments, or a share.
+func TestAuditTerms(t *testing.T) {
+	for text, want := range map[string][3]int{ // segments, floor, largest; of a unit with 16 steps
+		"conditions: {auditSegments: 3}":                              {3, 0, 0},
+		"conditions: {auditRate: 5%}":                                 {1, 0, 0},
+		"conditions: {auditRate: 50%, auditFloor: 1, topSegments: 2}": {4, 1, 2},
+		"conditions: {auditRate: 100%}":                               {8, 0, 0},
+		"conditions: {auditRate: 51%}":                                {5, 0, 0},
+	} {
+		s, err := ParseSpec([]byte(minimal + text + "\n"))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		s.Problem.Steps, s.Problem.Interval = 16, 2
+		if c := s.Terms(); [3]int{c.AuditSegments, c.AuditFloor, c.TopSegments} != want {
+			t.Errorf("%s: %d segments, floor %d, %d largest", text, c.AuditSegments, c.AuditFloor, c.TopSegments)
+		}
+	}
+	for _, rate := range []string{"5", "101%", "-1%", "NaN%", "five%"} {
+		if _, err := ParseSpec([]byte(minimal + "conditions: {auditRate: " + rate + "}\n")); err == nil {
+			t.Errorf("an audit rate of %s was taken", rate)
+		}
+	}
+}

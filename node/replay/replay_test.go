@@ -354,3 +354,21 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 }
+
+func TestDistance(t *testing.T) {
+	state := func(xs ...float32) *graph.State {
+		x := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{len(xs)}))
+		for i, v := range xs {
+			x.Set(i, tensor.F32(v))
+		}
+		n := tensor.Must(tensor.New(tensor.Int64, tensor.Shape{}))
+		n.Set(0, tensor.Word(len(xs)))
+		return &graph.State{Tensors: []*tensor.Tensor{n, x}}
+	}
+	if d := replay.Distance(state(1, 2, 3), state(1, 5, 7)); d != 5 {
+		t.Errorf("the distance is %v, want 5", d)
+	}
+	if d := replay.Distance(state(1, 2), state(1, 2)); d != 0 {
+		t.Errorf("a state is %v from itself", d)
+	}
+}

@@ -166,7 +166,10 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	for len(team) > 0 {
 		b.quote, b.obstacle = job.NewQuote(p, terms, job.Dearest(parties(team)), b.fee, s.rules.Tariff)
 		if b.obstacle == nil {
-			b.bond, b.obstacle = b.quote.Bond(p, terms, &s.rules, 0)
+			// A provider with a long record is audited least, and its bond is highest.
+			var bond job.Bond
+			bond, b.obstacle = b.quote.Bond(p, terms, &s.rules, 0, terms.Audited(math.MaxUint64))
+			b.bond = bond.Amount
 		}
 		if (b.obstacle != nil || b.quote.Price > limit) && len(team) > terms.MinProviders {
 			team = team[:len(team)-1]

@@ -24,7 +24,8 @@ func OrderToProto(o *job.Order) marketv1.Order {
 		},
 		Conditions: marketv1.Conditions{
 			MaxPrice: c.MaxPrice, ExpiresMs: c.Expires, MinProviders: uint32(c.MinProviders), Validator: c.Validator,
-			Auditors: uint32(c.Auditors), AuditSegments: uint32(c.AuditSegments), Keepers: uint32(c.Keepers),
+			Auditors: uint32(c.Auditors), AuditSegments: uint32(c.AuditSegments),
+			AuditFloor: uint32(c.AuditFloor), TopSegments: uint32(c.TopSegments), Keepers: uint32(c.Keepers),
 			UnitTimeoutMs: c.UnitTimeout, UnitWindowMs: c.UnitWindow, WindowMs: c.Window,
 		},
 	}
@@ -50,7 +51,8 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 		},
 		Conditions: job.Conditions{
 			MaxPrice: c.MaxPrice, Expires: c.ExpiresMs, MinProviders: int(c.MinProviders), Validator: c.Validator,
-			Auditors: int(c.Auditors), AuditSegments: int(c.AuditSegments), Keepers: int(c.Keepers),
+			Auditors: int(c.Auditors), AuditSegments: int(c.AuditSegments),
+			AuditFloor: int(c.AuditFloor), TopSegments: int(c.TopSegments), Keepers: int(c.Keepers),
 			UnitTimeout: c.UnitTimeoutMs, UnitWindow: c.UnitWindowMs, Window: c.WindowMs,
 		},
 	}

@@ -230,6 +230,26 @@ func (k *Keeper) Jail(ctx context.Context, account sdk.AccAddress, until int64) 
 	return emit(ctx, &providerv1.EventJailed{Account: p.Account, Until: until})
 }
 
+// Vouch adds valid units to a peer's record.
+func (k *Keeper) Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	p.Record += units
+	return k.peers.Set(ctx, account, p)
+}
+
+// Discredit makes a peer's record begin anew.
+func (k *Keeper) Discredit(ctx context.Context, account sdk.AccAddress) error {
+	p, err := k.Get(ctx, account)
+	if err != nil || p.Record == 0 {
+		return err
+	}
+	p.Record = 0
+	return k.peers.Set(ctx, account, p)
+}
+
 // Suspend keeps new work from a peer that has missed an answer in a dispute,
 // until Resume.
 func (k *Keeper) Suspend(ctx context.Context, account sdk.AccAddress) error {

@@ -214,3 +214,45 @@ func TestGenesisRoundTrip(t *testing.T) {
 		t.Fatal("imported a ledger that the bank contradicts")
 	}
 }
+
+// A record grows with valid units and is gone with one failure; who owes an answer
+// gets no work.
+func TestRecordAndSuspension(t *testing.T) {
+	p := providerv1.Peer{Account: chaintest.Named("bob").String(), Role: providerv1.ROLE_WATCHER, PeerKey: chaintest.Named("bob").PeerKey(), Record: 3}
+	k, _, ctx := newKeeper(t, p)
+	bob := chaintest.Named("bob").Address
+	peer := func() providerv1.Peer {
+		t.Helper()
+		p, err := k.Get(ctx, bob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(k.Vouch(ctx, bob, 2))
+	if got := peer().Record; got != 5 {
+		t.Fatalf("a record of %d", got)
+	}
+	do(k.Discredit(ctx, bob))
+	do(k.Suspend(ctx, bob))
+	do(k.Suspend(ctx, bob))
+	do(k.Resume(ctx, bob))
+	if p := peer(); p.Record != 0 || p.Unanswered != 1 {
+		t.Fatalf("%+v", p)
+	}
+	rich := peer()
+	rich.Stake = 1 << 40
+	if active, err := k.Active(ctx, rich); err != nil || active {
+		t.Fatalf("who owes an answer is active: %v", err)
+	}
+	rich.Unanswered = 0
+	if active, err := k.Active(ctx, rich); err != nil || !active {
+		t.Fatalf("who owes nothing is not active: %v", err)
+	}
+}

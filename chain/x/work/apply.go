@@ -113,6 +113,10 @@ func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards
 		return k.stakes.Slash(ctx, account, e.Amount, 0, payouts(awards))
 	case job.Credit:
 		return k.power.Credit(ctx, account, e.Amount)
+	case job.Vouch:
+		return k.stakes.Vouch(ctx, account, e.Amount)
+	case job.Discredit:
+		return k.stakes.Discredit(ctx, account)
 	}
 	return fmt.Errorf("effect %v is unknown", e.Kind)
 }

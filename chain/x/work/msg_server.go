@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -52,30 +53,33 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 	}
 	e := job.Assign{By: m.Lead}
 	for _, u := range m.Units {
-		if err := s.checkActive(ctx, u.Provider); err != nil {
+		peer, err := s.active(ctx, u.Provider)
+		if err != nil {
 			return nil, err
 		}
 		charge(ctx, gasSignature, "acceptance")
-		e.Units = append(e.Units, job.Assignment{Unit: int(u.Unit), Attempt: int(u.Attempt), Provider: u.Provider, Signature: u.Signature})
+		e.Units = append(e.Units, job.Assignment{
+			Unit: int(u.Unit), Attempt: int(u.Attempt), Provider: u.Provider, Signature: u.Signature,
+			Free: peer.Stake - peer.Reserved, Record: peer.Record,
+		})
 	}
 	return &workv1.MsgAssignResponse{}, s.on(ctx, m.Order, e)
 }
 
-// checkActive: a peer may get new work.
-func (s msgServer) checkActive(ctx context.Context, text string) error {
+// active returns a peer that may get new work.
+func (s msgServer) active(ctx context.Context, text string) (peer providerv1.Peer, err error) {
 	account, err := address.Parse(text)
 	if err != nil {
-		return errorsmod.Wrap(ErrMalformed, err.Error())
+		return peer, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
-	peer, err := s.stakes.Get(ctx, account)
-	if err != nil {
-		return err
+	if peer, err = s.stakes.Get(ctx, account); err != nil {
+		return peer, err
 	}
 	active, err := s.stakes.Active(ctx, peer)
 	if err == nil && !active {
 		err = errorsmod.Wrap(ErrInactive, text)
 	}
-	return err
+	return peer, err
 }
 
 func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.MsgSubmitResponse, error) {
@@ -113,8 +117,12 @@ func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.Msg
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrProof, err.Error())
 	}
+	if len(m.Top) > job.MaxSegments {
+		return nil, errorsmod.Wrapf(ErrMalformed, "%d segments, a unit has at most %d", len(m.Top), job.MaxSegments)
+	}
 	_, err = s.apply(ctx, id, job.Report{
 		By: m.Auditor, Unit: int(m.Unit), Attempt: int(m.Attempt), Output: output[:], Digest: digest, Pass: m.Pass,
+		Top: list(m.Top, func(s uint32) int { return int(s) }),
 	})
 	return &workv1.MsgReportResponse{}, err
 }
@@ -147,7 +155,7 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 }
 
 func (s msgServer) TakeLead(ctx context.Context, m *workv1.MsgTakeLead) (*workv1.MsgTakeLeadResponse, error) {
-	if err := s.checkActive(ctx, m.Validator); err != nil {
+	if _, err := s.active(ctx, m.Validator); err != nil {
 		return nil, err
 	}
 	return &workv1.MsgTakeLeadResponse{}, s.on(ctx, m.Order, job.TakeLead{By: m.Validator})

@@ -26,6 +26,8 @@ type Stakes interface {
 	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
 	Jail(ctx context.Context, account sdk.AccAddress, until int64) error
+	Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error
+	Discredit(ctx context.Context, account sdk.AccAddress) error
 	Suspend(ctx context.Context, account sdk.AccAddress) error
 	Resume(ctx context.Context, account sdk.AccAddress) error
 }

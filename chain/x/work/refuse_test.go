@@ -164,7 +164,9 @@ func TestAssignmentNeedsFreeStake(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Deliver(p0, &providerv1.MsgWithdraw{Account: p0.String(), Amount: peer.Stake - 100})
-	p.Refuse(provider.ErrFreeStake, p.Lead(), p.AssignMsg(0, "p0"))
+	if log := p.Refuse(work.ErrRefused, p.Lead(), p.AssignMsg(0, "p0")); !strings.Contains(log, "must cover the worst case") || !strings.Contains(log, "> 100 utally") {
+		t.Fatal(log)
+	}
 	if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_OPEN {
 		t.Fatalf("%+v", u)
 	}

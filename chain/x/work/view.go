@@ -58,7 +58,7 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 func unitView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
-		Bond: u.Bond, Attested: u.Attested, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil,
+		Bond: u.Bond, Attested: u.Attested, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited),
 		Audits: list(u.Audits, auditView),
 	}
 	if u.Receipt != nil {
