@@ -287,6 +287,10 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 }
 
 func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt int, o dispute.Opening, w dispute.Witness) error {
+	l, err := p.kit.Lease(ctx, l.Order.ID()) // re-executing the work took a while
+	if err != nil {
+		return err
+	}
 	for _, c := range l.Contests(t) {
 		if c.Challenger == p.kit.Account.Address || l.Phase != job.Closing {
 			return nil // somebody was faster
