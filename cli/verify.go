@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/plausibility"
 )
 
 // trustVariable names the trust root where --trust does not.
@@ -31,6 +33,8 @@ type verified struct {
 	Merges    counted  `json:"merges"`
 	Executed  []string `json:"executed"`
 	Seconds   float64  `json:"seconds"`
+
+	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
 }
 
 // counted says how many of all were executed.
@@ -50,11 +54,16 @@ receipts are signed, and that every state has the root that was claimed. Then it
 executes some segments and a merge again, picked at random, or with --full
 everything that the trained model rests on.
 
+--plausibility also looks at the checkpoints with the six rules of proof of
+training, and --plots draws them. That is a filter for people, never evidence:
+invented checkpoints can pass all six.
+
 Trust is in a validator set, by its hash: --trust names it, or TALLY_TRUST, or
 else the file trust.json beside the bundle, which is as good as the place it came
 from.`,
 		Example: `  tally verify proof.bundle --trust 5B1F…
-  tally verify proof.bundle --full --json`,
+  tally verify proof.bundle --full --json
+  tally verify proof.bundle --plausibility --plots training.svg`,
 		Args: arguments("verify BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.e, v.name = e, args[0]
@@ -64,6 +73,8 @@ from.`,
 	f := cmd.Flags()
 	f.BoolVar(&v.full, "full", false, "execute everything again")
 	f.IntVar(&v.segments, "segments", 4, "segments to execute again")
+	f.BoolVar(&v.plausible, "plausibility", false, "judge the checkpoints by the six rules of proof of training")
+	f.StringVar(&v.plots, "plots", "", "SVG file to draw loss, distances and changes in")
 	f.StringVar(&v.trust, "trust", "", "hash of the validator set to trust, or a file that notes it")
 	f.IntVar(&v.threads, "threads", 0, "threads that compute (default one per processor)")
 	return cmd
@@ -76,6 +87,9 @@ type verifier struct {
 	segments int
 	trust    string
 	threads  int
+
+	plausible bool
+	plots     string // SVG file
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -119,8 +133,27 @@ func (v *verifier) run(ctx context.Context) error {
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(pieces), x)
 		}
 	}
+	if r.Plausibility, err = v.judge(ctx, p); err != nil {
+		return err
+	}
 	r.Verified, r.Seconds = true, float64(time.Since(begun).Milliseconds())/1000
 	return v.e.show(r, func(w io.Writer) { r.tell(w) })
+}
+
+// judge returns the report of the six rules, if it is asked for.
+func (v *verifier) judge(ctx context.Context, p *evidence.Proof) (*plausibility.Report, error) {
+	if !v.plausible && v.plots == "" {
+		return nil, nil
+	}
+	r, err := p.Plausibility(ctx, cpu.New(v.threads))
+	if err != nil || v.plots == "" {
+		return r, err
+	}
+	var svg bytes.Buffer
+	if err := r.SVG(&svg); err != nil {
+		return nil, err
+	}
+	return r, os.WriteFile(v.plots, svg.Bytes(), 0o644)
 }
 
 func (r *verified) count(x evidence.Piece) *counted {
@@ -133,6 +166,9 @@ func (r *verified) count(x evidence.Piece) *counted {
 func (r *verified) tell(w io.Writer) {
 	fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
+	if r.Plausibility != nil {
+		r.Plausibility.Tell(w)
+	}
 	fmt.Fprintf(w, "  trust     validator set %s, from %s\n", r.Trust, r.TrustFrom)
 }
 

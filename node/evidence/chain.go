@@ -1,0 +1,76 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/node/plausibility"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// Plausibility judges the states that the training went through: those at the
+// ends of its rounds or, if they are few, at the checkpoints of the first shard,
+// too. Losses are over held-out records if the order has them.
+func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausibility.Report, error) {
+	problem := &p.Lease.Order.Problem
+	chain, err := p.chain(p.Lease.Round < plausibility.Least)
+	if err != nil {
+		return nil, err
+	}
+	var held *tensor.Tensor
+	if f, ok := problem.File(replay.RoleHeldOut); ok {
+		b, err := p.file(f)
+		if err != nil {
+			return nil, err
+		}
+		if held, err = replay.ReadTensor(b); err != nil {
+			return nil, wrong("held-out records: %v", err)
+		}
+	}
+	for i := range chain {
+		c := &chain[i]
+		if held == nil || held.Shape[0] < problem.Batch {
+			c.Loss = float64(replay.LossOf(c.State))
+			continue
+		}
+		loss, err := p.Work.Loss(ctx, c.State, held, exec)
+		if err != nil {
+			return nil, fmt.Errorf("loss after step %d: %w", c.Step, err)
+		}
+		c.Loss = float64(loss)
+	}
+	if held == nil && len(chain) > 1 {
+		chain[0].Loss = chain[1].Loss // a start records none of its own
+	}
+	return plausibility.Assess(chain)
+}
+
+// chain returns the start, the merged states and, if fine, what the first shard
+// committed to between them.
+func (p *Proof) chain(fine bool) (out []plausibility.Checkpoint, err error) {
+	l := p.Lease
+	problem := &l.Order.Problem
+	add := func(step int, root canon.Hash) {
+		var s *graph.State
+		if err != nil {
+			return
+		}
+		if s, err = p.state(root); err == nil {
+			out = append(out, plausibility.Checkpoint{Step: step, State: s})
+		}
+	}
+	add(0, problem.Start)
+	for r := range l.Round {
+		if points := l.Units[l.Unit(r, 0)].Receipt.Checkpoints; fine {
+			for i := 1; i < len(points)-1; i++ {
+				add(r*problem.Steps+i*problem.Interval, points[i])
+			}
+		}
+		add((r+1)*problem.Steps, l.Merges[r].Root)
+	}
+	return out, err
+}
