@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/plausibility"
 )
 
 // made is a bundle of an order that a network settled.
@@ -132,6 +133,15 @@ func whole(t *testing.T, p *evidence.Proof, m made) {
 	}
 	if root, err := final.Root(); err != nil || root != m.lease.FinalRoot() {
 		t.Errorf("the final state has root %v (%v)", root, err)
+	}
+	points := 1 + problem.Rounds*problem.Segments() // of the first shard
+	report, err := p.Plausibility(t.Context(), cpu.New(1))
+	if points < plausibility.Least {
+		if err == nil || !strings.Contains(err.Error(), "too few") {
+			t.Errorf("%d checkpoints were judged: %v", points, err)
+		}
+	} else if err != nil || len(report.Steps) != points || len(report.Rules) != 6 {
+		t.Errorf("%d checkpoints: %+v, %v", points, report, err)
 	}
 	drawn := map[evidence.Piece]bool{}
 	for range 64 {
