@@ -153,7 +153,7 @@ func TestServers(t *testing.T) {
 	net := newNetwork(t, t.TempDir(), 1)
 	net.start(t)
 	n := net.nodes[0]
-	net.waitHeight(t, 1)
+	net.waitHeight(t, 2) // the app has committed the first block
 	at := n.Addrs()
 	tx := transfer(t, n, chaintest.ChainID, alice, bob, 7)
 	body, _ := json.Marshal(map[string]string{"tx_bytes": base64.StdEncoding.EncodeToString(tx), "mode": "BROADCAST_MODE_SYNC"})
