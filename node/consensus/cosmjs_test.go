@@ -38,7 +38,7 @@ func TestCosmJS(t *testing.T) {
 
 	net := newNetwork(t, t.TempDir(), 1)
 	net.start(t)
-	net.waitHeight(t, 1)
+	net.waitHeight(t, 2)
 	script := exec.Command("node", "transfer.js", "http://"+net.nodes[0].Addrs().RPC,
 		hex.EncodeToString(alice.Key.Key), bob.String(), "12345")
 	script.Dir, script.Stderr = dir, os.Stderr
