@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -49,10 +50,15 @@ type assurance struct {
 	replicas int
 }
 
+var (
+	audited = assurance{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1}
+	watched = assurance{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true}
+)
+
 var assurances = []assurance{
-	{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1},
+	audited,
 	{name: "2 auditors, 2 of 4 segments each", auditors: 2, segments: 2},
-	{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true},
+	watched,
 	{name: "3 replicas", replicas: 3},
 	{name: "3 replicas and an honest watcher", replicas: 3, watched: true},
 }
@@ -200,7 +206,7 @@ func (a assurance) missing(dishonest float64, forged int) float64 {
 	miss := hypergeometric(segments, forged, a.segments, 0)
 	p := 0.0
 	for j := 0; j <= a.auditors; j++ {
-		p += hypergeometric(validators, bad, a.auditors, j) * power(miss, a.auditors-j)
+		p += hypergeometric(validators, bad, a.auditors, j) * math.Pow(miss, float64(a.auditors-j))
 	}
 	return p
 }
@@ -229,14 +235,6 @@ func choose(n, k int) float64 {
 	return c
 }
 
-func power(x float64, n int) float64 {
-	p := 1.0
-	for range n {
-		p *= x
-	}
-	return p
-}
-
 // forge plays an order whose first unit a cheater makes up.
 func forge(t *training, f forgery, a assurance, dishonest float64, r *rand.Rand) (outcome, error) {
 	s, err := newScene(t, a, r)
@@ -255,8 +253,8 @@ func newScene(t *training, a assurance, r *rand.Rand) (*scene, error) {
 	return &scene{world: w, watched: a.watched, ends: map[int][]canon.Hash{}, seen: map[string]bool{}}, err
 }
 
-// outcome plays a scene and says what became of it. Accomplices' profit is part
-// of the adversary's.
+// outcome plays a scene and says what became of it. What auditors earn that are
+// accomplices is their own.
 func (s *scene) outcome(adversaries ...string) (outcome, error) {
 	if err := s.play(); err != nil {
 		return outcome{}, err
@@ -269,7 +267,7 @@ func (s *scene) outcome(adversaries ...string) (outcome, error) {
 		bad[a] = true
 	}
 	for who, n := range s.slashed { // order: a count
-		if n > 0 && !bad[who] {
+		if n > 0 && !bad[who] && !slices.Contains(s.colluders, who) {
 			x.slashed++
 		}
 	}
@@ -329,12 +327,13 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 	if a.watched { // whoever re-executes is one more
 		add(watcher, truth)
 	}
-	found := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, proof.Decide, func(c proof.Claim) (bool, bool) {
-		return c.Output != forged[steps] || t.judge(forged, &err) != dispute.Defender, true
-	})
+	loser, err := t.judge(forged)
 	if err != nil {
 		return outcome{}, err
 	}
+	found := proof.Compare(t.problem.Start, [][]proof.Replica{all}, a.replicas, proof.Decide, func(c proof.Claim) (bool, bool) {
+		return c.Output != forged[steps] || loser != dispute.Defender, true
+	})
 	if colluders > 0 {
 		w.spent[cheater] = uint64(computed) * t.problem.StepFLOPs // once for all of them
 	}
@@ -359,25 +358,23 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 
 // judge plays the game between who claims forged states of the first unit and
 // an honest party, and returns who loses.
-func (t *training) judge(forged []canon.Hash, failed *error) dispute.Side {
+func (t *training) judge(forged []canon.Hash) (dispute.Side, error) {
 	key := canon.Root(forged)
 	if loser, ok := t.verdicts[key]; ok {
-		return loser
+		return loser, nil
 	}
-	s, err := newScene(t, assurance{auditors: 1, segments: 1, watched: true}, rand.New(rand.NewPCG(0, 0)))
+	s, err := newScene(t, watched, rand.New(rand.NewPCG(0, 0)))
 	if err != nil {
-		*failed = err
-		return dispute.Nobody
+		return dispute.Nobody, err
 	}
 	s.attack.forge = func(*training, canon.Hash, int) ([]canon.Hash, int, error) { return forged, 0, nil }
 	x, err := s.outcome(cheater)
 	if err != nil {
-		*failed = err
-		return dispute.Nobody
+		return dispute.Nobody, err
 	}
 	t.verdicts[key] = dispute.Challenger
 	if s.slashed[cheater] > 0 && x.slashed == 0 {
 		t.verdicts[key] = dispute.Defender
 	}
-	return t.verdicts[key]
+	return t.verdicts[key], nil
 }

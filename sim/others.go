@@ -10,8 +10,6 @@ import (
 
 // others are the adversaries that forge no unit, or do more than that.
 func others(t *training, pay float64) (out []experiment) {
-	watched := assurance{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true}
-	audited := assurance{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1}
 	add := func(name string, a assurance, play func(s *scene) (who []string)) {
 		out = append(out, experiment{Row: Row{Name: name, Policy: a.name, UnitPay: pay}, run: func(r *rand.Rand) (outcome, error) {
 			s, err := newScene(t, a, r)

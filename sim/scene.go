@@ -133,12 +133,8 @@ func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Ha
 	if who == cheater && unit == 0 && attempt == 0 && s.attack.forge != nil {
 		return s.attack.forge(s.training, from, unit)
 	}
-	roots, err := s.play1(from, unit)
+	roots, err := s.training.play(from, unit, 0, steps)
 	return roots, steps, err
-}
-
-func (s *scene) play1(from canon.Hash, unit int) ([]canon.Hash, error) {
-	return s.training.play(from, unit, 0, steps)
 }
 
 // attest lets keepers say that they have the data.
@@ -246,7 +242,7 @@ func (s *scene) watch() (bool, error) {
 		}
 		i := s.lease.Unit(s.lease.Round, shard)
 		if bad, err := look(job.Target{Index: i}, func() (bool, error) {
-			roots, err := s.play1(u.Receipt.Start, i)
+			roots, err := s.training.play(u.Receipt.Start, i, 0, steps)
 			s.spent[watcher] += s.problem.UnitFLOPs()
 			return err == nil && !slices.Equal(checkpoints(roots), u.Receipt.Checkpoints), err
 		}); bad || err != nil {
@@ -317,7 +313,7 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 		return err
 	}
 	s.games++
-	defender := s.defender(t)
+	defender, bond := s.defender(t), s.lease.ChallengeBond(t)
 	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: s.lease.Attempt(t), Segment: opening.Segment, Challenger: challenger}); err != nil {
 		return err
 	}
@@ -325,7 +321,6 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 	if err != nil {
 		return err
 	}
-	began := s.now
 	for g.Stage != dispute.Over {
 		who, account := defender, defends
 		if g.Stage.Turn() == dispute.Challenger {
@@ -336,9 +331,8 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 			return err
 		}
 	}
-	s.longest = max(s.longest, s.now-began)
 	if g.Loser == dispute.Challenger {
-		s.forfeit(challenger, defender)
+		s.forfeit(bond, challenger, defender)
 	}
 	return s.do(job.CloseDispute{ID: s.games, Loser: g.Loser})
 }
@@ -390,34 +384,12 @@ func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispu
 	return account{s.training, t.Index, s.ends[t.Index]}, account{s.training, t.Index, honest}, r.Checkpoints, err
 }
 
-// doubted returns the states that a challenger sets against a receipt: each
-// segment played from the receipt's own checkpoint, since only a segment is in
-// question. A griever changes the last state.
+// doubted returns the states that a challenger sets against a receipt: those of
+// an honest run, of which a griever changes the last.
 func (s *scene) doubted(challenger string, unit int, r *job.Receipt) ([]canon.Hash, error) {
-	roots := []canon.Hash{r.Start}
-	for g := range segments {
-		from := r.Checkpoints[g]
-		if roots[len(roots)-1] != from {
-			return s.fill(roots, unit)
-		}
-		part, err := s.training.play(from, unit, g*interval, (g+1)*interval)
-		if err != nil {
-			return nil, err
-		}
-		roots = append(roots, part[1:]...)
+	roots, err := s.training.play(r.Start, unit, 0, steps)
+	if err == nil && challenger == griever && !s.truthful {
+		roots[steps], err = s.training.bend(roots[steps], 1)
 	}
-	if challenger == griever && !s.truthful {
-		forged, err := s.training.bend(roots[steps], 1)
-		if err != nil {
-			return nil, err
-		}
-		roots[steps] = forged
-	}
-	return roots, nil
-}
-
-// fill plays on to the end of the unit.
-func (s *scene) fill(roots []canon.Hash, unit int) ([]canon.Hash, error) {
-	rest, err := s.training.play(roots[len(roots)-1], unit, len(roots)-1, steps)
-	return append(roots, rest[1:]...), err
+	return roots, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 )
 
@@ -33,7 +34,6 @@ type world struct {
 	spent   map[string]uint64 // FLOPs computed
 	slashed map[string]uint64 // utally
 	games   uint64
-	longest int64 // ms that a game took
 }
 
 func key(name string) ed25519.PrivateKey {
@@ -122,14 +122,13 @@ func (w *world) check() error {
 	return nil
 }
 
-// forfeit takes the bond of a challenger that was wrong: half is the defender's,
-// the rest the insurance fund's.
-func (w *world) forfeit(challenger, defender string) {
-	bond := w.lease.Params.ChallengeBond
+// forfeit takes the bond of a challenger that was wrong.
+func (w *world) forfeit(bond uint64, challenger, defender string) {
+	won, fund := dispute.Forfeit(bond)
 	w.slashed[challenger] += bond
 	w.earned[challenger] -= int64(bond)
-	w.earned[defender] += int64(bond / 2)
-	w.earned[job.Insurance] += int64(bond - bond/2)
+	w.earned[defender] += int64(won)
+	w.earned[job.Insurance] += int64(fund)
 }
 
 // profit returns what an account has earned less what its computing cost.

@@ -61,6 +61,10 @@ func (s Stage) Turn() Side {
 	return Challenger
 }
 
+// Forfeit divides the bond of a side that has lost: half goes to who played for
+// the winner, the rest to the insurance fund, so that losing to oneself costs.
+func Forfeit(bond uint64) (winner, fund uint64) { return bond / 2, bond - bond/2 }
+
 // Rules are the parameters of a game.
 type Rules struct {
 	Depth  int   // a post shows at most 2^Depth commitments

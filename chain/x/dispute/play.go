@@ -222,8 +222,8 @@ func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before
 	return emit(ctx, closed)
 }
 
-// release pays the bonds of a game that is over. Those of the losing side go half
-// to who played for the winner, the rest to the insurance fund; all others return.
+// release pays the bonds of a game that is over: those of the losing side as
+// dispute.Forfeit says, all others back.
 func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute.Side) error {
 	for _, b := range []struct {
 		account string
@@ -232,9 +232,10 @@ func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute
 		if b.account == "" {
 			continue
 		}
-		to, amount := b.account, p.Bond
+		to, amount, fund := b.account, p.Bond, uint64(0)
 		if b.side == loser {
-			to, amount = player(p, dispute.Defender+dispute.Challenger-loser), p.Bond/2
+			to = player(p, dispute.Defender+dispute.Challenger-loser)
+			amount, fund = dispute.Forfeit(p.Bond)
 		}
 		account, err := address.Parse(to)
 		if err != nil {
@@ -243,10 +244,10 @@ func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute
 		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
 			return errorsmod.Wrapf(err, "pay a bond to %s", to)
 		}
-		if amount == p.Bond {
+		if fund == 0 {
 			continue
 		}
-		if err := k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(p.Bond-amount)); err != nil {
+		if err := k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(fund)); err != nil {
 			return err
 		}
 	}
