@@ -256,17 +256,27 @@ func Expire(g Game, now int64) Game {
 	return g
 }
 
+// mayPlay returns an error unless it is a side's turn and its clock has not run
+// out.
+func (g *Game) mayPlay(side Side, now int64) error {
+	switch {
+	case g.Stage == Over:
+		return fmt.Errorf("the dispute is over: %s", g.Reason)
+	case side != g.Stage.Turn():
+		return ErrTurn
+	case g.Expired(now):
+		return ErrLate
+	}
+	return nil
+}
+
 // Relieve gives the seat of the side to move, which has missed its answer, to
 // somebody else: the turn begins anew, with what is left on the side's clock.
 func Relieve(g Game, side Side, now int64) (Game, error) {
-	switch {
-	case g.Stage == Over:
-		return g, fmt.Errorf("the dispute is over: %s", g.Reason)
-	case side != g.Stage.Turn():
-		return g, ErrTurn
-	case g.Expired(now):
-		return g, ErrLate
-	case !g.Missed:
+	if err := g.mayPlay(side, now); err != nil {
+		return g, err
+	}
+	if !g.Missed {
 		return g, fmt.Errorf("the %v has not missed an answer yet; it has until block time %d ms", side, g.Since+g.Rules.Answer)
 	}
 	g.pass(side, now)
@@ -288,14 +298,10 @@ func (g *Game) pass(side Side, now int64) {
 // Apply plays move m of the given side at block time now. An error leaves the
 // game as it was: a wrong move costs nothing but time.
 func Apply(g Game, side Side, m Move, now int64) (Game, error) {
-	switch {
-	case g.Stage == Over:
-		return g, fmt.Errorf("the dispute is over: %s", g.Reason)
-	case side != g.Stage.Turn():
-		return g, ErrTurn
-	case g.Expired(now):
-		return g, ErrLate
-	case m == nil || !m.fits(g.Stage):
+	if err := g.mayPlay(side, now); err != nil {
+		return g, err
+	}
+	if m == nil || !m.fits(g.Stage) {
 		return g, bad("%v is expected, not %T", g.Stage, m)
 	}
 	next := g
