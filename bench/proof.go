@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/demo"
@@ -94,19 +95,10 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 	const segments = 100
 	for _, forged := range []int{1, 10, 30, segments} {
 		name := fmt.Sprintf("audit: finds that %d of %d segments are forged, auditing 5 %%", forged, segments)
-		rows = append(rows, row(name, "%", 100*detection(segments, forged, int(math.Round(audited*segments)))))
+		odds := proof.Detected(segments, forged, int(math.Round(audited*segments)), 1)
+		rows = append(rows, row(name, "%", 100*float64(odds)/proof.Certain))
 	}
 	return rows, nil
-}
-
-// detection is the probability that auditing k of n segments at random hits at
-// least one of the forged: 1 − C(n−forged, k)/C(n, k).
-func detection(n, forged, k int) float64 {
-	miss := 1.0
-	for i := range min(k, n) {
-		miss *= float64(max(n-forged-i, 0)) / float64(n-i)
-	}
-	return 1 - miss
 }
 
 // The models whose disputes are compared, of 10⁵ to 10⁹ parameters.

@@ -29,11 +29,12 @@ func (e *env) simAdversaries() *cobra.Command {
 		Use:   "adversaries",
 		Short: "Play attacks against the assurance that an order can ask for",
 		Long: `Plays whole orders in which somebody cheats, many times each, by the rules that
-the chain applies and with real training steps and disputes. Forgeries meet
-every policy of assurance, other attacks the one that concerns them. For each it tells the mean profit of the attackers in utally, how many honest people
-lost a bond, how often a wrong result was accepted, and how often the formula of
-the policy says. It fails if an attack pays, an honest bond is lost, or chance does
-not explain the difference between measurement and formula.`,
+the chain applies and with real training steps and disputes. Forgeries meet every
+policy of assurance, other attacks the one that concerns them. For each it tells
+the mean profit of the attackers in utally, how many honest people lost a bond,
+how often a wrong result was accepted, and how often the formula of the policy
+says. It fails if an attack pays, an honest bond is lost, or chance does not
+explain the difference between measurement and formula.`,
 		Example: `  tally sim adversaries
   tally sim adversaries --only 'interpolation|silence' --runs 1000 --json`,
 		Args: cobra.NoArgs,

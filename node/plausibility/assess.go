@@ -74,7 +74,7 @@ func (w *weights) matrix() bool {
 // Assess applies the rules to checkpoints in order.
 func Assess(chain []Checkpoint) (*Report, error) {
 	if len(chain) < Least {
-		return nil, fmt.Errorf("%d checkpoints are too few to tell anything: the rules want %d", len(chain), Least)
+		return nil, fmt.Errorf("%d checkpoints are too few to tell anything: the rules want %d; order more rounds or a shorter checkpoint interval", len(chain), Least)
 	}
 	all, err := parameters(chain)
 	if err != nil {
