@@ -78,7 +78,7 @@ func (p *program) group() []*members {
 		case n.Fn == tensor.Copy && !p.kept[i] && p.same(i):
 			p.alias[i] = p.source(p.nodes[i].From[0])
 		case g.waits(i):
-			if n.Shape.Elements() == 1 && g.early0(i) {
+			if n.Shape.Elements() == 1 && g.ready(i) {
 				g.scalar(i)
 			} else {
 				g.lazy[i] = true
@@ -122,8 +122,8 @@ func (g *grouping) waits(i int) bool {
 	return ok
 }
 
-// early0 reports whether nothing that node i reads waits.
-func (g *grouping) early0(i int) bool {
+// ready reports whether nothing that node i reads waits.
+func (g *grouping) ready(i int) bool {
 	ok := true
 	g.producers(i, func(x int) { ok = ok && !g.lazy[x] })
 	return ok
