@@ -78,19 +78,45 @@ func (c *Config) complete() error {
 }
 
 // FreeAddr returns an address of 127.0.0.1 where nobody listens now. It serves
-// to tell nodes of one another's addresses before they start. The port is below
-// those that systems give to outgoing connections, so that none of them takes it
-// meanwhile.
+// to tell nodes of one another's addresses before they start.
 func FreeAddr() (string, error) {
+	var p Ports
+	addr, err := p.Take("")
+	return addr, errors.Join(err, p.Close())
+}
+
+// Ports are addresses of this machine of which no two are the same: it listens
+// on each until Close, after which their owners should not be long.
+type Ports struct{ held []net.Listener }
+
+// Take returns the wanted address, or another of 127.0.0.1 if that is empty or
+// taken. The new port is below those that systems give to outgoing connections,
+// so that none of them takes it meanwhile.
+func (p *Ports) Take(wanted string) (string, error) {
 	const first, last, tries = 10_000, 32_767, 100
 	var err error
 	for range tries {
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first+1))); err == nil {
-			return l.Addr().String(), l.Close()
+		if wanted == "" {
+			wanted = fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first+1))
 		}
+		var l net.Listener
+		if l, err = net.Listen("tcp", wanted); err == nil {
+			p.held = append(p.held, l)
+			return l.Addr().String(), nil
+		}
+		wanted = ""
 	}
 	return "", fmt.Errorf("find a free port: %w", err)
+}
+
+// Close gives the addresses to those who will listen there.
+func (p *Ports) Close() error {
+	var err error
+	for _, l := range p.held {
+		err = errors.Join(err, l.Close())
+	}
+	p.held = nil
+	return err
 }
 
 // comet returns CometBFT's configuration of the node. Its RPC server is ours,

@@ -142,13 +142,15 @@ func (n *Network) node(i int) home.Node {
 }
 
 // wire gives every home ports that are free now, and tells the others. They
-// stay the same unless another program has taken one.
-func (n *Network) wire() error {
+// stay the same unless another has taken one.
+func (n *Network) wire() (err error) {
+	var ports consensus.Ports
+	defer func() { err = errors.Join(err, ports.Close()) }()
 	var peers []string
 	for _, m := range n.Validators {
 		v := m.Home.Settings.Validator
 		for _, addr := range []*string{&v.P2P, &v.RPC, &v.GRPC, &v.REST} {
-			if err := free(addr); err != nil {
+			if *addr, err = ports.Take(*addr); err != nil {
 				return err
 			}
 		}
@@ -169,8 +171,8 @@ func (n *Network) wire() error {
 			if !ok {
 				continue
 			}
-			addr := net.JoinHostPort("127.0.0.1", port)
-			if err := free(&addr); err != nil {
+			addr, err := ports.Take(net.JoinHostPort("127.0.0.1", port))
+			if err != nil {
 				return err
 			}
 			_, port, _ = net.SplitHostPort(addr)
@@ -181,16 +183,6 @@ func (n *Network) wire() error {
 		}
 	}
 	return nil
-}
-
-// free replaces an address that is taken.
-func free(addr *string) error {
-	l, err := net.Listen("tcp", *addr)
-	if err == nil {
-		return l.Close()
-	}
-	*addr, err = consensus.FreeAddr()
-	return err
 }
 
 // genesis writes the genesis of the chain once, and gives it to the validators.

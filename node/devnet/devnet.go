@@ -19,7 +19,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +61,18 @@ type Member struct {
 // Start starts the network in a directory, making it if it is new. It returns
 // when every role works, after the first block; ctx bounds that alone.
 func Start(ctx context.Context, c Config) (n *Network, err error) {
+	const tries = 5
+	for range tries {
+		// Another program may take a port between its choice and its use.
+		n, err = try(ctx, c)
+		if err == nil || !strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+			break
+		}
+	}
+	return n, err
+}
+
+func try(ctx context.Context, c Config) (n *Network, err error) {
 	if c.Duty == nil {
 		c.Duty = duty.Run
 	}

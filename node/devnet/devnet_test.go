@@ -313,3 +313,48 @@ func TestStartRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Homes are made one at a time, and none is listening yet when the next draws
+// its ports.
+func TestNoPortIsGivenTwice(t *testing.T) {
+	dir := t.TempDir()
+	if err := Create(Config{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	homes, err := filepath.Glob(filepath.Join(dir, "*-0"))
+	if err != nil || len(homes) != 3 {
+		t.Fatalf("%v, %v", homes, err)
+	}
+	for _, dir := range homes {
+		h, err := home.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Settings.Listen = []string{"/ip4/127.0.0.1/tcp/10001"}
+		if v := h.Settings.Validator; v != nil {
+			v.RPC, v.REST = "127.0.0.1:10001", "127.0.0.1:10001"
+		}
+		if err := errors.Join(h.Settings.Save(dir), h.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := open(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.close()
+	given := map[string]string{}
+	for _, m := range n.members {
+		addrs := slices.Clone(m.Home.Settings.Listen)
+		if v := m.Home.Settings.Validator; v != nil {
+			addrs = append(addrs, v.P2P, v.RPC, v.GRPC, v.REST)
+		}
+		for _, a := range addrs {
+			port := a[strings.LastIndexAny(a, "/:")+1:]
+			if other, ok := given[port]; ok {
+				t.Errorf("%s and %s have port %s", m.Home.Settings.Name, other, port)
+			}
+			given[port] = m.Home.Settings.Name
+		}
+	}
+}

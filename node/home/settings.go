@@ -88,7 +88,9 @@ var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // complete fills in what new settings leave empty. Addresses become free ports
 // of this machine, which the home keeps.
-func (s *Settings) complete(dir string) error {
+func (s *Settings) complete(dir string) (err error) {
+	var ports consensus.Ports
+	defer func() { err = errors.Join(err, ports.Close()) }()
 	if s.Name == "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
@@ -102,7 +104,7 @@ func (s *Settings) complete(dir string) error {
 		s.StoreGB = 10
 	}
 	if len(s.Listen) == 0 {
-		addr, err := consensus.FreeAddr()
+		addr, err := ports.Take("")
 		if err != nil {
 			return err
 		}
@@ -121,8 +123,7 @@ func (s *Settings) complete(dir string) error {
 			if *a != "" {
 				continue
 			}
-			var err error
-			if *a, err = consensus.FreeAddr(); err != nil {
+			if *a, err = ports.Take(""); err != nil {
 				return err
 			}
 		}

@@ -106,13 +106,7 @@ func start(ctx context.Context, o Options) (*Network, error) {
 	}
 	begin, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	// Between the choice of free ports and their use another network may take one.
-	for range 5 {
-		if n.Network, err = devnet.Start(begin, c); err == nil || !strings.Contains(err.Error(), "address already in use") {
-			break
-		}
-	}
-	if err != nil {
+	if n.Network, err = devnet.Start(begin, c); err != nil {
 		return nil, err
 	}
 	if err = n.Ready(begin); err == nil {
