@@ -45,7 +45,9 @@ type side struct {
 	arg, base         int
 	batch, own, terms []int // strides
 	bounds            []sideBound
+	ownRun, termRun   reach
 	inPlace           bool // tiles read it where it lies: rows have one stride
+	lined             bool // packed with the terms of a row side by side
 	image             *image
 }
 
@@ -108,7 +110,7 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	k.arrange(x, y, batch, rows, cols, terms, false)
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
 	k.divide()
-	k.a.inPlace = k.regularA()
+	k.readA()
 	k.b.inPlace = k.plain && !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
 	if k.rows.n <= thinRows {
 		k.stream()
@@ -127,9 +129,14 @@ func (k *dot) stream() {
 	k.beside = ceilDiv(k.lines.n, k.wide)
 }
 
-// regularA reports whether tiles had better read operand a in place.
-func (k *dot) regularA() bool {
-	return k.plain && !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
+// readA chooses how tiles read operand a: where it lies, if it is regular and
+// shared by few tiles, or packed. What is no matrix is packed with its terms side
+// by side, if they lie so in the operand.
+func (k *dot) readA() {
+	a := &k.a
+	a.inPlace = k.plain && !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
+	matrix := len(a.bounds) == 0 && (a.ownRun == reach{k.rows.n, 1} || a.termRun == reach{k.terms.n, 1})
+	a.lined = !a.inPlace && k.bytes == nil && !matrix && a.termRun.length() >= min(a.ownRun.length(), k.set.Rows())
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is
@@ -159,7 +166,7 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 		m = newImage(k, y, batch, cols, terms, k.wide)
 	}
 	k.b = side{arg: y, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, inPlace: true, image: m}
-	k.a.inPlace = k.regularA()
+	k.readA()
 	return true
 }
 
@@ -236,6 +243,8 @@ func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart bool) (_, 
 	}
 	batch, rows, cols, terms = merged(&k.batch, batch), merged(&k.rows, rows), merged(&k.cols, cols), merged(&k.terms, terms)
 	k.a, k.b = newSide(p, x, batch, rows, terms), newSide(p, y, batch, cols, terms)
+	k.a.runs(&k.rows, &k.terms)
+	k.b.runs(&k.cols, &k.terms)
 	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
 	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
 	k.direct = !apart && (k.bytes != nil || k.terms.n <= tensor.KBlock) && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
@@ -261,6 +270,15 @@ func newSide(p *tensor.Primitive, arg int, batch, own, terms []int) side {
 		s.bounds = append(s.bounds, sideBound{b.offset, b.extent, pick(batch), pick(own), pick(terms)})
 	}
 	return s
+}
+
+// runs finds the runs of rows and of terms.
+func (s *side) runs(own, terms *grid) {
+	var watchedOwn, watchedTerms [][]int
+	for _, b := range s.bounds {
+		watchedOwn, watchedTerms = append(watchedOwn, b.own), append(watchedTerms, b.terms)
+	}
+	s.ownRun, s.termRun = newReach(own.extents, s.own, watchedOwn...), newReach(terms.extents, s.terms, watchedTerms...)
 }
 
 // divide chooses the size of pieces: large ones pack less, but several threads

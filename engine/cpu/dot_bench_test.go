@@ -51,13 +51,30 @@ func (c convolution) primitive() *tensor.Primitive {
 
 // kernelGradient is the gradient of the kernels, as training computes it.
 func (c convolution) kernelGradient() *tensor.Primitive {
-	size := c.size + 2*c.pad - c.kernel + 1
+	size := (c.size+2*c.pad-c.kernel)/c.stride + 1
 	over := func(out, kernel int) tensor.Dim {
-		return tensor.Dim{Offset: -c.pad, Terms: []tensor.Term{{Axis: out, Step: 1}, {Axis: kernel, Step: 1}}}
+		return tensor.Dim{Offset: -c.pad, Terms: []tensor.Term{{Axis: out, Step: 1}, {Axis: kernel, Step: c.stride}}}
 	}
 	return &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{c.in, c.out, c.kernel, c.kernel}, Fold: []int{c.batch, size, size}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{c.in, c.batch, c.size, c.size}, Dims: []tensor.Dim{axis(0), axis(4), over(2, 5), over(3, 6)}},
-		{Type: tensor.Float32, Shape: tensor.Shape{c.out, c.batch, size, size}, Dims: axisDims(1, 4, 5, 6)},
+		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.in, c.size, c.size}, Dims: []tensor.Dim{axis(4), axis(0), over(2, 5), over(3, 6)}},
+		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.out, size, size}, Dims: axisDims(4, 1, 5, 6)},
+	}}
+}
+
+// inputGradient is the gradient of the input, as training computes it: axes of a
+// stride lie apart, so that each position has taps of its own.
+func (c convolution) inputGradient() *tensor.Primitive {
+	size, s := (c.size+2*c.pad-c.kernel)/c.stride+1, c.stride
+	q, taps := (c.size+c.pad%s+s-1)/s, (c.kernel+s-1)/s
+	out := func(axis, tap int) tensor.Dim {
+		return tensor.Dim{Offset: c.pad / s, Terms: []tensor.Term{{Axis: axis, Step: 1}, {Axis: tap, Step: -1}}}
+	}
+	kernel := func(phase, tap int) tensor.Dim {
+		return tensor.Dim{Terms: []tensor.Term{{Axis: phase, Step: 1}, {Axis: tap, Step: s}}}
+	}
+	return &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.in, q, s, q, s}, Fold: []int{c.out, taps, taps}, Args: []tensor.Access{
+		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.out, size, size}, Dims: []tensor.Dim{axis(0), axis(6), out(2, 7), out(4, 8)}},
+		{Type: tensor.Float32, Shape: tensor.Shape{c.out, c.in, c.kernel, c.kernel}, Dims: []tensor.Dim{axis(6), axis(1), kernel(3, 7), kernel(5, 8)}},
 	}}
 }
 
@@ -105,6 +122,11 @@ func BenchmarkConv(b *testing.B) {
 	} {
 		benchDot(b, c.name, c.primitive())
 	}
-	benchDot(b, "lenet/gradient", convolution{64, 1, 28, 6, 5, 1, 2, 1}.kernelGradient())
-	benchDot(b, "batch/gradient", convolution{32, 64, 32, 64, 3, 1, 1, 1}.kernelGradient())
+	for name, c := range map[string]convolution{
+		"lenet/1": {64, 1, 28, 6, 5, 1, 2, 1}, "lenet/2": {64, 6, 14, 16, 5, 1, 0, 1}, "batch/64": {32, 64, 32, 64, 3, 1, 1, 1},
+		"batch/512": {32, 512, 4, 512, 3, 1, 1, 1}, "batch/stride": {32, 64, 32, 128, 3, 2, 1, 1}, "batch/1x1": {32, 64, 32, 128, 1, 2, 0, 1},
+	} {
+		benchDot(b, name+"/kernel", c.kernelGradient())
+		benchDot(b, name+"/input", c.inputGradient())
+	}
 }

@@ -110,13 +110,28 @@ func TestAbsentTerms(t *testing.T) {
 				}
 			}
 		}
-		if c.stride == 1 && c.groups == 1 {
-			p := c.kernelGradient()
-			compareDot(t, "gradient", p, drawn(r, tensor.Float32, p.Args[0].Shape, small...), drawn(r, tensor.Float32, p.Args[1].Shape, small...))
-		}
 	}
 	if minus < 100 {
 		t.Errorf("only %d sums are −0", minus)
+	}
+}
+
+// Gradients of convolutions: rows and terms in runs, some steps apart, some
+// outside the operand, and phases without taps.
+func TestConvolutionGradients(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	for _, c := range []convolution{
+		{3, 2, 7, 3, 3, 1, 1, 1}, {40, 2, 6, 5, 3, 1, 0, 1}, {2, 9, 17, 50, 3, 1, 1, 1}, {2, 5, 9, 7, 3, 2, 1, 1},
+		{3, 17, 12, 33, 1, 2, 0, 1}, {2, 3, 40, 2, 5, 3, 2, 1}, {1, 2, 70, 3, 1, 1, 0, 1}, {1, 40, 3, 50, 3, 1, 1, 1},
+	} {
+		for name, p := range map[string]*tensor.Primitive{"kernel": c.kernelGradient(), "input": c.inputGradient()} { // order: each case stands alone
+			for _, from := range [][]float64{small, wild, nearTies} {
+				for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+					p := typed(p, dtype)
+					compareDot(t, name, p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+				}
+			}
+		}
 	}
 }
 

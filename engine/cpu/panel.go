@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	mathbits "math/bits"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -157,7 +156,10 @@ func (p *panels) pack(from, n, most, vector int) {
 	}
 	p.packed = from
 	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+maxLanes)
-	for row := from; row < from+n; {
+	if p.side.lined {
+		p.packRows(p.words, from, n)
+	}
+	for row := from; row < from+n && !p.side.lined; {
 		size := nextPart(from+n-row, most, vector)
 		if !p.side.inPlace || size%vector != 0 {
 			p.packTile(p.words[(row-from)*p.deep:], row, size, roundUp(size, vector))
@@ -177,13 +179,11 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 	switch own := p.own[row:][:n]; {
 	case p.bytewise:
 		p.packBytes(dst, row, n, width)
-	case len(p.side.bounds) > 0:
-		p.packBounded(dst, row, n, width)
-	case sideBySide(own):
+	case len(p.side.bounds) == 0 && sideBySide(own):
 		for t, at := range p.terms {
 			p.src.read(dst[t*width:][:n], own[0]+at)
 		}
-	case p.straight:
+	case len(p.side.bounds) == 0 && p.straight:
 		if p.src.widen == nil {
 			p.turn(dst, p.src.floats, own, p.terms[0], p.deep, width)
 			break
@@ -193,12 +193,7 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 		}
 		p.turn(dst, p.lines, p.places, 0, p.deep, width)
 	default:
-		for t, at := range p.terms {
-			d := dst[t*width:][:n]
-			for i, o := range own {
-				p.src.read(d[i:i+1], o+at)
-			}
-		}
+		p.packRuns(dst, row, n, width)
 	}
 }
 
@@ -240,6 +235,9 @@ func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
 	if s := p.side; s.inPlace {
 		return &p.src.floats[p.base+row*s.own[0]+p.start*s.terms[0]], s.own[0] * word, s.terms[0] * word
 	}
+	if p.side.lined {
+		return &p.words[(row-p.packed)*p.deep], p.deep * word, word
+	}
 	return &p.words[(row-p.packed)*p.deep], word, n * word
 }
 
@@ -266,20 +264,6 @@ func (p *panels) evenly(width int) *int {
 	return &p.even[width][0]
 }
 
-// packBounded packs rows that may lie outside the operand in part. It copies
-// whole lines, along the longer of the innermost axes: the values of all rows
-// for one term, or all terms of one row, which are then transposed.
-func (p *panels) packBounded(dst []float32, row, n, width int) {
-	own, terms := p.ownCourse(row, n), p.termCourse()
-	if own.inner() >= terms.inner() {
-		p.patch(dst, width, &terms, &own)
-		return
-	}
-	p.newLines(n)
-	p.patch(p.lines, p.deep, &own, &terms)
-	p.turn(dst, p.lines, p.places, 0, p.deep, width)
-}
-
 // newLines makes room for n rows that are to be transposed, and returns where
 // each begins.
 func (p *panels) newLines(n int) []int {
@@ -289,137 +273,6 @@ func (p *panels) newLines(n int) []int {
 		p.places[i] = i * p.deep
 	}
 	return p.places
-}
-
-// course is the rows or the terms that are being packed.
-type course struct {
-	grid    *grid
-	strides []int
-	first   int              // in the grid
-	at      []int            // positions
-	bounds  [maxBounds]watch // those of the side
-}
-
-// watch is a coordinate that may lie outside the operand: its steps along the
-// grid, and what each element adds to it.
-type watch struct{ steps, at []int }
-
-const maxBounds = tensor.MaxRank
-
-func (p *panels) ownCourse(row, n int) course {
-	s := course{grid: p.rows, strides: p.side.own, first: p.first + row, at: p.own[row:][:n]}
-	for i := range p.coords {
-		s.bounds[i] = watch{p.side.bounds[i].own, p.coords[i].own[row:]}
-	}
-	return s
-}
-
-func (p *panels) termCourse() course {
-	s := course{grid: p.steps, strides: p.side.terms, first: p.start, at: p.terms}
-	for i := range p.coords {
-		s.bounds[i] = watch{p.side.bounds[i].terms, p.coords[i].terms}
-	}
-	return s
-}
-
-// inner returns the extent of the innermost axis, and 0 if its elements do not
-// lie side by side.
-func (s *course) inner() int {
-	if last(s.strides) != 1 {
-		return 0
-	}
-	return last(s.grid.extents)
-}
-
-// period returns after how many elements the first n coordinates that are
-// watched are the same again.
-func (s *course) period(n int) int {
-	outer := len(s.grid.extents)
-	for _, w := range s.bounds[:n] {
-		for axis, step := range w.steps {
-			if step != 0 {
-				outer = min(outer, axis)
-			}
-		}
-	}
-	return tensor.Shape(s.grid.extents[outer:]).Elements()
-}
-
-// patch writes a line for each of the lines, from which dst has so many
-// elements, with an element for each of across. Lines of one phase of the period
-// differ in their position alone, and share segments.
-func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
-	const positionSize = 8
-	p.cut(across)
-	n, period := len(lines.at), lines.period(len(p.coords))
-	for done := 0; done < n; { // the rest of a period, whole periods, the start of one
-		phase := (lines.first + done) % period
-		size, times := min(period-phase, n-done), 1
-		if phase == 0 {
-			times = max((n-done)/period, 1)
-		}
-		p.segments = p.segments[:0]
-		for i := range size {
-			p.addLine(lines, done, i, across, i*pitch)
-		}
-		if p.src.widen == nil {
-			p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src.floats),
-				&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
-		}
-		for i := 0; i < times && p.src.widen != nil; i++ {
-			p.widenSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period])
-		}
-		done += times * size
-	}
-}
-
-// run is a part of a line whose elements lie side by side, or a single element.
-type run struct{ from, n int }
-
-// cut finds the runs of a line.
-func (p *panels) cut(across *course) {
-	p.runs = p.runs[:0]
-	inner := max(across.inner(), 1)
-	at := across.first % inner
-	for i, n := 0, len(across.at); i < n; at = 0 {
-		r := run{i, min(inner-at, n-i)}
-		p.runs = append(p.runs, r)
-		i += r.n
-	}
-}
-
-// addLine appends the segments of the line that is i lines after another, from
-// which its positions are counted, to be written from a place on.
-func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
-	lanes := p.set.Lanes
-	for _, r := range p.runs {
-		lo, hi := 0, r.n
-		for b := range p.coords {
-			x, y := &lines.bounds[b], &across.bounds[b]
-			l, h := within(x.at[from+i]+y.at[r.from], last(y.steps), p.side.bounds[b].extent, r.n)
-			lo, hi = max(lo, l), min(hi, h)
-		}
-		p.absent = p.absent || lo > 0 || hi < r.n
-		at := across.at[r.from] + lines.at[from+i] - lines.at[from]
-		for j := 0; j < r.n; j += lanes {
-			mask := 0
-			if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
-				mask = 1<<h - 1<<l
-			}
-			p.segments = append(p.segments, asm.Segment{at + j, to + r.from + j, mask})
-		}
-	}
-}
-
-// widenSegments writes the segments of a line, with positions from at on.
-func (p *panels) widenSegments(dst []float32, at int) {
-	for _, s := range p.segments {
-		clear(dst[s[1]:][:p.set.Lanes])
-		if mask := uint(s[2]); mask != 0 {
-			lane, n := mathbits.TrailingZeros(mask), mathbits.OnesCount(mask)
-			p.src.read(dst[s[1]+lane:][:n], at+s[0]+lane)
-		}
-	}
 }
 
 func last(steps []int) int { return steps[len(steps)-1] }

@@ -1,0 +1,192 @@
+package cpu
+
+import (
+	mathbits "math/bits"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
+
+// Packing of what is no matrix: rows or terms follow each other in runs alone, or
+// lie outside the operand in part.
+
+// packRuns packs rows for one tile along the longer of the runs: the values of
+// all rows for one term, or all terms of one row, which are then transposed.
+func (p *panels) packRuns(dst []float32, row, n, width int) {
+	if p.side.ownRun.length() >= p.side.termRun.length() {
+		own, terms := p.ownCourse(row, n), p.termCourse()
+		p.patch(dst, width, &terms, &own)
+		return
+	}
+	p.newLines(n)
+	p.packRows(p.lines, row, n)
+	p.turn(dst, p.lines, p.places, 0, p.deep, width)
+}
+
+// packRows packs the terms of each row side by side.
+func (p *panels) packRows(dst []float32, row, n int) {
+	own, terms := p.ownCourse(row, n), p.termCourse()
+	p.patch(dst, p.deep, &own, &terms)
+}
+
+// reach is how many elements of a grid, from the innermost on, lie at one step
+// from each other, as do all coordinates that are watched.
+type reach struct{ n, step int }
+
+func newReach(extents, strides []int, watched ...[]int) reach {
+	inner := len(extents) - 1
+	r := reach{extents[inner], strides[inner]}
+	for axis := inner - 1; axis >= 0; axis-- {
+		for _, s := range append(watched, strides) {
+			if s[axis] != s[axis+1]*extents[axis+1] {
+				return r
+			}
+		}
+		r.n *= extents[axis]
+	}
+	return r
+}
+
+// length is how many elements of a run lie near each other.
+func (r reach) length() int {
+	if r.step < 1 {
+		return 0
+	}
+	return r.n / r.step
+}
+
+// course is the rows or the terms that are being packed.
+type course struct {
+	grid   *grid
+	run    reach
+	first  int              // in the grid
+	at     []int            // positions
+	bounds [maxBounds]watch // those of the side
+}
+
+// watch is a coordinate that may lie outside the operand: its steps along the
+// grid, and what each element adds to it.
+type watch struct{ steps, at []int }
+
+const maxBounds = tensor.MaxRank
+
+func (p *panels) ownCourse(row, n int) course {
+	s := course{grid: p.rows, run: p.side.ownRun, first: p.first + row, at: p.own[row:][:n]}
+	for i := range p.coords {
+		s.bounds[i] = watch{p.side.bounds[i].own, p.coords[i].own[row:]}
+	}
+	return s
+}
+
+func (p *panels) termCourse() course {
+	s := course{grid: p.steps, run: p.side.termRun, first: p.start, at: p.terms}
+	for i := range p.coords {
+		s.bounds[i] = watch{p.side.bounds[i].terms, p.coords[i].terms}
+	}
+	return s
+}
+
+// period returns after how many elements the first n coordinates that are
+// watched are the same again.
+func (s *course) period(n int) int {
+	outer := len(s.grid.extents)
+	for _, w := range s.bounds[:n] {
+		for axis, step := range w.steps {
+			if step != 0 {
+				outer = min(outer, axis)
+			}
+		}
+	}
+	return tensor.Shape(s.grid.extents[outer:]).Elements()
+}
+
+// patch writes a line for each of the lines, from which dst has so many
+// elements, with an element for each of across. Lines of one phase of the period
+// differ in their position alone, and share segments.
+func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
+	const positionSize = 8
+	p.cut(across)
+	n, period := len(lines.at), lines.period(len(p.coords))
+	for done := 0; done < n; { // the rest of a period, whole periods, the start of one
+		phase := (lines.first + done) % period
+		size, times := min(period-phase, n-done), 1
+		if phase == 0 {
+			times = max((n-done)/period, 1)
+		}
+		p.segments = p.segments[:0]
+		for i := range size {
+			p.addLine(lines, done, i, across, i*pitch)
+		}
+		plain := p.src.widen == nil && across.run.step == 1
+		if plain {
+			p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src.floats),
+				&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
+		}
+		for i := 0; i < times && !plain; i++ {
+			p.readSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period], across.run.step)
+		}
+		done += times * size
+	}
+}
+
+// run is a part of a line whose elements lie side by side, or a single element.
+type run struct{ from, n int }
+
+// cut finds the runs of a line.
+func (p *panels) cut(across *course) {
+	p.runs = p.runs[:0]
+	at := across.first % across.run.n
+	for i, n := 0, len(across.at); i < n; at = 0 {
+		r := run{i, min(across.run.n-at, n-i)}
+		p.runs = append(p.runs, r)
+		i += r.n
+	}
+}
+
+// addLine appends the segments of the line that is i lines after another, from
+// which its positions are counted, to be written from a place on.
+func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
+	lanes := p.set.Lanes
+	for _, r := range p.runs {
+		lo, hi := 0, r.n
+		for b := range p.coords {
+			x, y := &lines.bounds[b], &across.bounds[b]
+			l, h := within(x.at[from+i]+y.at[r.from], last(y.steps), p.side.bounds[b].extent, r.n)
+			lo, hi = max(lo, l), min(hi, h)
+		}
+		p.absent = p.absent || lo > 0 || hi < r.n
+		at := across.at[r.from] + lines.at[from+i] - lines.at[from]
+		for j := 0; j < r.n; j += lanes {
+			mask := 0
+			if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
+				mask = 1<<h - 1<<l
+			}
+			p.segments = append(p.segments, asm.Segment{at + j*across.run.step, to + r.from + j, mask})
+		}
+	}
+}
+
+// readSegments writes the segments of a line, with positions from at on, of
+// elements that are widened or lie some steps apart.
+func (p *panels) readSegments(dst []float32, at, step int) {
+	for _, s := range p.segments {
+		clear(dst[s[1]:][:p.set.Lanes])
+		mask := uint(s[2])
+		if mask == 0 {
+			continue
+		}
+		lane, n := mathbits.TrailingZeros(mask), mathbits.OnesCount(mask)
+		to, from := dst[s[1]+lane:][:n], at+s[0]+lane*step
+		switch {
+		case step == 1:
+			p.src.read(to, from)
+		case p.src.widen == nil:
+			strided(to, p.src.floats, from, step)
+		default:
+			for i := range to {
+				p.src.read(to[i:i+1], from+i*step)
+			}
+		}
+	}
+}
