@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"slices"
-
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
@@ -175,8 +173,10 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 func windowed(p *tensor.Primitive, arg, axis int) bool {
 	for d := range p.Args[arg].Dims {
 		b, _ := newBound(p, arg, d)
-		if b.steps[axis] != 0 && slices.ContainsFunc(b.steps[len(p.Shape):], func(step int) bool { return step != 0 }) {
-			return true
+		for i, step := range b.steps[len(p.Shape):] {
+			if b.steps[axis] != 0 && step != 0 && p.Fold[i] > 1 {
+				return true
+			}
 		}
 	}
 	return false
@@ -323,15 +323,21 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 // can: they pack less together.
 func (k *dot) runPiece(p *piece, out *tensor.Tensor, words []float32, args []*tensor.Tensor, i, n int) (done int, err error) {
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
-	wider, higher := 1, 1
-	if k.direct {
-		higher = min(n, k.down-r, max(maxHigh/k.high, 1))
-		if higher == k.down {
-			wider = min(n/k.down, k.beside-c, max(maxWide/k.wide, 1))
-		}
+	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
+	if higher == k.down && k.b.image == nil {
+		wider = min(n/k.down, k.beside-c, max(k.room(maxWide, higher*k.high)/k.wide, 1))
 	}
 	p.place(k, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
 	p.compute(args, words)
 	p.store(words)
 	return wider * higher, p.correct(out, args)
+}
+
+// room returns the rows or lines, at most so many, of a piece that has so many of
+// the others.
+func (k *dot) room(most, others int) int {
+	if k.direct {
+		return most
+	}
+	return min(most, maxStored/(others*k.lines.pitch))
 }
