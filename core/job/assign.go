@@ -7,18 +7,24 @@ import (
 
 // Assign gives units of the round to providers that have signed for them.
 type Assign struct {
-	By    string
-	Units []Assignment
+	By      string
+	Units   []Assignment
+	Waiting []Standing // of the providers that wait for a unit and are active
 }
 
-// Assignment is one unit and its provider's signature over an Acceptance. Free and
-// Record are what the chain knows of the provider.
+// Standing is what the chain knows of a provider.
+type Standing struct {
+	Provider string
+	Free     uint64 // utally of its stake that are not reserved
+	Record   uint64 // its valid units since its last failure
+}
+
+// Assignment is one unit and its provider's signature over an Acceptance, which
+// may be absent if the provider waits for a unit.
 type Assignment struct {
 	Unit, Attempt int
-	Provider      string
 	Signature     []byte
-	Free          uint64 // utally of its stake that are not reserved
-	Record        uint64 // its valid units since its last failure
+	Standing
 }
 
 func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
@@ -53,32 +59,47 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if n := l.openUnits(a.Provider); n >= l.Params.MaxOpen {
 			return nil, fmt.Errorf("%s has %d units open, the most that it may", a.Provider, n)
 		}
+		if first := l.before(a.Provider, e.Waiting, reserved, now); first != "" {
+			return nil, fmt.Errorf("%s waits for a unit and has had fewer of this round: serve it before %s", first, a.Provider)
+		}
+		waits := l.queued(a.Provider)
 		acc := Acceptance{id, a.Unit, a.Attempt, a.Provider}
-		if err := verify("the acceptance", p.Key, acc.SignBytes(), a.Signature); err != nil {
+		if err := verify("the acceptance", p.Key, acc.SignBytes(), a.Signature); err != nil && waits < 0 {
 			return nil, err
 		}
-		audited := l.Order.Conditions.Audited(a.Record)
-		bond, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, l.Round, audited)
+		bond, audited, err := l.stand(a.Standing, reserved)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range reserved {
-			if r.Account == a.Provider {
-				a.Free -= min(a.Free, r.Amount)
-			}
-		}
-		if err := bond.Covered(a.Provider, a.Free); err != nil {
-			return nil, err
-		}
 		*u = Unit{
-			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond.Amount, Audited: audited,
+			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Audited: audited,
 			Due: now + l.Order.Conditions.UnitTimeout,
 		}
-		reserved = append(reserved, Effect{Reserve, a.Provider, bond.Amount, fmt.Sprintf("unit %d", a.Unit)})
+		if waits >= 0 {
+			l.Queue = slices.Delete(l.Queue, waits, waits+1)
+		}
+		reserved = append(reserved, Effect{Reserve, a.Provider, bond, fmt.Sprintf("unit %d", a.Unit)})
 		effects = append(effects, reserved[len(reserved)-1], Effect{Emit, a.Provider, uint64(a.Unit), "assigned"})
 	}
 	l.watchLead(now)
 	return effects, nil
+}
+
+// stand returns the bond of the next unit of the round, and the segments of it
+// that each auditor draws, if a provider can take it beside what is reserved
+// already.
+func (l *Lease) stand(p Standing, reserved []Effect) (amount uint64, audited int, err error) {
+	audited = l.Order.Conditions.Audited(p.Record)
+	bond, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, l.Round, audited)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, r := range reserved {
+		if r.Account == p.Provider {
+			p.Free -= min(p.Free, r.Amount)
+		}
+	}
+	return bond.Amount, audited, bond.Covered(p.Provider, p.Free)
 }
 
 // openUnits counts the units that a provider computes now.

@@ -51,6 +51,10 @@ func (l *course) Code(w *canon.Codec) {
 		w.String(&f.Provider, maxAccount)
 		w.Int(&f.Late, maxAttempts)
 	})
+	canon.Seq(w, &l.Queue, MaxParties, 9, func(w *canon.Codec, q *Waiting) {
+		w.String(&q.Provider, maxAccount)
+		w.I64(&q.Since)
+	})
 	canon.Seq(w, &l.Barred, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
 		w.Int(n, 1<<40)

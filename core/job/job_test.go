@@ -17,18 +17,19 @@ import (
 // world is a chain in miniature: it keeps the accounts that effects move money
 // between, and checks every invariant after every event.
 type world struct {
-	t      fataler
-	lease  Lease
-	keys   map[string]ed25519.PrivateKey
-	free   map[string]uint64 // stake not reserved
-	held   map[string]uint64 // stake reserved
-	purse  map[string]uint64
-	pot    uint64 // slashed, not yet awarded
-	burnt  uint64
-	flops  map[string]uint64
-	record map[string]uint64 // valid units since the last failure
-	now    int64
-	next   uint64 // dispute
+	t        fataler
+	lease    Lease
+	keys     map[string]ed25519.PrivateKey
+	free     map[string]uint64 // stake not reserved
+	held     map[string]uint64 // stake reserved
+	purse    map[string]uint64
+	pot      uint64 // slashed, not yet awarded
+	burnt    uint64
+	flops    map[string]uint64
+	inactive map[string]bool   // providers that are jailed
+	record   map[string]uint64 // valid units since the last failure
+	now      int64
+	next     uint64 // dispute
 }
 
 type fataler interface {
@@ -225,9 +226,22 @@ func (w *world) assign(unit int, provider string) error {
 	w.t.Helper()
 	attempt := w.lease.Units[unit].Attempt
 	acc := Acceptance{w.lease.Order.ID(), unit, attempt, provider}
-	return w.try(Assign{By: w.lease.Lead(), Units: []Assignment{{
-		unit, attempt, provider, ed25519.Sign(w.keys[provider], acc.SignBytes()), w.free[provider], w.record[provider],
-	}}})
+	return w.assignSigned(unit, provider, ed25519.Sign(w.keys[provider], acc.SignBytes()))
+}
+
+func (w *world) assignSigned(unit int, provider string, signature []byte) error {
+	w.t.Helper()
+	e := Assign{By: w.lease.Lead(), Units: []Assignment{{unit, w.lease.Units[unit].Attempt, signature, w.standing(provider)}}}
+	for _, q := range w.lease.Queue {
+		if !w.inactive[q.Provider] {
+			e.Waiting = append(e.Waiting, w.standing(q.Provider))
+		}
+	}
+	return w.try(e)
+}
+
+func (w *world) standing(provider string) Standing {
+	return Standing{provider, w.free[provider], w.record[provider]}
 }
 
 // receipt makes the receipt that the provider of a unit would post. The true
@@ -642,9 +656,9 @@ func TestEventsAreRefused(t *testing.T) {
 		"unit 1 is open":       bend(func(r *Receipt) { r.Unit = 1 }),
 		"does not lead":        Assign{By: "v1"},
 		"no unit is assigned":  Assign{By: "v0"},
-		"is not a provider":    Assign{By: "v0", Units: []Assignment{{Unit: 1, Provider: "stranger"}}},
-		"belongs to round 1":   Assign{By: "v0", Units: []Assignment{{Unit: 2, Provider: "p1"}}},
-		"acceptance":           Assign{By: "v0", Units: []Assignment{{Unit: 1, Provider: "p1", Signature: make([]byte, 64)}}},
+		"is not a provider":    Assign{By: "v0", Units: []Assignment{{Unit: 1, Standing: Standing{Provider: "stranger"}}}},
+		"belongs to round 1":   Assign{By: "v0", Units: []Assignment{{Unit: 2, Standing: Standing{Provider: "p1"}}}},
+		"acceptance":           Assign{By: "v0", Units: []Assignment{{Unit: 1, Standing: Standing{Provider: "p1"}, Signature: make([]byte, 64)}}},
 		"is not next in line":  TakeLead{"v0"},
 		"no merged round":      Halt{},
 		"no dispute 7":         CloseDispute{ID: 7},

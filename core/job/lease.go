@@ -99,8 +99,9 @@ type Lease struct {
 	Disputes []Contest
 	Rejected int // disputes that challengers lost; each doubles the bond of the next
 	Verdicts []Verdict
-	Faults   []Fault  // units given up, by provider
-	Barred   []string // providers that get no more units, auditors that are drawn no more
+	Faults   []Fault   // units given up, by provider
+	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
+	Barred   []string  // providers that get no more units, auditors that are drawn no more
 
 	Audits AuditCount
 	Ledger Ledger
@@ -233,6 +234,7 @@ func (l Lease) clone() Lease {
 	l.Merges = slices.Clone(l.Merges)
 	l.Disputes = slices.Clone(l.Disputes)
 	l.Faults = slices.Clone(l.Faults)
+	l.Queue = slices.Clone(l.Queue)
 	l.Barred = slices.Clone(l.Barred)
 	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
 	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)

@@ -20,7 +20,7 @@ func (l *Lease) RoundUnits() []Unit {
 func (l *Lease) Eligible() []string {
 	var out []string
 	for _, p := range l.Providers {
-		if !slices.Contains(l.Barred, p.Account) && !l.Suspended(p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
+		if l.mayWork(p.Account) && l.openUnits(p.Account) < l.Params.MaxOpen {
 			out = append(out, p.Account)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/store"
 )
@@ -105,6 +107,32 @@ func TestVanishedProviderIsReplaced(t *testing.T) {
 	}
 	if most := uint64(l.Params.MaxLate+1) * l.Quote.Unit; l.Ledger.Slashed > most {
 		t.Errorf("a late unit cost %d utally, more than the pay for it", l.Ledger.Slashed)
+	}
+}
+
+// With one unit a round the lead would always choose the same provider. The other
+// asks the chain for a unit, and gets the next.
+func TestPassedOverProviderGetsAUnit(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) {
+			c.Work = devnet.Default().Work
+			c.Work.LeadTimeoutMs = 4_000
+		},
+		Spec: func(s *consume.Spec) { s.Problem.Shards, s.Problem.Rounds = 1, 3 },
+		Bend: holdRound(0, gate),
+	})
+	id := n.Post(nil)
+	idle := n.Await("a provider that asks for a unit", func(e role.Event) bool { return strings.HasPrefix(e.Text, "ready") }).Role
+	gate.Open()
+	l := n.Settle(id)
+	var did []string
+	for _, u := range l.Units {
+		did = append(did, n.Name(u.Provider))
+	}
+	if did[0] == idle || did[1] != idle || l.LeadIndex != 0 {
+		t.Fatalf("%s asked for a unit, which were done by %v", idle, did)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// assign offers the open units of the round, all at once, and posts what was
-// accepted.
+// assign gives the open units of the round to those that wait for one, offers the
+// others, all at once, and posts what was accepted.
 func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 	plan := d.pace.plan(l, now)
 	if len(plan) == 0 {
@@ -26,7 +26,18 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 	var mu sync.Mutex
 	var taken []workv1.Assignment
 	var refused error
+	waits := l.Waits()
+	for _, w := range waits { // first, and in order: they have accepted on chain
+		for unit, provider := range plan {
+			if provider == w {
+				taken = append(taken, workv1.Assignment{Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt), Provider: w})
+			}
+		}
+	}
 	for unit, provider := range plan {
+		if slices.Contains(waits, provider) {
+			continue
+		}
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -180,9 +191,10 @@ func (p *pace) accept(provider string) {
 	delete(p.refused, provider)
 }
 
-// plan gives each open unit of the round to the provider that would finish it
-// first, given what it has to do already; if that has as many as it may, the
-// unit waits for it, but not so long that the lead would seem idle.
+// plan gives each provider that waits one open unit of the round, and every other
+// unit to the provider that would finish it first, given what it has to do already;
+// if that has as many as it may, the unit waits for it, but not so long that the
+// lead would seem idle.
 func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,8 +218,14 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 	}
 	out := map[int]string{}
 	patient := l.DueSince == 0 || now-l.DueSince < l.Params.LeadTimeout/2
+	waits := slices.DeleteFunc(l.Waits(), func(a string) bool { return !slices.Contains(able, a) })
+	able = slices.DeleteFunc(able, func(a string) bool { return slices.Contains(waits, a) })
 	for s, u := range l.RoundUnits() {
 		if u.Status != job.Open {
+			continue
+		}
+		if len(waits) > 0 {
+			out[l.Unit(l.Round, s)], waits = waits[0], waits[1:]
 			continue
 		}
 		best, bestTime := "", 0.0

@@ -58,6 +58,21 @@ func TestPlanSpreadsAndRespectsTheLimit(t *testing.T) {
 	}
 }
 
+// Those that wait are served first, one unit each, however slow they are.
+func TestPlanServesThoseThatWait(t *testing.T) {
+	p := newPace()
+	p.took["a"], p.took["b"], p.took["c"] = 1, 10, 100
+	l := roundOf(3, "a", "b", "c")
+	l.Queue = []job.Waiting{{Provider: "c"}, {Provider: "b"}}
+	if got := p.plan(l, 0); !maps.Equal(got, map[int]string{0: "c", 1: "b", 2: "a"}) {
+		t.Errorf("plan %v", got)
+	}
+	p.refuse("c") // the chain does not let it
+	if got := p.plan(l, 0); !maps.Equal(got, map[int]string{0: "b", 1: "a", 2: "a"}) {
+		t.Errorf("plan without c: %v", got)
+	}
+}
+
 // Who is three times as fast gets the units, the other one what is left.
 func TestPlanGivesMoreToTheFaster(t *testing.T) {
 	p := newPace()

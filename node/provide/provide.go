@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -32,11 +33,12 @@ type provider struct {
 	files  *role.Tasks // fetching what leases need
 	player *contest.Player
 	keep   *role.Keep
+	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
 }
 
 // Run provides until ctx is done.
 func Run(ctx context.Context, k *role.Kit, o Options) error {
-	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), files: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
+	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), files: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep(), idle: map[canon.Hash]int64{}}
 	defer p.units.Wait()
 	defer p.files.Wait()
 	defer p.player.Wait()
@@ -139,12 +141,46 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			}
 			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })
 		}
+		if p.passedOver(l, b.Time) {
+			p.files.Start(ctx, "ready "+l.Order.ID().String(), func(ctx context.Context) error { return p.ready(ctx, l) })
+		}
 	}
+	maps.DeleteFunc(p.idle, func(order canon.Hash, _ int64) bool {
+		return !slices.ContainsFunc(leases, func(l *job.Lease) bool { return l.Order.ID() == order })
+	})
 	p.units.Keep(func(name string) bool { return wanted[name] })
 	if err := p.keep.Block(b.Time, leases); err != nil {
 		return err
 	}
 	return p.player.Block(ctx)
+}
+
+// passedOver reports whether the lead of an order has given us nothing for as long
+// as it may be idle, while we could work and others did.
+func (p *provider) passedOver(l *job.Lease, now int64) bool {
+	me, order := p.kit.Account.Address, l.Order.ID()
+	ours := func(u job.Unit) bool { return u.Provider == me && u.Status == job.Assigned }
+	others := func(u job.Unit) bool { return u.Provider != "" && u.Provider != me }
+	units := l.RoundUnits()
+	able := l.Phase == job.Active && p.kit.HasWork(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
+	if !able || slices.ContainsFunc(units, ours) {
+		delete(p.idle, order)
+		return false
+	}
+	if _, ok := p.idle[order]; !ok {
+		p.idle[order] = now
+	}
+	return now-p.idle[order] >= l.Params.LeadTimeout && slices.ContainsFunc(units, others)
+}
+
+// ready asks the chain for the next unit of an order.
+func (p *provider) ready(ctx context.Context, l *job.Lease) error {
+	_, err := p.kit.Account.Send(ctx, &workv1.MsgReady{Provider: p.kit.Account.Address, Order: l.Order.ID().String()})
+	if err != nil {
+		return fmt.Errorf("ask for a unit: %w", err)
+	}
+	p.kit.Emit(role.Event{Kind: role.Posted, Order: l.Order.ID(), Unit: -1, Text: "ready for the next unit"})
+	return nil
 }
 
 // compute trains a unit from its last checkpoint here, and posts the receipt.

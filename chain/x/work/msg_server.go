@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 
 	errorsmod "cosmossdk.io/errors"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -59,11 +61,38 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 		}
 		charge(ctx, gasSignature, "acceptance")
 		e.Units = append(e.Units, job.Assignment{
-			Unit: int(u.Unit), Attempt: int(u.Attempt), Provider: u.Provider, Signature: u.Signature,
-			Free: peer.Stake - peer.Reserved, Record: peer.Record,
+			Unit: int(u.Unit), Attempt: int(u.Attempt), Signature: u.Signature, Standing: standing(peer),
 		})
 	}
-	return &workv1.MsgAssignResponse{}, s.on(ctx, m.Order, e)
+	id, err := orderID(m.Order)
+	if err != nil {
+		return nil, err
+	}
+	if e.Waiting, err = s.waiting(ctx, id); err != nil {
+		return nil, err
+	}
+	_, err = s.apply(ctx, id, e)
+	return &workv1.MsgAssignResponse{}, err
+}
+
+// waiting returns who waits for a unit of a lease and is active.
+func (s msgServer) waiting(ctx context.Context, id canon.Hash) (out []job.Standing, err error) {
+	l, err := s.load(ctx, id, func(*job.Lease) (lo, hi int) { return 0, 0 })
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range l.Queue {
+		if peer, err := s.active(ctx, w.Provider); err == nil {
+			out = append(out, standing(peer))
+		} else if !errors.Is(err, ErrInactive) && !errors.Is(err, provider.ErrNotRegistered) {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func standing(p providerv1.Peer) job.Standing {
+	return job.Standing{Provider: p.Account, Free: p.Stake - p.Reserved, Record: p.Record}
 }
 
 // active returns a peer that may get new work.
@@ -80,6 +109,15 @@ func (s msgServer) active(ctx context.Context, text string) (peer providerv1.Pee
 		err = errorsmod.Wrap(ErrInactive, text)
 	}
 	return peer, err
+}
+
+func (s msgServer) Ready(ctx context.Context, m *workv1.MsgReady) (*workv1.MsgReadyResponse, error) {
+	if !m.Withdraw {
+		if _, err := s.active(ctx, m.Provider); err != nil {
+			return nil, err
+		}
+	}
+	return &workv1.MsgReadyResponse{}, s.on(ctx, m.Order, job.Ready{Provider: m.Provider, Withdraw: m.Withdraw})
 }
 
 func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.MsgSubmitResponse, error) {

@@ -220,6 +220,35 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 	}
 }
 
+// Who waits for a unit is served before others, unless it may get no work now.
+func TestWaitingProviderIsServedFirst(t *testing.T) {
+	p := begin(t)
+	p0, v0 := chaintest.Named("p0"), chaintest.Named("v0")
+	ready := &workv1.MsgReady{Provider: p0.String(), Order: p.ID.String()}
+	p.Deliver(p0, ready)
+	p.Refuse(work.ErrRefused, p0, ready)
+	p.Refuse(work.ErrRefused, v0, &workv1.MsgReady{Provider: v0.String(), Order: p.ID.String()})
+	p.NextBlock(time.Second)
+	if q := p.Lease().Queue; len(q) != 1 || q[0].Provider != p0.String() {
+		t.Fatalf("%+v", q)
+	}
+	p.Refuse(work.ErrRefused, v0, p.AssignMsg(0, "p1"))
+	m := p.AssignMsg(0, "p0")
+	m.Units[0].Signature = nil
+	p.Deliver(v0, m)
+	p.Submit(0)
+	p.Deliver(p0, ready)
+	p.NextBlock(time.Second)
+	if err := p.Do(func(ctx sdk.Context) error {
+		return p.Provider.Jail(ctx, p0.Address, p.Now().Add(time.Hour).UnixMilli())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.Deliver(v0, p.AssignMsg(1, "p1"))
+	p.Deliver(p0, &workv1.MsgReady{Provider: p0.String(), Order: p.ID.String(), Withdraw: true})
+	p.Refuse(work.ErrInactive, p0, ready)
+}
+
 func TestAbandonedOrderIsRefunded(t *testing.T) {
 	p := begin(t)
 	p.FinishRound()

@@ -29,6 +29,7 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 				Challenger: c.Challenger, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
+		Queue:  list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
 		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
 	}
 	for r, m := range l.Merges {

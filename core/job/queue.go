@@ -1,0 +1,94 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Ready is the word of an idle provider that it takes the next unit: a standing
+// acceptance, for who feels passed over. While it waits, nobody gets a unit who
+// has had as many in the round or more, so a lead cannot keep the work for those
+// it likes.
+type Ready struct {
+	Provider string
+	Withdraw bool // the word is taken back
+}
+
+// Waiting is a provider that has said that it is ready.
+type Waiting struct {
+	Provider string
+	Since    int64 // block time, ms
+}
+
+func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {
+	at := l.queued(e.Provider)
+	switch {
+	case e.Withdraw && at < 0:
+		return nil, fmt.Errorf("%s does not wait for a unit", e.Provider)
+	case e.Withdraw:
+		l.Queue = slices.Delete(l.Queue, at, at+1)
+		return []Effect{{Emit, e.Provider, 0, "not ready"}}, nil
+	case l.Phase != Active:
+		return nil, fmt.Errorf("the lease is %v: no more units are given out", l.Phase)
+	case at >= 0:
+		return nil, fmt.Errorf("%s waits for a unit already", e.Provider)
+	case find(l.Providers, e.Provider) == nil || !l.mayWork(e.Provider):
+		return nil, fmt.Errorf("%s is not a provider of this lease, or may get no unit now", e.Provider)
+	case l.openUnits(e.Provider) > 0:
+		return nil, fmt.Errorf("%s has a unit to compute: only who has none may wait for the next", e.Provider)
+	}
+	l.Queue = append(l.Queue, Waiting{e.Provider, now})
+	return []Effect{{Emit, e.Provider, 0, "ready"}}, nil
+}
+
+// Waits returns who waits for a unit, in the order in which they must be served.
+func (l *Lease) Waits() (out []string) {
+	for _, w := range l.Queue {
+		out = append(out, w.Provider)
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return l.had(a) - l.had(b) })
+	return out
+}
+
+// queued returns the place of a provider among those that wait, −1 if it does not.
+func (l *Lease) queued(provider string) int {
+	return slices.IndexFunc(l.Queue, func(w Waiting) bool { return w.Provider == provider })
+}
+
+// before returns a provider that waits and must be served before the given one,
+// "" if there is none: who has had fewer units of the round; of equals, who
+// waits before who does not, and longer before shorter. Who began to wait in
+// this block comes second to an assignment that could not know; who could not
+// take a unit is passed by.
+func (l *Lease) before(provider string, waiting []Standing, reserved []Effect, now int64) string {
+	at, had := l.queued(provider), l.had(provider)
+	for i, w := range l.Queue {
+		n := l.had(w.Provider)
+		if i == at || w.Since >= now || n > had || n == had && at >= 0 && at < i {
+			continue
+		}
+		j := slices.IndexFunc(waiting, func(s Standing) bool { return s.Provider == w.Provider })
+		if j < 0 || !l.mayWork(w.Provider) {
+			continue
+		}
+		if _, _, err := l.stand(waiting[j], reserved); err == nil {
+			return w.Provider
+		}
+	}
+	return ""
+}
+
+// had counts the units of the round that a provider has or has done.
+func (l *Lease) had(provider string) (n int) {
+	for _, u := range l.RoundUnits() {
+		if u.Provider == provider {
+			n++
+		}
+	}
+	return n
+}
+
+// mayWork reports whether a provider of the lease is neither barred nor suspended.
+func (l *Lease) mayWork(provider string) bool {
+	return !slices.Contains(l.Barred, provider) && !l.Suspended(provider)
+}

@@ -1,0 +1,122 @@
+package job
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A lead that keeps the work for p1 must serve p0 as soon as that says that it is
+// ready; the word stands for the signature.
+func TestLeadCannotFavourItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.compute(0, "p1", "")
+	w.do(Ready{Provider: "p0"})
+	if err := w.assign(1, "p1"); err != nil {
+		t.Fatalf("an assignment of the same block: %v", err)
+	}
+	w.do(w.receipt(1, ""))
+	w.attest(1)
+	w.audit(1, true)
+	w.pass(20)
+	w.do(w.merge())
+	for _, who := range []string{"p1", "p2"} {
+		if err := w.assign(2, who); err == nil || !strings.Contains(err.Error(), "serve it before "+who) {
+			t.Fatalf("%s is served before who waits: %v", who, err)
+		}
+	}
+	if err := w.assignSigned(2, "p0", nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.lease.Queue) != 0 || w.lease.Units[2].Provider != "p0" {
+		t.Fatalf("waiting %v, unit 2 has %s", w.lease.Queue, w.lease.Units[2].Provider)
+	}
+	if err := w.assignSigned(3, "p0", nil); err == nil {
+		t.Fatal("one word served for two units")
+	}
+	if err := w.assign(3, "p1"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// If the lead gives nothing to anybody, it is idle like any other.
+func TestLeadThatServesNobodyIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.do(Ready{Provider: "p0"})
+	w.pass(w.lease.Params.LeadTimeout + 1)
+	w.do(TakeLead{w.lease.Leads[1].Account})
+	if w.stakeOf("v0") == stake {
+		t.Fatal("the lead lost nothing")
+	}
+}
+
+// Those that wait are served by how many units of the round they have had, then
+// by how long they wait.
+func TestWaitingAreServedInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.compute(0, "p0", "")
+	for _, p := range []string{"p0", "p1", "p2"} {
+		w.do(Ready{Provider: p})
+		w.pass(1)
+	}
+	if got := w.lease.Waits(); !slices.Equal(got, []string{"p1", "p2", "p0"}) {
+		t.Fatalf("waiting: %v", got)
+	}
+	for _, p := range []string{"p0", "p2"} {
+		if err := w.assign(1, p); err == nil || !strings.HasPrefix(err.Error(), "p1 waits") {
+			t.Fatalf("%s before p1: %v", p, err)
+		}
+	}
+	w.do(Ready{Provider: "p1", Withdraw: true})
+	if err := w.assign(1, "p2"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who cannot take a unit now holds up nobody.
+func TestWhoCannotWorkIsPassedBy(t *testing.T) {
+	for name, lame := range map[string]func(w *world){
+		"barred":         func(w *world) { w.lease.Barred = append(w.lease.Barred, "p0") },
+		"jailed":         func(w *world) { w.inactive = map[string]bool{"p0": true} },
+		"without a bond": func(w *world) { w.free["p0"], w.purse["p0"] = 0, stake },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.do(Ready{Provider: "p0"})
+			w.pass(1)
+			if err := w.assign(0, "p1"); err == nil {
+				t.Fatal("p0 waits and can work")
+			}
+			lame(w)
+			if err := w.assign(0, "p1"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestReadyIsRefused(t *testing.T) {
+	for want, prepare := range map[string]func(w *world) Ready{
+		"not a provider": func(*world) Ready { return Ready{Provider: "v1"} },
+		"waits for a unit already": func(w *world) Ready {
+			w.do(Ready{Provider: "p0"})
+			return Ready{Provider: "p0"}
+		},
+		"does not wait": func(*world) Ready { return Ready{Provider: "p0", Withdraw: true} },
+		"has a unit to compute": func(w *world) Ready {
+			if err := w.assign(0, "p0"); err != nil {
+				w.t.Fatal(err)
+			}
+			return Ready{Provider: "p0"}
+		},
+		"no more units": func(w *world) Ready {
+			w.do(Decline{"v0", "why"})
+			return Ready{Provider: "p0"}
+		},
+	} {
+		w := newWorld(t)
+		if err := w.try(prepare(w)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
