@@ -91,7 +91,7 @@ func foldOf[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, fin
 	case tensor.FoldProd:
 		return &running[T]{newFolding(p), 1, mapLoop(set, tensor.Mul, t, t), func(acc T, x []T) T { return productOf(acc, x, finish) }}
 	}
-	return newArgMax(p, least, greatest)
+	return newArgMax(p, set, least, greatest)
 }
 
 // inRows folds a part of a row into what those before have given, by the
@@ -140,88 +140,3 @@ func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, l
 
 // first returns the address of the first element.
 func first[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
-
-// argMax is the position of the greatest term, the first or the last of equals.
-type argMax[T ordered] struct {
-	folding
-	least, greatest T
-	last            bool
-}
-
-func newArgMax[T ordered](p *tensor.Primitive, least, greatest T) kernel {
-	return &argMax[T]{newFolding(p), least, greatest, p.Imm[0] != 0}
-}
-
-func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	dst := tensor.Of[int64](out)[lo:hi]
-	clear(dst)
-	if k.columns {
-		best := room[T](w.lanes, columnChunk)
-		for o := 0; o < len(dst); o += columnChunk {
-			at := dst[o:min(o+columnChunk, len(dst))]
-			fill(best[:len(at)], k.least)
-			for t := range k.terms {
-				x, y := k.present(w, args, t*k.n+lo+o, len(at))
-				if len(k.view.bounds) == 0 {
-					k.takeAll(best[:len(at)], at, x, t)
-					continue
-				}
-				for i := range at {
-					k.take(&best[i], &at[i], x[i], y[i], t)
-				}
-			}
-		}
-		return nil
-	}
-	for i := range dst {
-		best := k.least
-		for t := 0; t < k.terms; t += chunk {
-			x, y := k.present(w, args, (lo+i)*k.terms+t, min(chunk, k.terms-t))
-			for j := range x {
-				k.take(&best, &dst[i], x[j], y[j], t+j)
-			}
-		}
-	}
-	return nil
-}
-
-// present returns terms twice: those that are absent as the least value, and as
-// the greatest.
-func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y []T) {
-	x = load(k.view, args, row[T](w, 0), at, n, k.least)
-	if len(k.view.bounds) == 0 {
-		return x, x
-	}
-	return x, load(k.view, args, row[T](w, 1), at, n, k.greatest)
-}
-
-// takeAll is take of many elements that are all present. Which of two is greater
-// nobody can foresee, so it does without branches.
-func (k *argMax[T]) takeAll(best []T, at []int64, x []T, t int) {
-	if t == 0 {
-		copy(best, x)
-		return
-	}
-	at, x = at[:len(best)], x[:len(best)]
-	for i, b := range best {
-		v := x[i]
-		// v is above b, or equal and the last of equals counts; a NaN is above all.
-		over := b == b && !(v <= b)
-		if k.last {
-			over = v != v || v >= b
-		}
-		take := -int64(truth(over))
-		at[i] += (int64(t) - at[i]) & take
-		best[i] = max(b, v)
-	}
-}
-
-// take moves to term t if its value x is present, which is when y is the same,
-// and goes before the best.
-func (k *argMax[T]) take(best *T, at *int64, x, y T, t int) {
-	switch {
-	case x != y && x == k.least: // absent
-	case x > *best, t == 0, k.last && x == *best, x != x && (k.last || *best == *best):
-		*best, *at = x, int64(t)
-	}
-}

@@ -263,11 +263,26 @@ func pairsOrEach[T float](fn tensor.Fn, f func(x, y T) T) loop {
 func compareLoop[T ordered](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Eq:
-		return pairs(func(x, y T) uint8 { return truth(x == y) })
+		return binary(func(dst []uint8, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for i := range dst {
+				dst[i] = truth(x[i] == y[i])
+			}
+		})
 	case tensor.Lt:
-		return pairs(func(x, y T) uint8 { return truth(x < y) })
+		return binary(func(dst []uint8, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for i := range dst {
+				dst[i] = truth(x[i] < y[i])
+			}
+		})
 	case tensor.Le:
-		return pairs(func(x, y T) uint8 { return truth(x <= y) })
+		return binary(func(dst []uint8, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for i := range dst {
+				dst[i] = truth(x[i] <= y[i])
+			}
+		})
 	}
 	return nil
 }
@@ -302,7 +317,12 @@ func integerLoop[T integer](fn tensor.Fn) loop {
 	case tensor.Add:
 		return binary(addIntegers[T])
 	case tensor.Sub:
-		return pairs(func(x, y T) T { return x - y })
+		return binary(func(dst, x, y []T) {
+			x, y = x[:len(dst)], y[:len(dst)]
+			for i := range dst {
+				dst[i] = x[i] - y[i]
+			}
+		})
 	case tensor.Mul:
 		return pairs(func(x, y T) T { return x * y })
 	case tensor.Div:

@@ -33,18 +33,17 @@ func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 func (k *sum[T]) column(w *worker, dst []T, args []*tensor.Tensor, o int) {
 	n := len(dst)
 	buf := row[T](w, 0)
-	lanes := room[T](w.lanes, tensor.Lanes*n)
+	half := startHalf(k.terms)
+	lanes := room[T](w.lanes, max(2*half, 1)*n)
 	clear(lanes)
 	add := func(dst, x []T) { k.add(first(dst), first(dst), first(x), nil, 1, len(dst)) }
 	for t := range k.terms {
 		add(lanes[t%tensor.Lanes*n:][:n], load(k.view, args, buf, t*k.n+o, n, 0))
 	}
-	for half := startHalf(k.terms); half > 0; half /= 2 {
+	for ; half > 0; half /= 2 {
 		add(lanes[:half*n], lanes[half*n:2*half*n])
 	}
-	for i := range dst {
-		dst[i] = k.finish(lanes[i])
-	}
+	copy(dst, lanes) // which add has finished
 }
 
 // startHalf returns half the lanes that the tree starts with: those without

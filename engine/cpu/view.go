@@ -254,30 +254,50 @@ func overlay[T integer](v *view, args []*tensor.Tensor, dst []T, at int) {
 	inner := len(v.loops) - 1
 	in := v.loops[inner]
 	p := v.seek(at)
+	if len(v.bounds) == 0 && inner > 0 {
+		copyPlanes(v, dst, src, &p)
+		return
+	}
 	for {
-		if rows := v.plane(&p, len(dst)); rows > 0 {
-			out := v.loops[inner-1]
-			copyPlane(dst, src[p.at:], rows, in.extent, out.stride, in.stride)
-			p.coord[inner-1] += rows - 1 // and on to the next row, below
-			p.at += (rows - 1) * out.stride
-			dst = dst[rows*in.extent:]
-		} else {
-			n := min(in.extent-p.coord[inner], len(dst))
-			switch {
-			case len(v.bounds) == 0:
-				strided(dst[:n], src, p.at, in.stride)
-			case inner > 0 && len(v.bounds) == 1 && v.bounds[0].index != nil && in.extent == 1:
-				n = gather(v, args, dst, src, &p)
-			default:
-				lo, hi, shift := v.inside(args, &p, n)
-				strided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
-			}
-			dst = dst[n:]
+		n := min(in.extent-p.coord[inner], len(dst))
+		switch {
+		case len(v.bounds) == 0:
+			strided(dst[:n], src, p.at, in.stride)
+		case inner > 0 && len(v.bounds) == 1 && v.bounds[0].index != nil && in.extent == 1:
+			n = gather(v, args, dst, src, &p)
+		default:
+			lo, hi, shift := v.inside(args, &p, n)
+			strided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
 		}
-		if len(dst) == 0 {
+		if dst = dst[n:]; len(dst) == 0 {
 			return
 		}
 		v.nextRow(&p)
+	}
+}
+
+// copyPlanes copies elements from p on, as many rows at a time as lie at one
+// distance from each other.
+func copyPlanes[T integer](v *view, dst, src []T, p *position) {
+	l := len(v.loops) - 1
+	in, out := v.loops[l], v.loops[l-1]
+	for {
+		n, rows := in.extent, out.extent-p.coord[l-1]
+		if p.coord[l] != 0 || len(dst) < n {
+			n, rows = min(n-p.coord[l], len(dst)), 1
+			strided(dst[:n], src, p.at, in.stride)
+		} else {
+			if len(dst) < rows*n {
+				rows = len(dst) / n
+			}
+			copyPlane(dst, src, p.at, rows, n, out.stride, in.stride)
+			p.coord[l-1] += rows - 1 // and on to the next row, below
+			p.at += (rows - 1) * out.stride
+		}
+		if dst = dst[rows*n:]; len(dst) == 0 {
+			return
+		}
+		v.nextRow(p)
 	}
 }
 
@@ -310,48 +330,44 @@ func gather[T integer](v *view, args []*tensor.Tensor, dst, src []T, p *position
 	return n
 }
 
-// plane returns how many whole rows follow, of n elements, that lie at one
-// distance from each other; 0 if that is not known to be so, or for a few.
-func (v *view) plane(p *position, n int) int {
-	inner := len(v.loops) - 1
-	if inner == 0 || p.coord[inner] != 0 || len(v.bounds) != 0 || v.loops[inner].stride < 0 || v.loops[inner-1].stride < 0 {
-		return 0
-	}
-	rows := min(n/v.loops[inner].extent, v.loops[inner-1].extent-p.coord[inner-1])
-	if rows < 2 {
-		return 0
-	}
-	return rows
-}
-
-// copyPlane copies rows × cols elements that lie so far apart, along the longer
-// side where they lie side by side along neither.
-func copyPlane[T integer](dst, src []T, rows, cols, rowStep, colStep int) {
+// copyPlane copies rows × cols elements that lie so far apart, from one on, along
+// the longer side where they lie side by side along neither.
+func copyPlane[T integer](dst, src []T, at, rows, cols, rowStep, colStep int) {
 	switch {
 	case colStep == 1:
 		for r := range rows {
-			copy(dst[r*cols:][:cols], src[r*rowStep:][:cols])
+			copy(dst[r*cols:][:cols], src[at+r*rowStep:][:cols])
 		}
 	case colStep == 0:
 		for r := range rows {
-			fill(dst[r*cols:][:cols], src[r*rowStep])
+			fill(dst[r*cols:][:cols], src[at+r*rowStep])
 		}
-	case rows > cols || rowStep < colStep:
+	case rows > cols || max(rowStep, -rowStep) < max(colStep, -colStep):
 		// In blocks, so that lines of dst stay in the cache.
 		const block = 32
 		for from := 0; from < rows; from += block {
-			to := min(from+block, rows)
+			n := min(block, rows-from)
 			for c := range cols {
-				s, d := src[c*colStep:], dst[c:]
-				for r := from; r < to; r++ {
-					d[r*cols] = s[r*rowStep]
-				}
+				step(dst[from*cols+c:], cols, src, at+from*rowStep+c*colStep, rowStep, n)
 			}
 		}
 	default:
 		for r := range rows {
-			strided(dst[r*cols:][:cols], src, r*rowStep, colStep)
+			step(dst[r*cols:], 1, src, at+r*rowStep, colStep, cols)
 		}
+	}
+}
+
+// step copies n elements that lie so many steps apart, in dst and, from one on,
+// in src.
+func step[T any](dst []T, dstStep int, src []T, at, srcStep, n int) {
+	last := n - 1
+	_, _, _ = dst[last*dstStep], src[at], src[at+last*srcStep] // nothing else is checked
+	size := int(unsafe.Sizeof(dst[0]))
+	to, from := first(dst), unsafe.Pointer(&src[at])
+	for i, j := 0, 0; n > 0; n-- {
+		*(*T)(unsafe.Add(to, i)) = *(*T)(unsafe.Add(from, j))
+		i, j = i+dstStep*size, j+srcStep*size
 	}
 }
 
@@ -366,10 +382,7 @@ func strided[T any](dst, src []T, at, stride int) {
 	case 0:
 		fill(dst, src[at])
 	default:
-		for i := range dst {
-			dst[i] = src[at]
-			at += stride
-		}
+		step(dst, 1, src, at, stride, len(dst))
 	}
 }
 

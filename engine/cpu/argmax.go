@@ -1,0 +1,113 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
+
+// argMax is the position of the greatest term, the first or the last of equals.
+type argMax[T ordered] struct {
+	folding
+	least, greatest T
+	last            bool
+	keeps           loop // whether the best stays the best, before another term
+	best, choose    loop // of two values, and of two positions
+}
+
+func newArgMax[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel {
+	k := &argMax[T]{folding: newFolding(p), least: least, greatest: greatest, last: p.Imm[0] != 0}
+	t, keeps := p.Args[0].Type, tensor.Le
+	if k.last {
+		keeps = tensor.Lt
+	}
+	k.keeps, k.best = mapLoop(set, keeps, t, tensor.Bool), mapLoop(set, tensor.Max, t, t)
+	k.choose = mapLoop(set, tensor.Where, tensor.Int32, tensor.Int32)
+	return k
+}
+
+func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	dst := tensor.Of[int64](out)[lo:hi]
+	if k.columns {
+		for o := 0; o < len(dst); o += columnChunk {
+			k.column(w, args, dst[o:min(o+columnChunk, len(dst))], lo+o)
+		}
+		return nil
+	}
+	clear(dst)
+	for i := range dst {
+		best := k.least
+		for t := 0; t < k.terms; t += chunk {
+			x, y := k.present(w, args, (lo+i)*k.terms+t, min(chunk, k.terms-t))
+			for j := range x {
+				k.take(&best, &dst[i], x[j], y[j], t+j)
+			}
+		}
+	}
+	return nil
+}
+
+// column finds the positions for the elements from o on.
+func (k *argMax[T]) column(w *worker, args []*tensor.Tensor, at []int64, o int) {
+	best := room[T](w.lanes, columnChunk)[:len(at)]
+	if len(k.view.bounds) == 0 && k.terms <= math.MaxInt32 && k.numbers(w, args, best, at, o) {
+		return
+	}
+	clear(at)
+	fill(best, k.least)
+	for t := range k.terms {
+		x, y := k.present(w, args, t*k.n+o, len(at))
+		for i := range at {
+			k.take(&best[i], &at[i], x[i], y[i], t)
+		}
+	}
+}
+
+// numbers is column of elements that are all present, and numbers: it reports
+// whether they are. Which of two is greater nobody can foresee, so it does without
+// branches.
+func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int64, o int) bool {
+	n := len(at)
+	more := w.lanes[columnChunk:]
+	keeps, found, now := room[uint8](more, n), room[int32](more[columnChunk:], n), room[int32](more[2*columnChunk:], n)
+	clear(found)
+	for t := range k.terms {
+		x := load(k.view, args, row[T](w, 0), t*k.n+o, n, k.least)
+		if t == 0 {
+			copy(best, x)
+			continue
+		}
+		fill(now, int32(t))
+		k.keeps(first(keeps), first(x), first(best), nil, 1, n)
+		k.choose(first(found), first(keeps), first(found), first(now), 1, n)
+		k.best(first(best), first(best), first(x), nil, 1, n)
+	}
+	for i, b := range best {
+		if b != b {
+			return false
+		}
+		at[i] = int64(found[i])
+	}
+	return true
+}
+
+// present returns terms twice: those that are absent as the least value, and as
+// the greatest.
+func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y []T) {
+	x = load(k.view, args, row[T](w, 0), at, n, k.least)
+	if len(k.view.bounds) == 0 {
+		return x, x
+	}
+	return x, load(k.view, args, row[T](w, 1), at, n, k.greatest)
+}
+
+// take moves to term t if its value x is present, which is when y is the same,
+// and goes before the best.
+func (k *argMax[T]) take(best *T, at *int64, x, y T, t int) {
+	switch {
+	case x != y && x == k.least: // absent
+	case x > *best, t == 0, k.last && x == *best, x != x && (k.last || *best == *best):
+		*best, *at = x, int64(t)
+	}
+}
