@@ -33,8 +33,13 @@ func median(ctx context.Context, do func() error) (float64, error) {
 			all = append(all, took)
 		}
 	}
+	return middle(all), nil
+}
+
+// middle returns the median of what was measured, which it sorts.
+func middle(all []float64) float64 {
 	slices.Sort(all)
-	return all[len(all)/2], nil
+	return all[len(all)/2]
 }
 
 // runner returns what runs p once, from the given inputs.

@@ -767,7 +767,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			p := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "provider")
 			v := rapid.SampledFrom([]string{"v1", "v2", "v3"}).Draw(t, "validator")
 			lie := rapid.SampledFrom([]string{"", "", "lie"}).Draw(t, "lie")
-			switch rapid.IntRange(0, 9).Draw(t, "event") {
+			switch rapid.IntRange(0, 10).Draw(t, "event") {
 			case 0, 1:
 				if w.lease.Lead() != "" {
 					_ = w.assign(unit, p)
@@ -813,6 +813,8 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 				}
 			case 8:
 				_ = w.try(TakeLead{v})
+			case 10:
+				_ = w.try(Ready{p, rapid.Bool().Draw(t, "withdraw")})
 			case 9:
 				if w.lease.Phase != Settled {
 					w.pass(rapid.Int64Range(1, 150).Draw(t, "ms"))

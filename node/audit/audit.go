@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/engine"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/contest"
@@ -218,7 +219,7 @@ func Replay(ctx context.Context, k *role.Kit, l *job.Lease, r *job.Receipt, segm
 		}
 		from, to := s*p.Interval, min((s+1)*p.Interval, p.Steps)
 		_, err = unit.Play(ctx, start, from, to, func(_ int, s *graph.State) error {
-			root, err := s.Root()
+			root, err := engine.StateRoot(s, k.Threads)
 			roots = append(roots, root)
 			return err
 		})

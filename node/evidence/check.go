@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"runtime"
+
 	"bytes"
 	"crypto/ed25519"
 	"fmt"
@@ -264,7 +266,7 @@ func (p *Proof) state(root canon.Hash) (*graph.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := replay.ReadState(b, root)
+	s, err := replay.ReadState(b, root, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, fmt.Errorf("state %s: %w", root.Short(), err)
 	}

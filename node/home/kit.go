@@ -1,6 +1,8 @@
 package home
 
 import (
+	"runtime"
+
 	"cmp"
 	"context"
 	"errors"
@@ -58,9 +60,10 @@ func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	log := o.Log.With("role", s.Name)
+	threads := cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
 	k := &role.Kit{
 		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
-		Exec: engine.Bounded(cpu.New(s.Threads), uint64(cmp.Or(s.MemoryGB, memoryGB))*gigabyte), Log: log, Observe: o.Observe,
+		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, memoryGB))*gigabyte), Threads: threads, Log: log, Observe: o.Observe,
 	}
 	if k.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err

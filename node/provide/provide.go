@@ -5,12 +5,14 @@ package provide
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
@@ -200,20 +202,26 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 		roots = append(roots, c.Root)
 	}
 	unit := w.UnitOf(problem, i)
+	save, playing := errgroup.WithContext(ctx) // a checkpoint, while the next segment is computed
+	save.SetLimit(1)
 	for at := len(done) * problem.Interval; at < problem.Steps; {
 		to := min(at+problem.Interval, problem.Steps)
-		if s, err = unit.Play(ctx, s, at, to, p.progress(l.Order.ID(), i)); err != nil {
-			return err
+		if s, err = unit.Play(playing, s, at, to, p.progress(l.Order.ID(), i)); err != nil {
+			return errors.Join(save.Wait(), err)
 		}
-		root, ref, err := p.kit.KeepState(l.Order.ID(), s)
-		if err != nil {
-			return err
-		}
-		done = append(done, checkpoint{root, role.File("state", ref)})
-		if err := notes.save(done); err != nil {
-			return err
-		}
-		roots, at = append(roots, root), to
+		at = to
+		reached := s
+		save.Go(func() error {
+			root, ref, err := p.kit.KeepState(l.Order.ID(), reached)
+			if err != nil {
+				return err
+			}
+			roots, done = append(roots, root), append(done, checkpoint{root, role.File("state", ref)})
+			return notes.save(done)
+		})
+	}
+	if err := save.Wait(); err != nil {
+		return err
 	}
 	if err := p.submit(ctx, l, i, roots, done); err != nil {
 		return err

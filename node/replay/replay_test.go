@@ -173,15 +173,15 @@ func TestLoadRefuses(t *testing.T) {
 func TestReadState(t *testing.T) {
 	w, p, _ := order(t, 3, 2)
 	b := canon.Encode(w.Training.Start.Encode)
-	s, err := replay.ReadState(b, p.Start)
+	s, err := replay.ReadState(b, p.Start, 2)
 	if err != nil || root(t, s) != p.Start {
 		t.Fatal(err)
 	}
-	if _, err := replay.ReadState(b, p.Data); err == nil || !strings.Contains(err.Error(), "want") {
+	if _, err := replay.ReadState(b, p.Data, 2); err == nil || !strings.Contains(err.Error(), "want") {
 		t.Errorf("another root: %v", err)
 	}
 	for name, b := range map[string][]byte{"shorter": b[:len(b)-1], "longer": append(slices.Clone(b), 0), "empty": nil} {
-		if _, err := replay.ReadState(b, p.Start); err == nil {
+		if _, err := replay.ReadState(b, p.Start, 2); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

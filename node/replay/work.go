@@ -164,11 +164,11 @@ func ReadTensor(b []byte) (t *tensor.Tensor, err error) {
 }
 
 // ReadState reads a canonical state from a whole file and checks its root.
-func ReadState(b []byte, root canon.Hash) (s *graph.State, err error) {
+func ReadState(b []byte, root canon.Hash, threads int) (s *graph.State, err error) {
 	if err = canon.Decode(b, func(d *canon.Decoder) { s = graph.DecodeState(d) }); err != nil {
 		return nil, err
 	}
-	got, err := s.Root()
+	got, err := engine.StateRoot(s, threads)
 	if err == nil && got != root {
 		err = fmt.Errorf("state has root %v, want %v", got.Short(), root.Short())
 	}

@@ -28,6 +28,7 @@ type Kit struct {
 	Keys    Keys
 	Store   *store.Store
 	Exec    engine.Executor
+	Threads int // that compute and hash
 	Log     *slog.Logger
 	Observe func(Event) // sees what happens; must return quickly; may be nil
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
 )
@@ -126,7 +127,7 @@ func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (
 // KeepState stores a state for a lease and notes where, so that it is found by
 // its root even after the work that it came from is void.
 func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref, error) {
-	root, err := s.Root()
+	root, err := engine.StateRoot(s, k.Threads)
 	if err != nil {
 		return root, store.Ref{}, err
 	}
@@ -150,7 +151,7 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 	id := l.Order.ID()
 	if ref, ok := k.noted(id, root); ok {
 		if b, err := k.Store.GetBytes(ref, w.StateBytes()); err == nil {
-			return replay.ReadState(b, root)
+			return replay.ReadState(b, root, k.Threads)
 		}
 	}
 	f, from, err := k.locate(ctx, l, root)
@@ -164,7 +165,7 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 	if err != nil {
 		return nil, err
 	}
-	s, err := replay.ReadState(b, root)
+	s, err := replay.ReadState(b, root, k.Threads)
 	if err != nil {
 		return nil, err
 	}
