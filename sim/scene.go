@@ -56,7 +56,7 @@ func (s *scene) play() error {
 		} else {
 			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
 		}
-		if err := s.do(job.Tick{}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := s.do(job.Tick{Seed: s.seed()}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}
@@ -80,11 +80,11 @@ func (s *scene) act() (acted bool, err error) {
 func (s *scene) assign() (bool, error) {
 	acted := false
 	for shard, u := range s.lease.RoundUnits() {
-		may := s.lease.Eligible()
+		i := s.lease.Unit(s.lease.Round, shard)
+		may := slices.DeleteFunc(s.lease.Eligible(), func(p string) bool { return s.lease.Withheld(i, p) })
 		if u.Status != job.Open || s.lease.Phase != job.Active || len(may) == 0 {
 			continue
 		}
-		i := s.lease.Unit(s.lease.Round, shard)
 		who := may[(i+1+u.Attempt)%len(may)]
 		if i == 0 && u.Attempt == 0 {
 			who = cheater
@@ -147,10 +147,10 @@ func (s *scene) attest() (bool, error) {
 		}
 		i := s.lease.Unit(s.lease.Round, shard)
 		for _, k := range s.lease.Keepers {
-			if slices.Contains(u.Attested, k.Account) {
+			if u.Keeps(k.Account) {
 				continue
 			}
-			if err := s.do(job.Attest{By: k.Account, Unit: i, Attempt: u.Attempt}); err != nil {
+			if err := s.do(job.Attest{By: k.Account, Unit: i, Attempt: u.Attempt, Free: stake}); err != nil {
 				return false, err
 			}
 			acted = true

@@ -81,6 +81,11 @@ func newWorld(t *training, seed uint64, c job.Conditions) (*world, error) {
 	return w, w.check()
 }
 
+// seed is the hash of the block before.
+func (w *world) seed() canon.Hash {
+	return canon.Sum(canon.Domain("sim/block"), fmt.Append(nil, w.now))
+}
+
 // do applies an event at the present time.
 func (w *world) do(e job.Event) error {
 	next, effects, err := job.Apply(w.lease, e, w.now)
@@ -99,7 +104,9 @@ func (w *world) perform(effects []job.Effect) {
 		case job.Slash:
 			w.slashed[e.Account] += e.Amount
 			w.earned[e.Account] -= int64(e.Amount)
-		case job.Award, job.Pay, job.Refund:
+		case job.Lock:
+			w.earned[e.Account] -= int64(e.Amount)
+		case job.Award, job.Pay, job.Refund, job.Unlock:
 			w.earned[e.Account] += int64(e.Amount)
 		case job.Burn:
 			w.earned["burnt"] += int64(e.Amount)
@@ -112,7 +119,7 @@ func (w *world) check() error {
 	if err := w.lease.Check(); err != nil {
 		return err
 	}
-	total := int64(w.lease.Ledger.Escrow)
+	total := int64(w.lease.Ledger.Escrow + w.lease.Locked())
 	for _, n := range w.earned { // order: a sum
 		total += n
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/supply"
+	"github.com/tally-network/tally/chain/x/work"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
@@ -180,7 +181,7 @@ func TestInvariantsSeeFaults(t *testing.T) {
 func TestModuleAccountsTakeNoTransfers(t *testing.T) {
 	c := chaintest.New(t, network()...)
 	alice := chaintest.Named("alice")
-	for _, name := range []string{provider.Name, provider.Insurance, supply.Name, market.Name, dispute.Name, authtypes.FeeCollectorName} {
+	for _, name := range []string{provider.Name, provider.Insurance, supply.Name, market.Name, work.Name, dispute.Name, authtypes.FeeCollectorName} {
 		c.Queue(alice, banktypes.NewMsgSend(alice.Address, authtypes.NewModuleAddress(name), coin.Of(1)))
 		if r := c.NextBlock(time.Second).TxResults[0]; r.Code == 0 {
 			t.Errorf("%s took a transfer", name)

@@ -45,6 +45,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: provider.Name},
 	{Account: provider.Insurance},
 	{Account: market.Name},
+	{Account: work.Name},
 	{Account: dispute.Name},
 }
 
@@ -59,7 +60,7 @@ func (a *App) wire() []Module {
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name), a.Bank)
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
-	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Market, a.Provider, a.Power)
+	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Work)
 	return []Module{
 		supply.NewModule(a.Supply, a.CheckInvariants),

@@ -53,13 +53,16 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if p == nil || slices.Contains(l.Barred, a.Provider) {
 			return nil, fmt.Errorf("%s is not a provider of this lease, or barred from it", a.Provider)
 		}
+		if l.Withheld(a.Unit, a.Provider) {
+			return nil, fmt.Errorf("the data of unit %d by %s could not be had: it goes to another provider", a.Unit, a.Provider)
+		}
 		if l.Suspended(a.Provider) {
 			return nil, fmt.Errorf("%s has missed an answer in a dispute: it gets no units until it answers", a.Provider)
 		}
 		if n := l.openUnits(a.Provider); n >= l.Params.MaxOpen {
 			return nil, fmt.Errorf("%s has %d units open, the most that it may", a.Provider, n)
 		}
-		if first := l.before(a.Provider, e.Waiting, reserved, now); first != "" {
+		if first := l.before(a.Unit, a.Provider, e.Waiting, reserved, now); first != "" {
 			return nil, fmt.Errorf("%s waits for a unit and has had fewer of this round: serve it before %s", first, a.Provider)
 		}
 		waits := l.queued(a.Provider)
@@ -73,7 +76,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 		*u = Unit{
 			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Audited: audited,
-			Due: now + l.Order.Conditions.UnitTimeout,
+			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
 		}
 		if waits >= 0 {
 			l.Queue = slices.Delete(l.Queue, waits, waits+1)
@@ -113,7 +116,16 @@ func (l *Lease) openUnits(provider string) (n int) {
 }
 
 // reopen makes a unit open again, for the next attempt.
-func (u *Unit) reopen() { *u = Unit{Status: Open, Attempt: u.Attempt + 1} }
+func (u *Unit) reopen() { *u = Unit{Status: Open, Attempt: u.Attempt + 1, Withheld: u.Withheld} }
+
+// Withheld reports whether a provider may not get a unit because the data of an
+// attempt by it could not be had, and others could still do it.
+func (l *Lease) Withheld(unit int, provider string) bool {
+	all := l.Units[unit].Withheld
+	return slices.Contains(all, provider) && slices.ContainsFunc(l.Providers, func(p Party) bool {
+		return !slices.Contains(all, p.Account) && !slices.Contains(l.Barred, p.Account)
+	})
+}
 
 // giveUp takes a unit from a provider that did not deliver: a small penalty, the
 // rest of its bond back, and after too many the lease is closed to it.
@@ -145,7 +157,7 @@ func (l *Lease) countFault(provider string) int {
 }
 
 func (l *Lease) bar(account string) {
-	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil) {
+	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil || find(l.Keepers, account) != nil) {
 		l.Barred = append(l.Barred, account)
 	}
 }

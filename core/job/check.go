@@ -17,6 +17,9 @@ func (l *Lease) Reserved() []Share {
 		for _, a := range l.Units[i].Audits {
 			hold(a.Auditor, a.Bond)
 		}
+		for _, a := range l.Units[i].Attested {
+			hold(a.Keeper, a.Bond)
+		}
 	}
 	for _, d := range l.Leads {
 		hold(d.Account, d.Bond)
@@ -44,6 +47,9 @@ func (l *Lease) Check() error {
 		if err := l.checkUnit(i); err != nil {
 			return fmt.Errorf("unit %d: %w", i, err)
 		}
+	}
+	if err := l.checkRequests(); err != nil {
+		return err
 	}
 	for r, m := range l.Merges {
 		if m.Root.IsZero() != (r >= l.Round) {
@@ -124,12 +130,17 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("the unit is %v with a bond of %d utally", u.Status, u.Bond)
 	case (u.Status >= Received) != (u.Receipt != nil):
 		return fmt.Errorf("the unit is %v, and its receipt is there or not", u.Status)
-	case u.Status >= Counted && len(u.Attested) < l.Order.Conditions.Quorum():
-		return fmt.Errorf("the unit counts with %d attestations", len(u.Attested))
+	case u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() || u.Status == Accepted && len(u.Attested) < l.Order.Conditions.Quorum():
+		return fmt.Errorf("the unit is %v with %d attestations, %d of which stand", u.Status, len(u.Attested), u.keepers())
 	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
 		return fmt.Errorf("the receipt does not start where the round starts")
 	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0):
 		return fmt.Errorf("accepted with an audit outstanding")
+	}
+	for _, a := range u.Attested {
+		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {
+			return fmt.Errorf("the attestation of %s has a bond of %d utally", a.Keeper, a.Bond)
+		}
 	}
 	return nil
 }

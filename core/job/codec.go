@@ -20,7 +20,7 @@ func (l *terms) Code(w *canon.Codec) {
 	l.Quote.code(w)
 	w.Hash(&l.Seed)
 	w.I64(&l.MatchedAt)
-	for _, p := range []*[]Party{&l.Providers, &l.Auditors, &l.Keepers} {
+	for _, p := range []*[]Party{&l.Providers, &l.Auditors} {
 		canon.Seq(w, p, MaxParties, 5, codeParty)
 	}
 }
@@ -34,6 +34,7 @@ func (l *course) Code(w *canon.Codec) {
 		w.U64(&d.Bond)
 		w.Bool(&d.Gone)
 	})
+	canon.Seq(w, &l.Keepers, MaxParties, 5, codeParty)
 	w.U8((*uint8)(&l.Phase))
 	w.String(&l.Reason, 2*MaxText)
 	w.Int(&l.LeadIndex, MaxParties)
@@ -47,6 +48,7 @@ func (l *course) Code(w *canon.Codec) {
 		v.Receipt.Code(w)
 		codeAudit(w, &v.Audit)
 	})
+	canon.Seq(w, &l.Requests, maxRecords, 38, codeRequest)
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
 		w.String(&f.Provider, maxAccount)
 		w.Int(&f.Late, maxAttempts)
@@ -64,12 +66,14 @@ func (l *course) Code(w *canon.Codec) {
 
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
-	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor} {
+	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee} {
 		w.U64(v)
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
 	w.Int(&p.MaxLate, MaxUnits)
+	w.Int(&p.MaxAsks, MaxUnits)
 	w.I64(&p.LeadTimeout)
+	w.I64(&p.AnswerTime)
 }
 
 func (q *Quote) code(w *canon.Codec) {
@@ -125,8 +129,9 @@ func (u *Unit) Code(w *canon.Codec) {
 		u.Receipt.Code(w)
 	}
 	w.Blob(&u.Proof, 64)
-	canon.Seq(w, &u.Attested, 16, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &u.Attested, MaxParties, 3, codeAttestation)
 	canon.Seq(w, &u.Audits, 16, 38, codeAudit)
+	canon.Seq(w, &u.Withheld, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)

@@ -282,7 +282,7 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(l.slash(c.Defender, c.Bond, shares), effects...)
-	return append(effects, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
+	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
 // divide splits a slashed bond: first those whose honest work is lost, then who

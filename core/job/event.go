@@ -61,12 +61,14 @@ func (l *Lease) leadMustAct() bool {
 		return false
 	}
 	accepted := 0
-	for _, u := range l.round(l.Round) {
+	for s, u := range l.round(l.Round) {
 		switch u.Status {
 		case Accepted:
 			accepted++
-		case Open:
-			return len(l.Eligible()) > 0 // others have as many as they may, or must answer first
+		case Open: // others have as many as they may, or must answer first
+			if slices.ContainsFunc(l.Eligible(), func(p string) bool { return !l.Withheld(l.Unit(l.Round, s), p) }) {
+				return true
+			}
 		}
 	}
 	return accepted == l.Order.Problem.Shards

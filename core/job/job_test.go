@@ -24,6 +24,9 @@ type world struct {
 	held     map[string]uint64 // stake reserved
 	purse    map[string]uint64
 	pot      uint64 // slashed, not yet awarded
+	brought  uint64 // what all had at first, beside the price
+	locked   uint64 // fees of questions to keepers
+	jailed   map[string]bool
 	burnt    uint64
 	flops    map[string]uint64
 	inactive map[string]bool   // providers that are jailed
@@ -38,7 +41,10 @@ type fataler interface {
 	Fatalf(string, ...any)
 }
 
-const stake = 1_000_000_000
+const (
+	stake = 1_000_000_000 // utally of every peer, and of the asker
+	asker = "asker"
+)
 
 func testOrder() Order {
 	h := func(s string) canon.Hash { return canon.Sum(canon.Domain(s)) }
@@ -68,7 +74,7 @@ func party(name string, r Rates) Party {
 
 func testMatch() Match {
 	p := DefaultParams
-	p.LeadTimeout = 200
+	p.LeadTimeout, p.AnswerTime = 200, 20
 	return Match{
 		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"),
 		Providers:  []Party{party("p0", Rates{1000, 10}), party("p1", Rates{1100, 5}), party("p2", Rates{900, 0})},
@@ -78,12 +84,19 @@ func testMatch() Match {
 
 func newWorld(t fataler) *world {
 	t.Helper()
-	m := testMatch()
-	w := &world{t: t, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, record: map[string]uint64{}, now: 1000}
+	return newWorldOf(t, testMatch())
+}
+
+func newWorldOf(t fataler, m Match) *world {
+	t.Helper()
+	w := &world{t: t, jailed: map[string]bool{}, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, record: map[string]uint64{}, now: 1000}
 	for _, p := range append(append([]Party{{Account: "v0"}}, m.Providers...), m.Validators...) {
 		w.keys[p.Account] = testKey(p.Account)
 		w.free[p.Account] = stake
+		w.brought += stake
 	}
+	w.purse[asker] = stake
+	w.brought += stake
 	l, effects, err := NewLease(m, w.now)
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +143,14 @@ func (w *world) perform(effects []Effect) {
 			w.record[e.Account] += e.Amount
 		case Discredit:
 			w.record[e.Account] = 0
+		case Lock:
+			take(w.purse, e.Account, e.Amount)
+			w.locked += e.Amount
+		case Unlock:
+			w.locked -= e.Amount
+			w.purse[e.Account] += e.Amount
+		case Jail:
+			w.jailed[e.Account] = true
 		}
 	}
 }
@@ -151,13 +172,16 @@ func (w *world) check() {
 			w.t.Fatalf("%s has %d reserved, the lease says %d", account, n, reserved[account])
 		}
 	}
-	total := w.burnt + w.lease.Ledger.Escrow
+	if w.locked != w.lease.Locked() {
+		w.t.Fatalf("%d utally of fees are locked, the lease says %d", w.locked, w.lease.Locked())
+	}
+	total := w.burnt + w.lease.Ledger.Escrow + w.locked
 	for _, m := range []map[string]uint64{w.free, w.held, w.purse} {
 		for _, n := range m {
 			total += n
 		}
 	}
-	if want := w.lease.Quote.Price + 7*stake; total != want {
+	if want := w.lease.Quote.Price + w.brought; total != want {
 		w.t.Fatalf("there are %d utally, there were %d", total, want)
 	}
 	w.roundTrip()
@@ -209,7 +233,7 @@ func (w *world) pass(ms int64) {
 		if wake > w.now+1 {
 			before := canon.Marshal(&w.lease)
 			w.now = min(wake-1, end)
-			w.do(Tick{})
+			w.tick()
 			if string(canon.Marshal(&w.lease)) != string(before) {
 				w.t.Fatalf("Tick did something at %d, Wake said %d", w.now, wake)
 			}
@@ -218,8 +242,14 @@ func (w *world) pass(ms int64) {
 			return
 		}
 		w.now++
-		w.do(Tick{})
+		w.tick()
 	}
+}
+
+// tick lets a block end.
+func (w *world) tick() {
+	w.t.Helper()
+	w.do(Tick{canon.Sum("block", []byte(fmt.Sprint(w.now)))})
 }
 
 func (w *world) assign(unit int, provider string) error {
@@ -273,7 +303,7 @@ func (w *world) attest(unit int) {
 	w.t.Helper()
 	u := w.lease.Units[unit]
 	for _, k := range w.lease.Keepers[:w.lease.Order.Conditions.Quorum()] {
-		w.do(Attest{k.Account, unit, u.Attempt})
+		w.do(Attest{k.Account, unit, u.Attempt, stake})
 	}
 }
 
@@ -473,11 +503,11 @@ func TestUnattestedReceiptDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(w.receipt(0, ""))
-	w.do(Attest{w.lease.Keepers[0].Account, 0, 0})
-	if err := w.try(Attest{w.lease.Keepers[0].Account, 0, 0}); err == nil {
+	w.do(Attest{w.lease.Keepers[0].Account, 0, 0, stake})
+	if err := w.try(Attest{w.lease.Keepers[0].Account, 0, 0, stake}); err == nil {
 		t.Fatal("one keeper attested twice")
 	}
-	if err := w.try(Attest{"p1", 0, 0}); err == nil {
+	if err := w.try(Attest{"p1", 0, 0, stake}); err == nil {
 		t.Fatal("a stranger attested")
 	}
 	w.pass(101)
@@ -669,7 +699,7 @@ func TestEventsAreRefused(t *testing.T) {
 		"the merge has":        PostMerge{By: "v0"},
 		"merged when all":      PostMerge{By: "v0", Root: canon.Sum("x")},
 		"v1 does not lead":     PostMerge{By: "v1"},
-		"unit 0 is assigned, ": Attest{"v1", 0, 0},
+		"unit 0 is assigned, ": Attest{"v1", 0, 0, stake},
 	} {
 		if want == "is not drawn" {
 			continue // needs a receipt; below
@@ -767,7 +797,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			p := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "provider")
 			v := rapid.SampledFrom([]string{"v1", "v2", "v3"}).Draw(t, "validator")
 			lie := rapid.SampledFrom([]string{"", "", "lie"}).Draw(t, "lie")
-			switch rapid.IntRange(0, 10).Draw(t, "event") {
+			switch rapid.IntRange(0, 12).Draw(t, "event") {
 			case 0, 1:
 				if w.lease.Lead() != "" {
 					_ = w.assign(unit, p)
@@ -777,7 +807,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 					_ = w.try(w.receipt(unit, lie))
 				}
 			case 3:
-				_ = w.try(Attest{v, unit, u.Attempt})
+				_ = w.try(Attest{v, unit, u.Attempt, stake})
 			case 4:
 				_ = w.try(Report{By: v, Unit: unit, Attempt: u.Attempt, Output: []byte(v), Pass: lie == ""})
 			case 5:
@@ -813,9 +843,13 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 				}
 			case 8:
 				_ = w.try(TakeLead{v})
-			case 10:
-				_ = w.try(Ready{p, rapid.Bool().Draw(t, "withdraw")})
 			case 9:
+				_ = w.try(Ready{p, rapid.Bool().Draw(t, "withdraw")})
+			case 10:
+				_ = w.try(Ask{asker, v, unit, u.Attempt})
+			case 11:
+				_ = w.try(Answer{By: v, Unit: unit, Attempt: u.Attempt})
+			case 12:
 				if w.lease.Phase != Settled {
 					w.pass(rapid.Int64Range(1, 150).Draw(t, "ms"))
 				}

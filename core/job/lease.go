@@ -20,12 +20,17 @@ type Params struct {
 	MaxLate       int    // units that a provider may give up before it is barred from the lease
 	ChallengeBond uint64 // utally that a challenger locks
 	VerdictFactor uint64 // bond behind an auditor's verdict over the pay of a unit
+	KeepFactor    uint64 // bond behind a keeper's attestation over the pay of a unit
+	AskFee        uint64 // utally that who asks a keeper pays for the answer
+	AnswerTime    int64  // ms that a keeper has for it
+	MaxAsks       int    // questions that one keeper may have open in a lease
 }
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
 	Tariff: Tariff{KeeperBps: 200, BurnBps: 200}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 50,
+	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, MaxAsks: 4,
 }
 
 // Check returns an error unless the rules can be kept and make cheating a loss.
@@ -41,6 +46,12 @@ func (p *Params) Check() error {
 		return fmt.Errorf("%d units open and %d late, want between 1 or 0 and %d", p.MaxOpen, p.MaxLate, MaxUnits)
 	case p.VerdictFactor < 1 || p.VerdictFactor > bps:
 		return fmt.Errorf("a verdict's bond of %d times the pay of a unit, want between 1 and %d", p.VerdictFactor, bps)
+	case p.KeepFactor < 1 || p.KeepFactor > bps:
+		return fmt.Errorf("a keeper's bond of %d times the pay of a unit, want between 1 and %d", p.KeepFactor, bps)
+	case p.AskFee < 1 || p.AskFee > maxAskFee || p.MaxAsks < 1 || p.MaxAsks > MaxUnits:
+		return fmt.Errorf("%d questions open to a keeper at %d utally each, want 1 to %d at 1 to %d", p.MaxAsks, p.AskFee, MaxUnits, uint64(maxAskFee))
+	case p.AnswerTime < 1 || p.AnswerTime > maxWindow:
+		return fmt.Errorf("%d ms for a keeper's answer, want between 1 and %d", p.AnswerTime, int64(maxWindow))
 	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
 		return fmt.Errorf("a lead's timeout of %d ms, want between 1 and %d", p.LeadTimeout, int64(maxWindow))
 	case p.ChallengeBond < 1 || p.ChallengeBond > math.MaxUint64>>maxDoublings:
@@ -85,7 +96,7 @@ type Lease struct {
 	Leads     []Leader // the lead and, in drawn order, who may take over
 	Providers []Party  // of the offer, in account order
 	Auditors  []Party  // pool from which each unit's auditors are drawn
-	Keepers   []Party
+	Keepers   []Party  // drawn; one that fails is replaced
 
 	Phase     Phase
 	Reason    string // why it stopped early, if it did
@@ -99,9 +110,10 @@ type Lease struct {
 	Disputes []Contest
 	Rejected int // disputes that challengers lost; each doubles the bond of the next
 	Verdicts []Verdict
+	Requests []Request // open questions to keepers
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
-	Barred   []string  // providers that get no more units, auditors that are drawn no more
+	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more
 
 	Audits AuditCount
 	Ledger Ledger
@@ -145,8 +157,9 @@ type Unit struct {
 	Audited  int // segments that each auditor draws
 	Receipt  *Receipt
 	Proof    []byte // the provider's signature of the receipt
-	Attested []string
+	Attested []Attestation
 	Audits   []Audit
+	Withheld []string // providers of earlier attempts whose data could not be had
 
 	// Block times in ms, 0 while they do not apply.
 	Due       int64 // the receipt, and then the attestations and audits, by then
@@ -230,6 +243,8 @@ const Insurance = "insurance"
 // clone returns a copy that shares nothing that events change.
 func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
+	l.Keepers = slices.Clone(l.Keepers)
+	l.Requests = slices.Clone(l.Requests)
 	l.Units = slices.Clone(l.Units)
 	l.Merges = slices.Clone(l.Merges)
 	l.Disputes = slices.Clone(l.Disputes)
@@ -241,7 +256,7 @@ func (l Lease) clone() Lease {
 	l.Verdicts = slices.Clone(l.Verdicts)
 	for i := range l.Units {
 		u := &l.Units[i]
-		u.Attested, u.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
+		u.Attested, u.Audits, u.Withheld = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld)
 	}
 	return l
 }
@@ -311,10 +326,13 @@ const (
 	Credit                    // Account with computing power
 	Vouch                     // for Amount valid units of Account
 	Discredit                 // Account: its record of valid units begins anew
+	Lock                      // money of Account, until it is unlocked
+	Unlock                    // what is locked, to Account
+	Jail                      // Account: no new work for a while
 	Emit                      // an event named by Note, about Account
 )
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "refund", "credit", "vouch", "discredit", "emit"}[min(k, 11)]
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "refund", "credit", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 14)]
 }

@@ -35,6 +35,15 @@ func (l *Lease) Reach(e Event) (lo, hi int) {
 		if l.Phase == Closing || l.Round == 0 {
 			lo, hi = 0, rounds // it may settle, at once if nothing is accepted
 		}
+		for _, r := range l.Requests {
+			if r.Due != 0 { // its keeper may be late
+				lo = min(lo, r.Unit/l.Order.Problem.Shards)
+			}
+		}
+	case Ask:
+		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
+	case Answer:
+		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
 	case OpenDispute:
 		lo = min(lo, l.roundOf(e.Target))
 	case CloseDispute:

@@ -60,7 +60,7 @@ func (l *Lease) queued(provider string) int {
 // waits before who does not, and longer before shorter. Who began to wait in
 // this block comes second to an assignment that could not know; who could not
 // take a unit is passed by.
-func (l *Lease) before(provider string, waiting []Standing, reserved []Effect, now int64) string {
+func (l *Lease) before(unit int, provider string, waiting []Standing, reserved []Effect, now int64) string {
 	at, had := l.queued(provider), l.had(provider)
 	for i, w := range l.Queue {
 		n := l.had(w.Provider)
@@ -68,7 +68,7 @@ func (l *Lease) before(provider string, waiting []Standing, reserved []Effect, n
 			continue
 		}
 		j := slices.IndexFunc(waiting, func(s Standing) bool { return s.Provider == w.Provider })
-		if j < 0 || !l.mayWork(w.Provider) {
+		if j < 0 || !l.mayWork(w.Provider) || l.Withheld(unit, w.Provider) {
 			continue
 		}
 		if _, _, err := l.stand(waiting[j], reserved); err == nil {

@@ -54,32 +54,6 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil
 }
 
-// Attest is a keeper's word that it holds the data of a receipt.
-type Attest struct {
-	By            string
-	Unit, Attempt int
-}
-
-func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
-	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case find(l.Keepers, e.By) == nil:
-		return nil, fmt.Errorf("%s is not a keeper of this lease", e.By)
-	case slices.Contains(u.Attested, e.By):
-		return nil, fmt.Errorf("%s has attested already", e.By)
-	}
-	u.Attested = append(u.Attested, e.By)
-	if u.Status != Received || len(u.Attested) < l.Order.Conditions.Quorum() {
-		return nil, nil
-	}
-	u.Status = Counted
-	u.WindowEnd = now + l.Order.Conditions.UnitWindow
-	return []Effect{{Emit, u.Provider, uint64(e.Unit), "counted"}}, nil
-}
-
 // Report is an auditor's answer. Output is the output of its VRF over
 // proof.AuditInput, which the caller has verified.
 type Report struct {

@@ -9,7 +9,7 @@ import (
 
 // earnings returns what the people behind a unit's current attempt have earned:
 // its provider once the receipt counts, each auditor that answered truly, as far
-// as is known, each keeper that attested. Who reported a mismatch was right if the unit
+// as is known, each keeper whose attestation stands. Who reported a mismatch was right if the unit
 // is refuted; who reported none may still have been wrong, which others must show.
 func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	u := &l.Units[i]
@@ -36,7 +36,9 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 		}
 	}
 	for _, k := range u.Attested {
-		shares = append(shares, Share{k, l.Quote.Keep})
+		if !k.Failed {
+			shares = append(shares, Share{k.Keeper, l.Quote.Keep})
+		}
 	}
 	return shares, nil
 }
@@ -120,6 +122,11 @@ func (l *Lease) releaseAll() []Effect {
 		for j := range l.Units[i].Audits {
 			a := &l.Units[i].Audits[j]
 			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			a.Bond = 0
+		}
+		for j := range l.Units[i].Attested {
+			a := &l.Units[i].Attested[j]
+			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
 			a.Bond = 0
 		}
 	}

@@ -3,14 +3,20 @@ package job
 import (
 	"math"
 	"slices"
+
+	"github.com/tally-network/tally/core/canon"
 )
 
 // Tick lets block time pass: deadlines fall due, windows close, and at the end
-// the lease is settled.
-type Tick struct{}
+// the lease is settled. What keepers are asked for is drawn from the seed, the hash
+// of an earlier block.
+type Tick struct{ Seed canon.Hash }
 
-func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
-	var effects []Effect
+func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
+	effects, err := l.tickRequests(e.Seed, now)
+	if err != nil {
+		return nil, err
+	}
 	if l.Round < len(l.Merges) {
 		w := l.Order.Problem.Shards
 		for i := l.Round * w; i < (l.Round+1)*w; i++ {
@@ -25,13 +31,13 @@ func (Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	if l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt() {
 		l.stop(now, "no validator led the work on in time")
 	}
-	if l.Phase == Active && l.nobodyLeft() {
-		l.stop(now, "every provider of the lease is barred from it")
+	if why := l.stuck(); l.Phase == Active && why != "" {
+		l.stop(now, why)
 	}
 	if l.Phase == Stopping && !l.underWay() {
 		l.close(now)
 	}
-	if l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 {
+	if l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Requests) == 0 {
 		more, err := l.settle()
 		return append(effects, more...), err
 	}
@@ -56,6 +62,7 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 		}
 		effects = append(effects, l.retire(i, -1)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "unattested"})
+		u.Withheld = append(u.Withheld, u.Provider)
 		u.reopen()
 		return effects, nil
 	case u.Status == Counted:
@@ -94,11 +101,18 @@ func (u *Unit) audited() bool {
 	return true
 }
 
-// nobodyLeft reports whether a unit is open that no provider may ever get.
-func (l *Lease) nobodyLeft() bool {
+// stuck says why a unit that is open can never be accepted, "" if it can.
+func (l *Lease) stuck() string {
 	free := func(p Party) bool { return !slices.Contains(l.Barred, p.Account) }
-	return !slices.ContainsFunc(l.Providers, free) &&
-		slices.ContainsFunc(l.RoundUnits(), func(u Unit) bool { return u.Status == Open })
+	switch {
+	case !slices.ContainsFunc(l.RoundUnits(), func(u Unit) bool { return u.Status == Open }):
+		return ""
+	case !slices.ContainsFunc(l.Providers, free):
+		return "every provider of the lease is barred from it"
+	case len(l.Keepers) < l.Order.Conditions.Quorum():
+		return "too few keepers are left"
+	}
+	return ""
 }
 
 // underWay reports whether a unit is being computed or checked.
@@ -117,11 +131,11 @@ const Never = math.MaxInt64
 // Wake returns the block time from which Tick has something to do, Never if
 // other events must come first. A chain need not tick a lease before it.
 func (l *Lease) Wake() int64 {
-	wake := int64(Never)
+	wake := l.wakeRequests()
 	at := func(t int64) { wake = min(wake, t) }
 	switch l.Phase {
 	case Active:
-		if l.nobodyLeft() {
+		if l.stuck() != "" {
 			return 0
 		}
 		if l.DueSince != 0 {
@@ -132,7 +146,7 @@ func (l *Lease) Wake() int64 {
 			return 0
 		}
 	case Closing:
-		if len(l.Disputes) == 0 {
+		if len(l.Disputes) == 0 && len(l.Requests) == 0 {
 			at(l.WindowEnd)
 		}
 		return wake

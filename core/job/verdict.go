@@ -68,14 +68,16 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
 	}
 	l.Verdicts = slices.DeleteFunc(l.Verdicts, func(v Verdict) bool { return v.Audit.Bond == 0 })
-	return append(effects, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
+	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
-// retire lets go of the verdicts about unit i, which is about to be done again.
+// retire lets go of keepers' bonds and of the verdicts about unit i, which is about
+// to be done again.
 // Those that say that the refuted segment holds, and those in dispute, stay; −1
 // stands for no segment.
 func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	u := &l.Units[i]
+	effects = l.freeKeepers(i)
 	for _, a := range u.Audits {
 		disputed := len(l.contests(Target{Index: i, Auditor: a.Auditor})) > 0
 		switch {

@@ -16,7 +16,8 @@ func (l *Lease) RoundUnits() []Unit {
 	return l.round(l.Round)
 }
 
-// Eligible returns the providers that may be given a unit, in account order.
+// Eligible returns the providers that may be given units, in account order. One
+// unit may be withheld from some of them.
 func (l *Lease) Eligible() []string {
 	var out []string
 	for _, p := range l.Providers {

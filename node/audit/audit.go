@@ -78,7 +78,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 		if u.Status != job.Received && u.Status != job.Counted {
 			continue
 		}
-		if keeper && !slices.Contains(u.Attested, me) {
+		if keeper && !u.Keeps(me) {
 			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
 		}
 		for _, x := range u.Audits {

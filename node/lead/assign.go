@@ -224,13 +224,15 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 		if u.Status != job.Open {
 			continue
 		}
-		if len(waits) > 0 {
-			out[l.Unit(l.Round, s)], waits = waits[0], waits[1:]
+		unit := l.Unit(l.Round, s)
+		if i := slices.IndexFunc(waits, func(a string) bool { return !l.Withheld(unit, a) }); i >= 0 {
+			out[unit] = waits[i]
+			waits = slices.Delete(waits, i, i+1)
 			continue
 		}
 		best, bestTime := "", 0.0
 		for _, a := range able {
-			if load[a] >= l.Params.MaxOpen && !patient {
+			if load[a] >= l.Params.MaxOpen && !patient || l.Withheld(unit, a) {
 				continue
 			}
 			if t := float64(load[a]+1) * p.usual(a); best == "" || t < bestTime {
@@ -238,9 +240,9 @@ func (p *pace) plan(l *job.Lease, now int64) map[int]string {
 			}
 		}
 		if best == "" || load[best] >= l.Params.MaxOpen {
-			break
+			continue
 		}
-		out[l.Unit(l.Round, s)] = best
+		out[unit] = best
 		load[best]++
 	}
 	return out

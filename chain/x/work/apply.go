@@ -111,6 +111,12 @@ func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards
 		return k.stakes.Release(ctx, account, e.Amount)
 	case job.Slash:
 		return k.stakes.Slash(ctx, account, e.Amount, 0, payouts(awards))
+	case job.Jail:
+		return k.jail(ctx, account)
+	case job.Lock:
+		return k.lock(ctx, account, e.Amount)
+	case job.Unlock:
+		return k.unlock(ctx, account, e.Amount)
 	case job.Credit:
 		return k.power.Credit(ctx, account, e.Amount)
 	case job.Vouch:

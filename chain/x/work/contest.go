@@ -41,7 +41,7 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 }
 
 // CloseDispute tells a lease who lost, and returns the other disputes that ended
-// with this one. A convicted defender is jailed.
+// with this one.
 func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (others []uint64, err error) {
 	before, err := k.load(ctx, order, func(*job.Lease) (lo, hi int) { return 0, 0 })
 	if err != nil {
@@ -62,19 +62,7 @@ func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, 
 			return nil, err
 		}
 	}
-	c, disputed := contest(&before.Lease, id)
-	if !disputed || loser != dispute.Defender {
-		return others, nil
-	}
-	p, err := k.params.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	account, err := address.Parse(c.Defender)
-	if err != nil {
-		return nil, err
-	}
-	return others, k.stakes.Jail(ctx, account, now(ctx)+p.JailMs)
+	return others, nil
 }
 
 // MissAnswer tells a lease that a defender has missed an answer, or has moved

@@ -1,6 +1,7 @@
 package work_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/cosmos/gogoproto/proto"
@@ -8,6 +9,8 @@ import (
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/core/tensor"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -37,7 +40,35 @@ func FuzzReceipt(f *testing.F) {
 	})
 }
 
-// Nor does an opening.
+// What a keeper shows is read without a panic, and checked without one.
+func FuzzShown(f *testing.F) {
+	t, err := tensor.FromBytes(tensor.Uint8, tensor.Shape{2, 40}, make([]byte, 80))
+	if err != nil {
+		f.Fatal(err)
+	}
+	q := proof.Ask(canon.Hash{1}, nil, t.Root())
+	a := q.ShowTensor(t)
+	if err := q.Check(&a); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(canon.Marshal(&a))
+	s := proof.Question{Seed: canon.Hash{1}}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := work.ShownFromBytes(b)
+		if err != nil {
+			return
+		}
+		if again := canon.Marshal(&a); !bytes.Equal(again, b) {
+			t.Fatalf("%x was read as %x", b, again)
+		}
+		if err := s.Check(&a); err == nil {
+			t.Fatal("an answer leads to the zero hash")
+		}
+		_ = q.Check(&a)
+	})
+}
+
+// An opening is the same after a transaction, too.
 func FuzzOpening(f *testing.F) {
 	o := canon.Opening{N: 2, Index: 1, Entry: canon.Entry{Key: "loss", Value: canon.Hash{1}}, Path: []canon.Hash{{2}}}
 	m := work.OpeningToProto(o)

@@ -134,6 +134,7 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 func (k *Keeper) Invariant(ctx context.Context) error {
 	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
 	var n indexed
+	var locked uint64
 	err := k.each(ctx, func(id canon.Hash, l *job.Lease) error {
 		if err := l.Check(); err != nil {
 			return fmt.Errorf("lease %s: %w", id, err)
@@ -141,6 +142,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		for _, s := range l.Reserved() {
 			reserved[s.Account] += s.Amount
 		}
+		locked += l.Locked()
 		for _, c := range l.Disputes {
 			if c.Missed {
 				unanswered[c.Defender]++
@@ -159,6 +161,9 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		return err
 	}
 	if err := k.checkIndexes(ctx, n); err != nil {
+		return err
+	}
+	if err := k.checkFees(ctx, locked); err != nil {
 		return err
 	}
 	return k.checkStakes(ctx, reserved, unanswered)

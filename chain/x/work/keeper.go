@@ -19,7 +19,8 @@
 //
 // Every lease keeps core/job's invariants. What escrow holds for an order is
 // what its lease says. What is reserved of a peer's stake is the sum of what the
-// leases reserve of it.
+// leases reserve of it. The module's account holds the fees of open questions to
+// keepers.
 package work
 
 import (
@@ -38,11 +39,12 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// Name is the module's name.
+// Name is the module's name and that of the account that holds fees.
 const Name = "work"
 
 // Keeper holds the leases.
 type Keeper struct {
+	bank   Bank
 	escrow Escrow
 	stakes Stakes
 	power  Power
@@ -77,11 +79,11 @@ func SettlementKey(order canon.Hash) []byte {
 }
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, e Escrow, s Stakes, p Power) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	parts := collections.PairKeyCodec(collections.BytesKey, collections.Uint32Key)
 	k := &Keeper{
-		escrow: e, stakes: s, power: p,
+		bank: bank, escrow: e, stakes: s, power: p,
 		params: collections.NewItem(sb, collections.NewPrefix(0), "params", codec.CollValue[workv1.Params](cdc)),
 		terms:  collections.NewMap(sb, collections.NewPrefix(1), "terms", collections.BytesKey, collections.BytesValue),
 		course: collections.NewMap(sb, collections.NewPrefix(2), "course", collections.BytesKey, collections.BytesValue),

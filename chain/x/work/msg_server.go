@@ -132,11 +132,6 @@ func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.Msg
 	return &workv1.MsgSubmitResponse{}, s.on(ctx, m.Receipt.Order, job.Submit{Receipt: r, Signature: m.Signature})
 }
 
-func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
-	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
-	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
-}
-
 func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.MsgReportResponse, error) {
 	id, err := orderID(m.Order)
 	if err != nil {

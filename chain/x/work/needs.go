@@ -9,6 +9,13 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
+// Bank holds the fees of questions to keepers.
+type Bank interface {
+	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
+	SendCoinsFromAccountToModule(ctx context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error
+	SendCoinsFromModuleToAccount(ctx context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error
+}
+
 // Escrow pays out what the consumers have locked.
 type Escrow interface {
 	Escrow(ctx context.Context, order canon.Hash) (uint64, error)
@@ -32,7 +39,8 @@ type Stakes interface {
 	Resume(ctx context.Context, account sdk.AccAddress) error
 }
 
-// Power records verified computation.
+// Power records verified computation, and knows what draws follow from.
 type Power interface {
+	Seed(ctx context.Context) (canon.Hash, error)
 	Credit(ctx context.Context, account sdk.AccAddress, flops uint64) error
 }

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/event"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
@@ -67,6 +68,20 @@ func (n *neighbours) Resume(context.Context, sdk.AccAddress) error { return nil 
 
 func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { return nil }
 
+func (n *neighbours) Seed(context.Context) (canon.Hash, error) { return canon.Hash{}, nil }
+
+func (n *neighbours) GetBalance(context.Context, sdk.AccAddress, string) sdk.Coin {
+	return sdk.NewInt64Coin(coin.Denom, 0)
+}
+
+func (n *neighbours) SendCoinsFromAccountToModule(context.Context, sdk.AccAddress, string, sdk.Coins) error {
+	return nil
+}
+
+func (n *neighbours) SendCoinsFromModuleToAccount(context.Context, string, sdk.AccAddress, sdk.Coins) error {
+	return nil
+}
+
 func party(name string, rate uint64) job.Party {
 	a := chaintest.Named(name)
 	return job.Party{Account: a.String(), Key: a.PeerKey(), VRF: a.VRFKey(), Rates: job.Rates{GFLOP: rate}}
@@ -77,7 +92,7 @@ func party(name string, rate uint64) job.Party {
 func TestLeaseThatCannotSettle(t *testing.T) {
 	ctx, svc, cdc := chaintest.Store(t)
 	n := &neighbours{err: errors.New("it rains")}
-	k := work.NewKeeper(cdc, svc, n, n, n)
+	k := work.NewKeeper(cdc, svc, n, n, n, n)
 	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
 		t.Fatal(err)
 	}

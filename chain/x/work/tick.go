@@ -23,9 +23,16 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(due) == 0 {
+		return nil
+	}
+	seed, err := k.power.Seed(ctx)
+	if err != nil {
+		return err
+	}
 	for _, id := range due {
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			_, err := k.apply(ctx, id, job.Tick{})
+			_, err := k.apply(ctx, id, job.Tick{Seed: seed})
 			return err
 		})
 		if err == nil {

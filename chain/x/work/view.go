@@ -29,8 +29,9 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 				Challenger: c.Challenger, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
-		Queue:  list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
-		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
+		Requests: list(l.Requests, requestView),
+		Queue:    list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
+		Faults:   list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
 	}
 	for r, m := range l.Merges {
 		if !m.Root.IsZero() {
@@ -59,7 +60,7 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 func unitView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
-		Bond: u.Bond, Attested: u.Attested, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited),
+		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited),
 		Audits: list(u.Audits, auditView),
 	}
 	if u.Receipt != nil {

@@ -225,22 +225,22 @@ func (p *Play) FinishRound() {
 	for s := range shards {
 		unit := int(p.Lease().Round)*shards + s
 		if p.Unit(unit).Status == workv1.UNIT_STATUS_OPEN {
-			p.Compute(unit, p.spare(s))
+			p.Compute(unit, p.spare(unit))
 		}
 	}
 	p.NextBlock(UnitWindow)
 	p.Deliver(p.Lead(), p.MergeMsg())
 }
 
-// spare returns a provider that may be given units.
-func (p *Play) spare(i int) string {
+// spare returns a provider that may be given a unit.
+func (p *Play) spare(unit int) string {
 	var free []string
 	for _, name := range Providers {
-		if !slices.Contains(p.Lease().Barred, chaintest.Named(name).String()) {
+		if a := chaintest.Named(name).String(); !slices.Contains(p.Lease().Barred, a) && !slices.Contains(p.Unit(unit).Withheld, a) {
 			free = append(free, name)
 		}
 	}
-	return free[i%len(free)]
+	return free[unit%p.Order.Problem.Shards%len(free)]
 }
 
 // Finish brings the lease to its settlement.

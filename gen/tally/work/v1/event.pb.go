@@ -95,7 +95,8 @@ func (m *EventBegun) GetKeepers() []string {
 // EventProgress says what happened to a part of a lease. The number is that of
 //
 //	the unit    assigned, received, counted, unattested, late, accepted, voided,
-//	            audit passed, audit failed, audit forfeited, false alarm
+//	            audit passed, audit failed, audit forfeited, false alarm,
+//	            quorum lost, asked, answered, unanswered
 //	the round   merged, halted, declined
 //	the place   lead taken over
 //	the dispute disputed, answer missed, convicted

@@ -493,6 +493,230 @@ func (m *MsgAttestResponse) XXX_DiscardUnknown() {
 
 var xxx_messageInfo_MsgAttestResponse proto.InternalMessageInfo
 
+type MsgAsk struct {
+	Sender  string `protobuf:"bytes,1,opt,name=sender,proto3" json:"sender,omitempty"`
+	Order   string `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"`
+	Unit    uint32 `protobuf:"varint,3,opt,name=unit,proto3" json:"unit,omitempty"`
+	Attempt uint32 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Keeper  string `protobuf:"bytes,5,opt,name=keeper,proto3" json:"keeper,omitempty"`
+}
+
+func (m *MsgAsk) Reset()         { *m = MsgAsk{} }
+func (m *MsgAsk) String() string { return proto.CompactTextString(m) }
+func (*MsgAsk) ProtoMessage()    {}
+func (*MsgAsk) Descriptor() ([]byte, []int) {
+	return fileDescriptor_718368604634b2be, []int{9}
+}
+func (m *MsgAsk) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgAsk) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgAsk.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgAsk) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgAsk.Merge(m, src)
+}
+func (m *MsgAsk) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgAsk) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgAsk.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgAsk proto.InternalMessageInfo
+
+func (m *MsgAsk) GetSender() string {
+	if m != nil {
+		return m.Sender
+	}
+	return ""
+}
+
+func (m *MsgAsk) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *MsgAsk) GetUnit() uint32 {
+	if m != nil {
+		return m.Unit
+	}
+	return 0
+}
+
+func (m *MsgAsk) GetAttempt() uint32 {
+	if m != nil {
+		return m.Attempt
+	}
+	return 0
+}
+
+func (m *MsgAsk) GetKeeper() string {
+	if m != nil {
+		return m.Keeper
+	}
+	return ""
+}
+
+type MsgAskResponse struct {
+}
+
+func (m *MsgAskResponse) Reset()         { *m = MsgAskResponse{} }
+func (m *MsgAskResponse) String() string { return proto.CompactTextString(m) }
+func (*MsgAskResponse) ProtoMessage()    {}
+func (*MsgAskResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_718368604634b2be, []int{10}
+}
+func (m *MsgAskResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgAskResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgAskResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgAskResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgAskResponse.Merge(m, src)
+}
+func (m *MsgAskResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgAskResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgAskResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgAskResponse proto.InternalMessageInfo
+
+type MsgAnswer struct {
+	Keeper  string `protobuf:"bytes,1,opt,name=keeper,proto3" json:"keeper,omitempty"`
+	Order   string `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"`
+	Unit    uint32 `protobuf:"varint,3,opt,name=unit,proto3" json:"unit,omitempty"`
+	Attempt uint32 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Shown   []byte `protobuf:"bytes,5,opt,name=shown,proto3" json:"shown,omitempty"`
+}
+
+func (m *MsgAnswer) Reset()         { *m = MsgAnswer{} }
+func (m *MsgAnswer) String() string { return proto.CompactTextString(m) }
+func (*MsgAnswer) ProtoMessage()    {}
+func (*MsgAnswer) Descriptor() ([]byte, []int) {
+	return fileDescriptor_718368604634b2be, []int{11}
+}
+func (m *MsgAnswer) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgAnswer) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgAnswer.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgAnswer) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgAnswer.Merge(m, src)
+}
+func (m *MsgAnswer) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgAnswer) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgAnswer.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgAnswer proto.InternalMessageInfo
+
+func (m *MsgAnswer) GetKeeper() string {
+	if m != nil {
+		return m.Keeper
+	}
+	return ""
+}
+
+func (m *MsgAnswer) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *MsgAnswer) GetUnit() uint32 {
+	if m != nil {
+		return m.Unit
+	}
+	return 0
+}
+
+func (m *MsgAnswer) GetAttempt() uint32 {
+	if m != nil {
+		return m.Attempt
+	}
+	return 0
+}
+
+func (m *MsgAnswer) GetShown() []byte {
+	if m != nil {
+		return m.Shown
+	}
+	return nil
+}
+
+type MsgAnswerResponse struct {
+}
+
+func (m *MsgAnswerResponse) Reset()         { *m = MsgAnswerResponse{} }
+func (m *MsgAnswerResponse) String() string { return proto.CompactTextString(m) }
+func (*MsgAnswerResponse) ProtoMessage()    {}
+func (*MsgAnswerResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_718368604634b2be, []int{12}
+}
+func (m *MsgAnswerResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *MsgAnswerResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_MsgAnswerResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *MsgAnswerResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_MsgAnswerResponse.Merge(m, src)
+}
+func (m *MsgAnswerResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *MsgAnswerResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_MsgAnswerResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_MsgAnswerResponse proto.InternalMessageInfo
+
 type MsgReport struct {
 	Auditor string   `protobuf:"bytes,1,opt,name=auditor,proto3" json:"auditor,omitempty"`
 	Order   string   `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"`
@@ -508,7 +732,7 @@ func (m *MsgReport) Reset()         { *m = MsgReport{} }
 func (m *MsgReport) String() string { return proto.CompactTextString(m) }
 func (*MsgReport) ProtoMessage()    {}
 func (*MsgReport) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{9}
+	return fileDescriptor_718368604634b2be, []int{13}
 }
 func (m *MsgReport) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -600,7 +824,7 @@ func (m *MsgReportResponse) Reset()         { *m = MsgReportResponse{} }
 func (m *MsgReportResponse) String() string { return proto.CompactTextString(m) }
 func (*MsgReportResponse) ProtoMessage()    {}
 func (*MsgReportResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{10}
+	return fileDescriptor_718368604634b2be, []int{14}
 }
 func (m *MsgReportResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -641,7 +865,7 @@ func (m *MsgMerge) Reset()         { *m = MsgMerge{} }
 func (m *MsgMerge) String() string { return proto.CompactTextString(m) }
 func (*MsgMerge) ProtoMessage()    {}
 func (*MsgMerge) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{11}
+	return fileDescriptor_718368604634b2be, []int{15}
 }
 func (m *MsgMerge) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -712,7 +936,7 @@ func (m *MsgMergeResponse) Reset()         { *m = MsgMergeResponse{} }
 func (m *MsgMergeResponse) String() string { return proto.CompactTextString(m) }
 func (*MsgMergeResponse) ProtoMessage()    {}
 func (*MsgMergeResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{12}
+	return fileDescriptor_718368604634b2be, []int{16}
 }
 func (m *MsgMergeResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -750,7 +974,7 @@ func (m *MsgTakeLead) Reset()         { *m = MsgTakeLead{} }
 func (m *MsgTakeLead) String() string { return proto.CompactTextString(m) }
 func (*MsgTakeLead) ProtoMessage()    {}
 func (*MsgTakeLead) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{13}
+	return fileDescriptor_718368604634b2be, []int{17}
 }
 func (m *MsgTakeLead) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -800,7 +1024,7 @@ func (m *MsgTakeLeadResponse) Reset()         { *m = MsgTakeLeadResponse{} }
 func (m *MsgTakeLeadResponse) String() string { return proto.CompactTextString(m) }
 func (*MsgTakeLeadResponse) ProtoMessage()    {}
 func (*MsgTakeLeadResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{14}
+	return fileDescriptor_718368604634b2be, []int{18}
 }
 func (m *MsgTakeLeadResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -839,7 +1063,7 @@ func (m *MsgDecline) Reset()         { *m = MsgDecline{} }
 func (m *MsgDecline) String() string { return proto.CompactTextString(m) }
 func (*MsgDecline) ProtoMessage()    {}
 func (*MsgDecline) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{15}
+	return fileDescriptor_718368604634b2be, []int{19}
 }
 func (m *MsgDecline) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -896,7 +1120,7 @@ func (m *MsgDeclineResponse) Reset()         { *m = MsgDeclineResponse{} }
 func (m *MsgDeclineResponse) String() string { return proto.CompactTextString(m) }
 func (*MsgDeclineResponse) ProtoMessage()    {}
 func (*MsgDeclineResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{16}
+	return fileDescriptor_718368604634b2be, []int{20}
 }
 func (m *MsgDeclineResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -936,7 +1160,7 @@ func (m *MsgHalt) Reset()         { *m = MsgHalt{} }
 func (m *MsgHalt) String() string { return proto.CompactTextString(m) }
 func (*MsgHalt) ProtoMessage()    {}
 func (*MsgHalt) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{17}
+	return fileDescriptor_718368604634b2be, []int{21}
 }
 func (m *MsgHalt) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1006,7 +1230,7 @@ func (m *Opening) Reset()         { *m = Opening{} }
 func (m *Opening) String() string { return proto.CompactTextString(m) }
 func (*Opening) ProtoMessage()    {}
 func (*Opening) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{18}
+	return fileDescriptor_718368604634b2be, []int{22}
 }
 func (m *Opening) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1077,7 +1301,7 @@ func (m *MsgHaltResponse) Reset()         { *m = MsgHaltResponse{} }
 func (m *MsgHaltResponse) String() string { return proto.CompactTextString(m) }
 func (*MsgHaltResponse) ProtoMessage()    {}
 func (*MsgHaltResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_718368604634b2be, []int{19}
+	return fileDescriptor_718368604634b2be, []int{23}
 }
 func (m *MsgHaltResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1116,6 +1340,10 @@ func init() {
 	proto.RegisterType((*MsgSubmitResponse)(nil), "tally.work.v1.MsgSubmitResponse")
 	proto.RegisterType((*MsgAttest)(nil), "tally.work.v1.MsgAttest")
 	proto.RegisterType((*MsgAttestResponse)(nil), "tally.work.v1.MsgAttestResponse")
+	proto.RegisterType((*MsgAsk)(nil), "tally.work.v1.MsgAsk")
+	proto.RegisterType((*MsgAskResponse)(nil), "tally.work.v1.MsgAskResponse")
+	proto.RegisterType((*MsgAnswer)(nil), "tally.work.v1.MsgAnswer")
+	proto.RegisterType((*MsgAnswerResponse)(nil), "tally.work.v1.MsgAnswerResponse")
 	proto.RegisterType((*MsgReport)(nil), "tally.work.v1.MsgReport")
 	proto.RegisterType((*MsgReportResponse)(nil), "tally.work.v1.MsgReportResponse")
 	proto.RegisterType((*MsgMerge)(nil), "tally.work.v1.MsgMerge")
@@ -1132,74 +1360,80 @@ func init() {
 func init() { proto.RegisterFile("tally/work/v1/tx.proto", fileDescriptor_718368604634b2be) }
 
 var fileDescriptor_718368604634b2be = []byte{
-	// 1067 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x56, 0xcd, 0x6f, 0xe3, 0x44,
-	0x14, 0xaf, 0x71, 0x3e, 0x5f, 0xa9, 0xd8, 0x4e, 0xd3, 0xac, 0x6b, 0x50, 0x36, 0x6b, 0x3e, 0x54,
-	0x2a, 0x36, 0xa1, 0x61, 0x05, 0x52, 0x2a, 0x21, 0xb5, 0xaa, 0x00, 0x21, 0x22, 0x84, 0x97, 0x13,
-	0x17, 0x34, 0x8d, 0x07, 0xd7, 0xaa, 0xed, 0x31, 0x9e, 0x49, 0xba, 0x7b, 0x43, 0x1c, 0x38, 0x20,
-	0x81, 0xb8, 0xf2, 0x17, 0xc0, 0x8d, 0x1e, 0xf8, 0x13, 0x10, 0xda, 0xe3, 0xc2, 0x89, 0x13, 0x42,
-	0xed, 0xa1, 0xff, 0x05, 0xa0, 0xf9, 0xb0, 0x53, 0x27, 0x8e, 0xb6, 0x5a, 0xf5, 0x92, 0xbc, 0xaf,
-	0x79, 0xef, 0xf7, 0xde, 0xbc, 0xf7, 0xc6, 0xd0, 0xe6, 0x38, 0x0c, 0x1f, 0xf5, 0x4f, 0x69, 0x7a,
-	0xd2, 0x9f, 0xee, 0xf6, 0xf9, 0xc3, 0x5e, 0x92, 0x52, 0x4e, 0xd1, 0x9a, 0x94, 0xf7, 0x84, 0xbc,
-	0x37, 0xdd, 0xb5, 0xd7, 0x71, 0x14, 0xc4, 0xb4, 0x2f, 0x7f, 0x95, 0x85, 0x7d, 0x7b, 0x4c, 0x59,
-	0x44, 0x59, 0x3f, 0x62, 0xbe, 0x38, 0x19, 0x31, 0x5f, 0x2b, 0xb6, 0x94, 0xe2, 0x73, 0xc9, 0xf5,
-	0x15, 0xa3, 0x55, 0x2d, 0x9f, 0xfa, 0x54, 0xc9, 0x05, 0xa5, 0xa5, 0x2f, 0x2a, 0x0c, 0x11, 0x4e,
-	0x4f, 0x08, 0x17, 0xbe, 0x68, 0xea, 0x91, 0x34, 0xf3, 0x56, 0x04, 0x18, 0x12, 0xcc, 0x88, 0x52,
-	0x39, 0xbf, 0x18, 0xd0, 0x1c, 0x31, 0x7f, 0x9f, 0xb1, 0xc0, 0x8f, 0xd1, 0x1b, 0x50, 0x09, 0x09,
-	0xf6, 0x2c, 0xa3, 0x6b, 0x6c, 0x37, 0x0f, 0xac, 0x3f, 0x7f, 0xbd, 0xd7, 0xd2, 0xb1, 0xf7, 0x3d,
-	0x2f, 0x25, 0x8c, 0x3d, 0xe0, 0x69, 0x10, 0xfb, 0xae, 0xb4, 0x42, 0x2d, 0xa8, 0xca, 0x28, 0xd6,
-	0x73, 0xc2, 0xdc, 0x55, 0x0c, 0x1a, 0x42, 0x75, 0x12, 0x07, 0x9c, 0x59, 0x66, 0xd7, 0xdc, 0x5e,
-	0x1d, 0x6c, 0xf5, 0x0a, 0x55, 0xe8, 0xa9, 0x48, 0x11, 0x89, 0xf9, 0x41, 0xf3, 0xf1, 0xdf, 0x77,
-	0x56, 0x7e, 0xbe, 0x3c, 0xdb, 0x31, 0x5c, 0x75, 0x64, 0xe8, 0x7c, 0x7d, 0x79, 0xb6, 0x23, 0x9d,
-	0x7f, 0x7b, 0x79, 0xb6, 0xd3, 0xba, 0x02, 0x3b, 0xc7, 0xe8, 0x7c, 0x6f, 0x00, 0xcc, 0x9c, 0x20,
-	0x04, 0x15, 0x71, 0x56, 0x42, 0x5e, 0x73, 0x25, 0x8d, 0x2c, 0xa8, 0x63, 0xce, 0x49, 0x94, 0x70,
-	0x09, 0x6d, 0xcd, 0xcd, 0x58, 0x74, 0x1f, 0x1a, 0x49, 0x4a, 0xa7, 0x81, 0x40, 0x6d, 0x3e, 0x25,
-	0xc9, 0xdc, 0x12, 0xbd, 0x04, 0x4d, 0x11, 0x0f, 0xf3, 0x49, 0x4a, 0xac, 0x4a, 0xd7, 0xd8, 0x7e,
-	0xde, 0x9d, 0x09, 0x9c, 0x0d, 0x58, 0xcf, 0xd1, 0xb9, 0x84, 0x25, 0x34, 0x66, 0xc4, 0xf9, 0xd1,
-	0x80, 0xc6, 0x88, 0xf9, 0x2e, 0xc1, 0xde, 0xa3, 0x42, 0x54, 0xe3, 0xda, 0x51, 0xcb, 0xcb, 0x6b,
-	0x43, 0xe3, 0x34, 0xe0, 0xc7, 0x5e, 0x8a, 0x4f, 0x65, 0x06, 0x0d, 0x37, 0xe7, 0x87, 0xaf, 0x8a,
-	0xf2, 0xe5, 0x0e, 0x44, 0x09, 0x37, 0x8a, 0x25, 0x94, 0x70, 0x1c, 0x04, 0xb7, 0x32, 0x3a, 0xc7,
-	0xfb, 0x9b, 0xea, 0x83, 0x07, 0x93, 0xa3, 0x28, 0xe0, 0xcf, 0x08, 0x78, 0x0f, 0xea, 0x29, 0x19,
-	0x93, 0x40, 0x97, 0x7d, 0x75, 0xd0, 0x9e, 0xbb, 0x7b, 0x57, 0x69, 0xaf, 0x5e, 0x7c, 0x76, 0xa2,
-	0x58, 0x63, 0x73, 0xae, 0xc6, 0xc3, 0xd7, 0x16, 0x32, 0x9b, 0x6b, 0x0e, 0x05, 0x5c, 0xdf, 0x85,
-	0x62, 0xf2, 0xdc, 0x7e, 0xd2, 0x3d, 0xce, 0x39, 0x61, 0x1c, 0xbd, 0x09, 0xb5, 0x13, 0x42, 0x92,
-	0x6b, 0x64, 0xa6, 0xed, 0x96, 0x5c, 0x44, 0xd6, 0x78, 0x66, 0x79, 0xe3, 0x55, 0x0a, 0x8d, 0x37,
-	0x7c, 0x45, 0x24, 0xa0, 0x1d, 0x96, 0xf5, 0xb6, 0xc4, 0x96, 0xb5, 0x92, 0x64, 0x72, 0xf8, 0xff,
-	0x2a, 0xf8, 0x2e, 0x49, 0x68, 0xca, 0xd1, 0x00, 0xea, 0x78, 0xe2, 0x05, 0x9c, 0x3e, 0x1d, 0x7f,
-	0x66, 0x78, 0x13, 0x09, 0x08, 0x1f, 0x49, 0x4a, 0xe9, 0x17, 0x56, 0x55, 0xde, 0x8d, 0x62, 0x50,
-	0x1b, 0x6a, 0x5e, 0xe0, 0x13, 0xc6, 0xad, 0x9a, 0x14, 0x6b, 0x4e, 0xf8, 0x4e, 0x30, 0x63, 0x56,
-	0x5d, 0x76, 0xa8, 0xa4, 0xd1, 0x2d, 0x30, 0x39, 0x4d, 0xac, 0x46, 0xd7, 0xdc, 0x5e, 0x73, 0x05,
-	0xa9, 0xfa, 0x35, 0x43, 0x59, 0x52, 0x15, 0x95, 0xb2, 0xae, 0x8a, 0x62, 0xf2, 0xaa, 0xfc, 0xa1,
-	0x06, 0x6c, 0x44, 0x52, 0x9f, 0xdc, 0xc8, 0xde, 0x6a, 0x41, 0x35, 0xa5, 0x93, 0xd8, 0xd3, 0xf5,
-	0x50, 0x8c, 0x48, 0x24, 0xa5, 0x94, 0xeb, 0xa9, 0x97, 0x34, 0xba, 0x0f, 0x15, 0x0f, 0x73, 0x2c,
-	0x2b, 0xb1, 0x3a, 0xd8, 0xd4, 0x4d, 0xae, 0x56, 0xaf, 0x68, 0xf3, 0xf7, 0x82, 0x90, 0x5c, 0xed,
-	0x71, 0x69, 0x3d, 0xbc, 0x5b, 0xd8, 0x6d, 0x73, 0x83, 0x29, 0xd3, 0xd0, 0x83, 0x29, 0xe9, 0x3c,
-	0xcf, 0x6f, 0x0c, 0x58, 0x1d, 0x31, 0xff, 0x53, 0x7c, 0x42, 0x3e, 0x12, 0xe0, 0xdf, 0x86, 0xe6,
-	0x14, 0x87, 0x81, 0x87, 0xaf, 0xd3, 0x01, 0x33, 0xd3, 0xf2, 0xa4, 0x87, 0xaf, 0x0b, 0x50, 0x33,
-	0x2b, 0x81, 0xac, 0x5d, 0x44, 0x96, 0x05, 0x76, 0x36, 0x61, 0xe3, 0x0a, 0x9b, 0xe3, 0xfb, 0xce,
-	0x00, 0x18, 0x31, 0xff, 0x90, 0x8c, 0xc3, 0x20, 0xbe, 0x99, 0x9b, 0x68, 0x43, 0x2d, 0x25, 0x98,
-	0xd1, 0x58, 0xad, 0x68, 0x57, 0x73, 0xc3, 0x97, 0x0b, 0x15, 0xdc, 0x2c, 0xe2, 0xd4, 0x00, 0x9c,
-	0x16, 0xa0, 0x19, 0x97, 0xa3, 0xfc, 0xdd, 0x80, 0xfa, 0x88, 0xf9, 0x1f, 0xe0, 0x50, 0x2e, 0x00,
-	0x46, 0xe2, 0xeb, 0xac, 0x36, 0x6d, 0xb7, 0x04, 0xe6, 0x1e, 0xd4, 0x69, 0x42, 0xe2, 0x20, 0xf6,
-	0x25, 0xce, 0xc5, 0x75, 0xf7, 0xb1, 0xd2, 0x16, 0xd6, 0x9d, 0x3e, 0x21, 0xfa, 0x2a, 0xa4, 0x8c,
-	0x65, 0x7d, 0x25, 0x68, 0xf5, 0xfa, 0xe9, 0x98, 0x22, 0x43, 0x54, 0xcc, 0x50, 0x80, 0x77, 0xbe,
-	0x84, 0xba, 0x76, 0x2b, 0x50, 0x8d, 0xe9, 0x24, 0xce, 0x9e, 0x3e, 0xc5, 0x08, 0x69, 0x10, 0x7b,
-	0xe4, 0xa1, 0x7e, 0xf9, 0x14, 0x23, 0xc2, 0xc5, 0x38, 0x22, 0xba, 0xa0, 0x92, 0x2e, 0x6d, 0x6d,
-	0x39, 0xb7, 0xfc, 0xd8, 0xaa, 0x76, 0x4d, 0x21, 0x13, 0xb4, 0xb3, 0x0e, 0x2f, 0xe8, 0xe8, 0x59,
-	0x39, 0x07, 0xff, 0x55, 0xc0, 0x1c, 0x31, 0x1f, 0x1d, 0x42, 0x4d, 0x7f, 0x39, 0x58, 0x73, 0xb9,
-	0xe7, 0x2f, 0xa2, 0xdd, 0x5d, 0xa6, 0xc9, 0xbc, 0xa1, 0x7d, 0xa8, 0xaa, 0x77, 0xf2, 0xf6, 0xa2,
-	0xa9, 0x54, 0xd8, 0x77, 0x96, 0x28, 0x72, 0x17, 0x87, 0x50, 0xd3, 0x4f, 0x57, 0x09, 0x10, 0xa5,
-	0x29, 0x03, 0x52, 0x7c, 0x28, 0x64, 0x3a, 0xea, 0x91, 0x28, 0x4b, 0x47, 0x6a, 0x4a, 0xd3, 0x29,
-	0xec, 0x6b, 0xe1, 0x45, 0xef, 0x6a, 0xab, 0x0c, 0xb6, 0xd0, 0x94, 0x79, 0x29, 0xee, 0x37, 0x51,
-	0x14, 0xb5, 0xdb, 0x4a, 0x8a, 0x22, 0x15, 0x65, 0x45, 0x29, 0xac, 0x0e, 0xf4, 0x21, 0x34, 0xf2,
-	0xb5, 0x61, 0x2f, 0x1a, 0x67, 0x3a, 0xdb, 0x59, 0xae, 0xcb, 0x7d, 0xbd, 0x0f, 0xf5, 0x6c, 0xc4,
-	0xb7, 0x16, 0xcd, 0xb5, 0xca, 0xbe, 0xbb, 0x54, 0x95, 0x3b, 0x7a, 0x17, 0x2a, 0x72, 0x0a, 0xdb,
-	0x8b, 0xa6, 0x42, 0x6e, 0x77, 0xca, 0xe5, 0xd9, 0x79, 0xbb, 0xfa, 0x95, 0x18, 0xa4, 0x83, 0x4f,
-	0x1e, 0x9f, 0x77, 0x8c, 0x27, 0xe7, 0x1d, 0xe3, 0x9f, 0xf3, 0x8e, 0xf1, 0xc3, 0x45, 0x67, 0xe5,
-	0xc9, 0x45, 0x67, 0xe5, 0xaf, 0x8b, 0xce, 0xca, 0x67, 0xef, 0xf8, 0x01, 0x3f, 0x9e, 0x1c, 0xf5,
-	0xc6, 0x34, 0xea, 0x4b, 0x57, 0xf7, 0x62, 0xc2, 0xe5, 0x0c, 0xa9, 0x71, 0xf2, 0x49, 0xdc, 0x2f,
-	0x7c, 0x0f, 0xef, 0x89, 0xff, 0xe9, 0xee, 0x51, 0x4d, 0x7e, 0x11, 0xbf, 0xf5, 0x7f, 0x00, 0x00,
-	0x00, 0xff, 0xff, 0x11, 0xc6, 0xa8, 0x02, 0xcf, 0x0b, 0x00, 0x00,
+	// 1163 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xc4, 0x57, 0x4d, 0x6f, 0x23, 0x45,
+	0x13, 0xce, 0xbc, 0xe3, 0xaf, 0x54, 0x36, 0x2f, 0x49, 0xc7, 0xf1, 0x4e, 0x06, 0xf0, 0x7a, 0x87,
+	0x0f, 0x85, 0x88, 0xb5, 0x49, 0x58, 0x81, 0xe4, 0x48, 0x48, 0x89, 0x22, 0x40, 0x08, 0x0b, 0x31,
+	0xcb, 0x89, 0x0b, 0x9a, 0x64, 0x9a, 0xc9, 0xc8, 0x9e, 0xe9, 0x61, 0xba, 0x9d, 0xec, 0xde, 0xd0,
+	0x1e, 0x38, 0x20, 0x81, 0xb8, 0xf2, 0x0b, 0xe0, 0x46, 0x0e, 0x5c, 0xb9, 0x21, 0xb4, 0xc7, 0x05,
+	0x2e, 0x9c, 0x10, 0x4a, 0x0e, 0xf9, 0x17, 0x08, 0xf5, 0xc7, 0xb4, 0x3d, 0xf6, 0x58, 0xb1, 0x90,
+	0x25, 0x2e, 0x49, 0x57, 0x57, 0x75, 0xf5, 0xf3, 0x54, 0xd5, 0x54, 0xb5, 0xa1, 0xc1, 0xbc, 0xc1,
+	0xe0, 0x51, 0xe7, 0x9c, 0xa4, 0xfd, 0xce, 0xd9, 0x6e, 0x87, 0x3d, 0x6c, 0x27, 0x29, 0x61, 0x04,
+	0xad, 0x8a, 0xfd, 0x36, 0xdf, 0x6f, 0x9f, 0xed, 0xda, 0xeb, 0x5e, 0x14, 0xc6, 0xa4, 0x23, 0xfe,
+	0x4a, 0x0b, 0xfb, 0xf6, 0x09, 0xa1, 0x11, 0xa1, 0x9d, 0x88, 0x06, 0xfc, 0x64, 0x44, 0x03, 0xa5,
+	0xd8, 0x92, 0x8a, 0x4f, 0x84, 0xd4, 0x91, 0x82, 0x52, 0xd5, 0x03, 0x12, 0x10, 0xb9, 0xcf, 0x57,
+	0x6a, 0xf7, 0x59, 0x89, 0x21, 0xf2, 0xd2, 0x3e, 0x66, 0xdc, 0x17, 0x49, 0x7d, 0x9c, 0x66, 0xde,
+	0xf2, 0x00, 0x07, 0xd8, 0xa3, 0x58, 0xaa, 0x9c, 0x1f, 0x0c, 0x58, 0xee, 0xd1, 0xe0, 0x80, 0xd2,
+	0x30, 0x88, 0xd1, 0xab, 0x50, 0x1a, 0x60, 0xcf, 0xb7, 0x8c, 0x96, 0xb1, 0xbd, 0x7c, 0x68, 0xfd,
+	0xf6, 0xe3, 0xbd, 0xba, 0xba, 0xfb, 0xc0, 0xf7, 0x53, 0x4c, 0xe9, 0x03, 0x96, 0x86, 0x71, 0xe0,
+	0x0a, 0x2b, 0x54, 0x87, 0xb2, 0xb8, 0xc5, 0xfa, 0x1f, 0x37, 0x77, 0xa5, 0x80, 0xba, 0x50, 0x1e,
+	0xc6, 0x21, 0xa3, 0x96, 0xd9, 0x32, 0xb7, 0x57, 0xf6, 0xb6, 0xda, 0xb9, 0x28, 0xb4, 0xe5, 0x4d,
+	0x11, 0x8e, 0xd9, 0xe1, 0xf2, 0x93, 0x3f, 0xef, 0x2c, 0x7d, 0x7f, 0x7d, 0xb1, 0x63, 0xb8, 0xf2,
+	0x48, 0xd7, 0x79, 0x7c, 0x7d, 0xb1, 0x23, 0x9c, 0x7f, 0x79, 0x7d, 0xb1, 0x53, 0x1f, 0x83, 0xad,
+	0x31, 0x3a, 0x5f, 0x1b, 0x00, 0x23, 0x27, 0x08, 0x41, 0x89, 0x9f, 0x15, 0x90, 0x57, 0x5d, 0xb1,
+	0x46, 0x16, 0x54, 0x3d, 0xc6, 0x70, 0x94, 0x30, 0x01, 0x6d, 0xd5, 0xcd, 0x44, 0x74, 0x1f, 0x6a,
+	0x49, 0x4a, 0xce, 0x42, 0x8e, 0xda, 0xbc, 0x81, 0xa4, 0xb6, 0x44, 0xcf, 0xc1, 0x32, 0xbf, 0xcf,
+	0x63, 0xc3, 0x14, 0x5b, 0xa5, 0x96, 0xb1, 0x7d, 0xcb, 0x1d, 0x6d, 0x38, 0x1b, 0xb0, 0xae, 0xd1,
+	0xb9, 0x98, 0x26, 0x24, 0xa6, 0xd8, 0xf9, 0xd6, 0x80, 0x5a, 0x8f, 0x06, 0x2e, 0xf6, 0xfc, 0x47,
+	0xb9, 0x5b, 0x8d, 0xb9, 0x6f, 0x2d, 0x0e, 0xaf, 0x0d, 0xb5, 0xf3, 0x90, 0x9d, 0xfa, 0xa9, 0x77,
+	0x2e, 0x18, 0xd4, 0x5c, 0x2d, 0x77, 0x5f, 0xe2, 0xe1, 0xd3, 0x0e, 0x78, 0x08, 0x37, 0xf2, 0x21,
+	0x14, 0x70, 0x1c, 0x04, 0x6b, 0xd9, 0x5a, 0xe3, 0xfd, 0x59, 0xd6, 0xc1, 0x83, 0xe1, 0x71, 0x14,
+	0xb2, 0x7f, 0x09, 0x78, 0x1f, 0xaa, 0x29, 0x3e, 0xc1, 0xa1, 0x0a, 0xfb, 0xca, 0x5e, 0x63, 0x22,
+	0xf7, 0xae, 0xd4, 0x8e, 0x27, 0x3e, 0x3b, 0x91, 0x8f, 0xb1, 0x39, 0x11, 0xe3, 0xee, 0xcb, 0x53,
+	0xcc, 0x26, 0x8a, 0x43, 0x02, 0x57, 0xb9, 0x90, 0x82, 0xe6, 0xf6, 0x9d, 0xaa, 0x71, 0xc6, 0x30,
+	0x65, 0xe8, 0x35, 0xa8, 0xf4, 0x31, 0x4e, 0xe6, 0x60, 0xa6, 0xec, 0x66, 0x24, 0x22, 0x2b, 0x3c,
+	0xb3, 0xb8, 0xf0, 0x4a, 0xb9, 0xc2, 0xeb, 0xbe, 0xc8, 0x09, 0x28, 0x87, 0x45, 0xb5, 0x2d, 0xb0,
+	0x65, 0xa5, 0x24, 0x04, 0x0d, 0xff, 0x77, 0x03, 0x2a, 0xa2, 0xc0, 0xfa, 0x1c, 0x3b, 0xc5, 0xf1,
+	0x3c, 0x59, 0x51, 0x76, 0x8b, 0xc0, 0x3e, 0x16, 0xb1, 0xf2, 0x7c, 0x11, 0xeb, 0xde, 0x15, 0x6c,
+	0x25, 0x04, 0xce, 0x76, 0x7d, 0xf2, 0x4b, 0xee, 0x3b, 0x6b, 0xf0, 0x7f, 0xb9, 0xd2, 0x3c, 0x7f,
+	0x52, 0x69, 0x8a, 0xe9, 0x39, 0x4e, 0xff, 0x9b, 0x34, 0x71, 0x1f, 0xf4, 0x94, 0x9c, 0xc7, 0x82,
+	0xe9, 0x2d, 0x57, 0x0a, 0x37, 0x26, 0x4f, 0x20, 0xce, 0x92, 0x27, 0x04, 0x4d, 0xea, 0x6f, 0x49,
+	0xca, 0xc5, 0x09, 0x49, 0x19, 0xda, 0x83, 0xaa, 0x37, 0xf4, 0x43, 0x46, 0x6e, 0x66, 0x95, 0x19,
+	0x2e, 0x8a, 0x56, 0x92, 0x12, 0xf2, 0x69, 0x46, 0x4b, 0x08, 0xa8, 0x01, 0x15, 0x3f, 0x0c, 0x30,
+	0x65, 0x56, 0x45, 0x6c, 0x2b, 0x89, 0xfb, 0x4e, 0x3c, 0x4a, 0xad, 0xaa, 0x68, 0x2f, 0x62, 0x8d,
+	0xd6, 0xc0, 0x64, 0x24, 0xb1, 0x6a, 0x2d, 0x73, 0x7b, 0xd5, 0xe5, 0x4b, 0xd9, 0x6c, 0x32, 0x94,
+	0x05, 0x51, 0x91, 0x94, 0x55, 0x54, 0xa4, 0xa0, 0xa3, 0xf2, 0xab, 0xec, 0x8e, 0x3d, 0x9c, 0x06,
+	0x78, 0x21, 0x43, 0xa7, 0x0e, 0xe5, 0x94, 0x0c, 0x63, 0x5f, 0xc5, 0x43, 0x0a, 0x9c, 0x48, 0x4a,
+	0x08, 0x53, 0x2d, 0x5b, 0xac, 0xd1, 0x7d, 0x28, 0xf9, 0x1e, 0xf3, 0x44, 0x24, 0x56, 0xf6, 0x36,
+	0x55, 0x87, 0x92, 0x73, 0x93, 0xf7, 0xa8, 0xb7, 0xc3, 0x01, 0x1e, 0x6f, 0x50, 0xc2, 0x5a, 0x16,
+	0xb4, 0x1e, 0x4c, 0x13, 0x5d, 0x55, 0xd0, 0x50, 0x5d, 0x55, 0xac, 0x35, 0xcf, 0x2f, 0x0c, 0x58,
+	0xe9, 0xd1, 0xe0, 0x23, 0xaf, 0x8f, 0xdf, 0xe7, 0xe0, 0xdf, 0x80, 0xe5, 0x33, 0x6f, 0x10, 0xfa,
+	0xde, 0x3c, 0x15, 0x30, 0x32, 0x2d, 0x26, 0xdd, 0x7d, 0x85, 0x83, 0x1a, 0x59, 0x71, 0x64, 0x8d,
+	0x3c, 0xb2, 0xec, 0x62, 0x67, 0x13, 0x36, 0xc6, 0x44, 0x8d, 0xef, 0x2b, 0x03, 0xa0, 0x47, 0x83,
+	0x23, 0x7c, 0x32, 0x08, 0xe3, 0xc5, 0x64, 0xa2, 0x01, 0x95, 0x14, 0x7b, 0x94, 0xc4, 0x72, 0xbe,
+	0xba, 0x4a, 0xea, 0xbe, 0x90, 0x8b, 0xe0, 0x66, 0x1e, 0xa7, 0x02, 0xe0, 0xd4, 0x01, 0x8d, 0x24,
+	0x8d, 0xf2, 0x17, 0x03, 0xaa, 0x3d, 0x1a, 0xbc, 0xeb, 0x0d, 0xd8, 0xc2, 0x3a, 0xe0, 0x3e, 0x54,
+	0x49, 0x82, 0xe3, 0x30, 0x0e, 0x04, 0xce, 0xe9, 0x59, 0xf5, 0x81, 0xd4, 0xe6, 0x66, 0x95, 0x3a,
+	0xc1, 0xeb, 0x6a, 0x40, 0x28, 0xcd, 0xea, 0x8a, 0xaf, 0xe5, 0xd3, 0x65, 0xac, 0xe5, 0xa1, 0x3c,
+	0x43, 0x0e, 0xde, 0xf9, 0x0c, 0xaa, 0xca, 0x2d, 0x47, 0x75, 0x42, 0x86, 0x71, 0xf6, 0x6e, 0x91,
+	0x02, 0xdf, 0x0d, 0x63, 0x1f, 0x3f, 0x54, 0xcf, 0x16, 0x29, 0xf0, 0xeb, 0x62, 0x2f, 0xc2, 0x2a,
+	0xa0, 0x62, 0x5d, 0x58, 0xda, 0xe2, 0xbb, 0x65, 0xa7, 0x56, 0xb9, 0x65, 0xf2, 0x3d, 0xbe, 0x76,
+	0xd6, 0xe1, 0x19, 0x75, 0x7b, 0x16, 0xce, 0xbd, 0xc7, 0x15, 0x30, 0x7b, 0x34, 0x40, 0x47, 0x50,
+	0x51, 0xcf, 0x3e, 0x6b, 0x82, 0xbb, 0x7e, 0xce, 0xd8, 0xad, 0x59, 0x9a, 0xcc, 0x1b, 0x3a, 0x80,
+	0xb2, 0x7c, 0xe4, 0xdc, 0x9e, 0x36, 0x15, 0x0a, 0xfb, 0xce, 0x0c, 0x85, 0x76, 0x71, 0x04, 0x15,
+	0xf5, 0xee, 0x28, 0x00, 0x22, 0x35, 0x45, 0x40, 0xf2, 0x53, 0x5e, 0xd0, 0x91, 0x13, 0xbe, 0x88,
+	0x8e, 0xd0, 0x14, 0xd2, 0xc9, 0x0d, 0x5b, 0xb4, 0x0f, 0x26, 0x1f, 0xb4, 0x9b, 0x45, 0xbc, 0xfb,
+	0xf6, 0xf3, 0x85, 0xdb, 0x39, 0x08, 0x72, 0x7a, 0x15, 0x41, 0x10, 0x9a, 0x42, 0x08, 0xb9, 0x91,
+	0xc1, 0xbd, 0xa8, 0x71, 0x61, 0x15, 0x45, 0x8e, 0x6b, 0x8a, 0xbc, 0xe4, 0x5b, 0x2c, 0xcf, 0x8b,
+	0x6c, 0xaf, 0x05, 0x79, 0x11, 0x8a, 0xa2, 0xbc, 0xe4, 0xba, 0x17, 0x7a, 0x0f, 0x6a, 0xba, 0x73,
+	0xd9, 0xd3, 0xc6, 0x99, 0xce, 0x76, 0x66, 0xeb, 0xb4, 0xaf, 0x77, 0xa0, 0x9a, 0x75, 0x99, 0xad,
+	0x69, 0x73, 0xa5, 0xb2, 0xef, 0xce, 0x54, 0x69, 0x47, 0x6f, 0x41, 0x49, 0x34, 0x82, 0xc6, 0xb4,
+	0x29, 0xdf, 0xb7, 0x9b, 0xc5, 0xfb, 0xd9, 0x79, 0xbb, 0xfc, 0x39, 0xff, 0x96, 0x0f, 0x3f, 0x7c,
+	0x72, 0xd9, 0x34, 0x9e, 0x5e, 0x36, 0x8d, 0xbf, 0x2e, 0x9b, 0xc6, 0x37, 0x57, 0xcd, 0xa5, 0xa7,
+	0x57, 0xcd, 0xa5, 0x3f, 0xae, 0x9a, 0x4b, 0x1f, 0xbf, 0x19, 0x84, 0xec, 0x74, 0x78, 0xdc, 0x3e,
+	0x21, 0x51, 0x47, 0xb8, 0xba, 0x17, 0x63, 0x26, 0x3e, 0x63, 0xf9, 0x45, 0x07, 0x38, 0xee, 0xe4,
+	0x7e, 0x4f, 0xed, 0xf3, 0xff, 0x67, 0xbb, 0xc7, 0x15, 0xf1, 0x8b, 0xea, 0xf5, 0x7f, 0x02, 0x00,
+	0x00, 0xff, 0xff, 0x53, 0x7d, 0x94, 0x16, 0x0f, 0x0e, 0x00, 0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -1222,6 +1456,10 @@ type MsgClient interface {
 	Submit(ctx context.Context, in *MsgSubmit, opts ...grpc.CallOption) (*MsgSubmitResponse, error)
 	// Attest is a keeper's word that it holds the data of a receipt.
 	Attest(ctx context.Context, in *MsgAttest, opts ...grpc.CallOption) (*MsgAttestResponse, error)
+	// Ask asks a keeper to show a tile of what it has attested to. Anybody may.
+	Ask(ctx context.Context, in *MsgAsk, opts ...grpc.CallOption) (*MsgAskResponse, error)
+	// Answer shows it.
+	Answer(ctx context.Context, in *MsgAnswer, opts ...grpc.CallOption) (*MsgAnswerResponse, error)
 	// Report is a drawn auditor's answer.
 	Report(ctx context.Context, in *MsgReport, opts ...grpc.CallOption) (*MsgReportResponse, error)
 	// Merge posts the state that a round's units merge into.
@@ -1272,6 +1510,24 @@ func (c *msgClient) Submit(ctx context.Context, in *MsgSubmit, opts ...grpc.Call
 func (c *msgClient) Attest(ctx context.Context, in *MsgAttest, opts ...grpc.CallOption) (*MsgAttestResponse, error) {
 	out := new(MsgAttestResponse)
 	err := c.cc.Invoke(ctx, "/tally.work.v1.Msg/Attest", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *msgClient) Ask(ctx context.Context, in *MsgAsk, opts ...grpc.CallOption) (*MsgAskResponse, error) {
+	out := new(MsgAskResponse)
+	err := c.cc.Invoke(ctx, "/tally.work.v1.Msg/Ask", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *msgClient) Answer(ctx context.Context, in *MsgAnswer, opts ...grpc.CallOption) (*MsgAnswerResponse, error) {
+	out := new(MsgAnswerResponse)
+	err := c.cc.Invoke(ctx, "/tally.work.v1.Msg/Answer", in, out, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1333,6 +1589,10 @@ type MsgServer interface {
 	Submit(context.Context, *MsgSubmit) (*MsgSubmitResponse, error)
 	// Attest is a keeper's word that it holds the data of a receipt.
 	Attest(context.Context, *MsgAttest) (*MsgAttestResponse, error)
+	// Ask asks a keeper to show a tile of what it has attested to. Anybody may.
+	Ask(context.Context, *MsgAsk) (*MsgAskResponse, error)
+	// Answer shows it.
+	Answer(context.Context, *MsgAnswer) (*MsgAnswerResponse, error)
 	// Report is a drawn auditor's answer.
 	Report(context.Context, *MsgReport) (*MsgReportResponse, error)
 	// Merge posts the state that a round's units merge into.
@@ -1360,6 +1620,12 @@ func (*UnimplementedMsgServer) Submit(ctx context.Context, req *MsgSubmit) (*Msg
 }
 func (*UnimplementedMsgServer) Attest(ctx context.Context, req *MsgAttest) (*MsgAttestResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Attest not implemented")
+}
+func (*UnimplementedMsgServer) Ask(ctx context.Context, req *MsgAsk) (*MsgAskResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Ask not implemented")
+}
+func (*UnimplementedMsgServer) Answer(ctx context.Context, req *MsgAnswer) (*MsgAnswerResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Answer not implemented")
 }
 func (*UnimplementedMsgServer) Report(ctx context.Context, req *MsgReport) (*MsgReportResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Report not implemented")
@@ -1449,6 +1715,42 @@ func _Msg_Attest_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MsgServer).Attest(ctx, req.(*MsgAttest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Msg_Ask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MsgAsk)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MsgServer).Ask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.work.v1.Msg/Ask",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MsgServer).Ask(ctx, req.(*MsgAsk))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Msg_Answer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MsgAnswer)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MsgServer).Answer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.work.v1.Msg/Answer",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MsgServer).Answer(ctx, req.(*MsgAnswer))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1563,6 +1865,14 @@ var _Msg_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Attest",
 			Handler:    _Msg_Attest_Handler,
+		},
+		{
+			MethodName: "Ask",
+			Handler:    _Msg_Ask_Handler,
+		},
+		{
+			MethodName: "Answer",
+			Handler:    _Msg_Answer_Handler,
 		},
 		{
 			MethodName: "Report",
@@ -1913,6 +2223,160 @@ func (m *MsgAttestResponse) MarshalTo(dAtA []byte) (int, error) {
 }
 
 func (m *MsgAttestResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgAsk) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgAsk) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgAsk) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Keeper) > 0 {
+		i -= len(m.Keeper)
+		copy(dAtA[i:], m.Keeper)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Keeper)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if m.Attempt != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Attempt))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.Unit != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Unit))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Sender) > 0 {
+		i -= len(m.Sender)
+		copy(dAtA[i:], m.Sender)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Sender)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgAskResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgAskResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgAskResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgAnswer) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgAnswer) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgAnswer) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Shown) > 0 {
+		i -= len(m.Shown)
+		copy(dAtA[i:], m.Shown)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Shown)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if m.Attempt != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Attempt))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.Unit != 0 {
+		i = encodeVarintTx(dAtA, i, uint64(m.Unit))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Keeper) > 0 {
+		i -= len(m.Keeper)
+		copy(dAtA[i:], m.Keeper)
+		i = encodeVarintTx(dAtA, i, uint64(len(m.Keeper)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *MsgAnswerResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *MsgAnswerResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *MsgAnswerResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i := len(dAtA)
 	_ = i
 	var l int
@@ -2521,6 +2985,78 @@ func (m *MsgAttest) Size() (n int) {
 }
 
 func (m *MsgAttestResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	return n
+}
+
+func (m *MsgAsk) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Sender)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	if m.Unit != 0 {
+		n += 1 + sovTx(uint64(m.Unit))
+	}
+	if m.Attempt != 0 {
+		n += 1 + sovTx(uint64(m.Attempt))
+	}
+	l = len(m.Keeper)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	return n
+}
+
+func (m *MsgAskResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	return n
+}
+
+func (m *MsgAnswer) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Keeper)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	if m.Unit != 0 {
+		n += 1 + sovTx(uint64(m.Unit))
+	}
+	if m.Attempt != 0 {
+		n += 1 + sovTx(uint64(m.Attempt))
+	}
+	l = len(m.Shown)
+	if l > 0 {
+		n += 1 + l + sovTx(uint64(l))
+	}
+	return n
+}
+
+func (m *MsgAnswerResponse) Size() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -3651,6 +4187,476 @@ func (m *MsgAttestResponse) Unmarshal(dAtA []byte) error {
 		}
 		if fieldNum <= 0 {
 			return fmt.Errorf("proto: MsgAttestResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgAsk) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgAsk: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgAsk: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Sender", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Sender = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Unit", wireType)
+			}
+			m.Unit = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Unit |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Attempt", wireType)
+			}
+			m.Attempt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Attempt |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Keeper", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Keeper = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgAskResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgAskResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgAskResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgAnswer) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgAnswer: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgAnswer: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Keeper", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Keeper = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Unit", wireType)
+			}
+			m.Unit = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Unit |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Attempt", wireType)
+			}
+			m.Attempt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Attempt |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Shown", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowTx
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthTx
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthTx
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Shown = append(m.Shown[:0], dAtA[iNdEx:postIndex]...)
+			if m.Shown == nil {
+				m.Shown = []byte{}
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipTx(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthTx
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *MsgAnswerResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowTx
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: MsgAnswerResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: MsgAnswerResponse: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		default:

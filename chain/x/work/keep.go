@@ -1,0 +1,94 @@
+package work
+
+import (
+	"context"
+	"fmt"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// gasAnswerByte is paid for each byte of an answer: it is decoded, and hashed
+// along Merkle paths.
+const gasAnswerByte = 2
+
+func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
+	keeper, err := address.Parse(m.Keeper)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
+	}
+	peer, err := s.stakes.Get(ctx, keeper)
+	if err != nil {
+		return nil, err
+	}
+	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt), Free: peer.Stake - peer.Reserved}
+	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
+}
+
+func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskResponse, error) {
+	e := job.Ask{By: m.Sender, Keeper: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	return &workv1.MsgAskResponse{}, s.on(ctx, m.Order, e)
+}
+
+func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.MsgAnswerResponse, error) {
+	e := job.Answer{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	charge(ctx, gasAnswerByte*uint64(len(m.Shown)), "answer")
+	var err error
+	if e.Shown, err = ShownFromBytes(m.Shown); err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "answer: %s", err)
+	}
+	return &workv1.MsgAnswerResponse{}, s.on(ctx, m.Order, e)
+}
+
+// ShownFromBytes reads what a keeper shows from its canonical encoding, as
+// transactions carry it.
+func ShownFromBytes(b []byte) (a proof.Shown, err error) {
+	if len(b) > proof.MaxShown {
+		return a, fmt.Errorf("%d bytes, want at most %d", len(b), proof.MaxShown)
+	}
+	return a, canon.Unmarshal(b, &a)
+}
+
+// lock takes the fee of a question from who asks; unlock pays it on, or back.
+func (k *Keeper) lock(ctx context.Context, from sdk.AccAddress, amount uint64) error {
+	return k.bank.SendCoinsFromAccountToModule(ctx, from, Name, coin.Of(amount))
+}
+
+func (k *Keeper) unlock(ctx context.Context, to sdk.AccAddress, amount uint64) error {
+	return k.bank.SendCoinsFromModuleToAccount(ctx, Name, to, coin.Of(amount))
+}
+
+// checkFees: the module's account holds the fees of all open questions.
+func (k *Keeper) checkFees(ctx context.Context, locked uint64) error {
+	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != locked {
+		return fmt.Errorf("the fees of open questions are %d utally, the account holds %d", locked, held)
+	}
+	return nil
+}
+
+func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
+	p, err := k.params.Get(ctx)
+	if err != nil {
+		return err
+	}
+	return k.stakes.Jail(ctx, account, now(ctx)+p.JailMs)
+}
+
+func attestationView(a job.Attestation) workv1.Attestation { return workv1.Attestation(a) }
+
+func requestView(r job.Request) workv1.Request {
+	v := workv1.Request{Sender: r.By, Keeper: r.Keeper, Unit: uint32(r.Unit), Fee: r.Fee, AskedAt: r.At, Due: r.Due}
+	if r.Due != 0 {
+		v.Seed = r.Seed[:]
+	}
+	return v
+}

@@ -1,0 +1,319 @@
+package job
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// Attestation is a keeper's word that it holds the data of a receipt. Its bond
+// stands behind it until the lease ends or the unit is void.
+type Attestation struct {
+	Keeper string
+	Bond   uint64
+	Failed bool // it did not show what it was asked for: its word counts no more
+}
+
+// Request is an open question to a keeper. What it must show is drawn from a
+// block after the one in which it was asked.
+type Request struct {
+	By, Keeper string
+	Unit       int
+	Fee        uint64     // By's, for an answer in time
+	At         int64      // block time of the request
+	Seed       canon.Hash // what is asked follows from it, once Due is not 0
+	Due        int64      // block time until which an answer is in time
+}
+
+// keepBond is what a keeper reserves with each attestation.
+func (l *Lease) keepBond() (uint64, error) { return times(l.Quote.Unit, int(l.Params.KeepFactor)) }
+
+// Attest is a keeper's word that it holds the data of a receipt. Free is what the
+// chain knows of its stake.
+type Attest struct {
+	By            string
+	Unit, Attempt int
+	Free          uint64 // utally that are not reserved
+}
+
+func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
+	if err != nil {
+		return nil, err
+	}
+	bond, err := l.keepBond()
+	switch {
+	case err != nil:
+		return nil, err
+	case find(l.Keepers, e.By) == nil:
+		return nil, fmt.Errorf("%s is not a keeper of this lease", e.By)
+	case u.Keeps(e.By):
+		return nil, fmt.Errorf("%s has attested already", e.By)
+	case e.Free < bond:
+		return nil, fmt.Errorf("an attestation binds %d × the unit's pay = %d utally; %s has %d free", l.Params.KeepFactor, bond, e.By, e.Free)
+	}
+	u.Attested = append(u.Attested, Attestation{Keeper: e.By, Bond: bond})
+	effects := []Effect{{Reserve, e.By, bond, "attestation"}}
+	if u.Status != Received || u.keepers() < l.Order.Conditions.Quorum() {
+		return effects, nil
+	}
+	u.Status = Counted
+	u.WindowEnd = now + l.Order.Conditions.UnitWindow
+	return append(effects, Effect{Emit, u.Provider, uint64(e.Unit), "counted"}), nil
+}
+
+// attestation returns the standing word of a keeper about a unit, nil if there is
+// none.
+func (u *Unit) attestation(keeper string) *Attestation {
+	for i := range u.Attested {
+		if a := &u.Attested[i]; a.Keeper == keeper && !a.Failed {
+			return a
+		}
+	}
+	return nil
+}
+
+// Keeps reports whether a keeper's word about the unit stands.
+func (u *Unit) Keeps(keeper string) bool { return u.attestation(keeper) != nil }
+
+// keepers counts those whose word about the unit stands.
+func (u *Unit) keepers() (n int) {
+	for _, a := range u.Attested {
+		if !a.Failed {
+			n++
+		}
+	}
+	return n
+}
+
+// Ask lets anybody ask a keeper to show that it keeps what it attested to. The
+// fee is the caller's to take, and pays for the answer.
+type Ask struct {
+	By, Keeper    string
+	Unit, Attempt int
+}
+
+func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted, Accepted)
+	if err != nil {
+		return nil, err
+	}
+	open := 0
+	for _, r := range l.Requests {
+		if r.Keeper == e.Keeper {
+			open++
+		}
+	}
+	switch {
+	case l.Phase == Closing && now >= l.WindowEnd:
+		return nil, fmt.Errorf("the lease's window closed at block time %d ms: nothing can be asked any more", l.WindowEnd)
+	case !u.Keeps(e.Keeper):
+		return nil, fmt.Errorf("no attestation of %s to unit %d stands", e.Keeper, e.Unit)
+	case e.By == e.Keeper:
+		return nil, fmt.Errorf("%s cannot ask itself", e.By)
+	case l.Request(e.Keeper, e.Unit) != nil:
+		return nil, fmt.Errorf("%s is asked about unit %d already", e.Keeper, e.Unit)
+	case open >= l.Params.MaxAsks:
+		return nil, fmt.Errorf("%s has %d questions to answer, the most that it may", e.Keeper, open)
+	}
+	l.Requests = append(l.Requests, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now})
+	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
+}
+
+// Request returns the open question to a keeper about a unit, nil if there is none.
+func (l *Lease) Request(keeper string, unit int) *Request {
+	for i := range l.Requests {
+		if r := &l.Requests[i]; r.Keeper == keeper && r.Unit == unit {
+			return r
+		}
+	}
+	return nil
+}
+
+// Question returns what a request asks for, once that is drawn.
+func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
+	if r.Due == 0 {
+		return q, false
+	}
+	return proof.Ask(r.Seed, l.Units[r.Unit].Receipt.Checkpoints, l.Order.Problem.Data), true
+}
+
+// Answer shows what a keeper was asked for.
+type Answer struct {
+	By            string
+	Unit, Attempt int
+	Shown         proof.Shown
+}
+
+func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
+	if _, err := l.current(e.Unit, e.Attempt, Received, Counted, Accepted); err != nil {
+		return nil, err
+	}
+	r := l.Request(e.By, e.Unit)
+	if r == nil {
+		return nil, fmt.Errorf("nobody asks %s about unit %d", e.By, e.Unit)
+	}
+	q, drawn := l.Question(r)
+	switch {
+	case !drawn:
+		return nil, fmt.Errorf("what is asked is drawn in the next block")
+	case now > r.Due:
+		return nil, fmt.Errorf("the answer is late: it was due at block time %d ms", r.Due)
+	}
+	if err := q.Check(&e.Shown); err != nil {
+		return nil, err
+	}
+	fee := r.Fee
+	l.Requests = slices.DeleteFunc(l.Requests, func(r Request) bool { return r.Keeper == e.By && r.Unit == e.Unit })
+	return []Effect{{Unlock, e.By, fee, "answer"}, {Emit, e.By, uint64(e.Unit), "answered"}}, nil
+}
+
+// tickRequests draws what requests of earlier blocks ask for, and convicts keepers
+// whose time has run out.
+func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err error) {
+	var late []Request
+	for i := range l.Requests {
+		switch r := &l.Requests[i]; {
+		case r.Due == 0 && now > r.At:
+			r.Seed, r.Due = l.drawRequest(seed, r), now+l.Params.AnswerTime
+		case r.Due != 0 && now > r.Due:
+			late = append(late, *r)
+		}
+	}
+	for _, r := range late {
+		more, err := l.failKeeper(r, now)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, more...)
+	}
+	return effects, nil
+}
+
+// drawRequest makes every request ask for something else.
+func (l *Lease) drawRequest(seed canon.Hash, r *Request) canon.Hash {
+	id := l.Order.ID()
+	return canon.Sum(canon.DomainDraw, canon.Encode(func(e *canon.Encoder) {
+		e.String("request")
+		e.Hash(seed)
+		e.Hash(id)
+		e.Uint(uint64(r.Unit))
+		e.String(r.Keeper)
+	}))
+}
+
+// failKeeper takes the bond of a keeper that has not shown what it was asked for:
+// a share for who asked, who has its fee back, the rest insures. Another keeper is
+// drawn in its place. A unit that is not accepted and has lost its quorum waits for
+// attestations again; accepted work stays.
+func (l *Lease) failKeeper(r Request, now int64) ([]Effect, error) {
+	u := &l.Units[r.Unit]
+	a := u.attestation(r.Keeper)
+	if a == nil {
+		return nil, fmt.Errorf("no attestation of %s to unit %d stands", r.Keeper, r.Unit)
+	}
+	shares, err := l.divide(a.Bond, r.By, nil)
+	if err != nil {
+		return nil, err
+	}
+	effects := l.slash(r.Keeper, a.Bond, shares)
+	a.Bond, a.Failed = 0, true
+	l.Requests = slices.DeleteFunc(l.Requests, func(o Request) bool { return o.Keeper == r.Keeper && o.Unit == r.Unit })
+	l.bar(r.Keeper)
+	l.replaceKeeper(r.Keeper)
+	if u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() {
+		u.Status, u.WindowEnd, u.Due = Received, 0, now+l.Order.Conditions.UnitTimeout
+		effects = append(effects, Effect{Emit, u.Provider, uint64(r.Unit), "quorum lost"})
+	}
+	return append(effects, Effect{Unlock, r.By, r.Fee, "ask"}, Effect{Kind: Jail, Account: r.Keeper},
+		Effect{Emit, r.Keeper, uint64(r.Unit), "unanswered"}), nil
+}
+
+// replaceKeeper draws another validator in the place of a keeper, or none if all
+// that could keep do so already.
+func (l *Lease) replaceKeeper(keeper string) {
+	i := slices.IndexFunc(l.Keepers, func(p Party) bool { return p.Account == keeper })
+	if i < 0 {
+		return
+	}
+	pool := slices.DeleteFunc(slices.Clone(l.Auditors), func(p Party) bool {
+		return p.Account == l.Lead() || slices.Contains(l.Barred, p.Account) || find(l.Keepers, p.Account) != nil
+	})
+	next := proof.Draw(l.label("keeper after "+keeper), len(pool), 1)
+	if len(next) == 0 {
+		l.Keepers = slices.Delete(l.Keepers, i, i+1)
+		return
+	}
+	l.Keepers[i] = pool[next[0]]
+}
+
+// freeKeepers lets go of what keepers have reserved for a unit that is about to be
+// void, and of what they are asked about it.
+func (l *Lease) freeKeepers(i int) (effects []Effect) {
+	for _, a := range l.Units[i].Attested {
+		effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
+	}
+	l.Requests = slices.DeleteFunc(l.Requests, func(r Request) bool {
+		if r.Unit == i {
+			effects = append(effects, Effect{Unlock, r.By, r.Fee, "ask"})
+		}
+		return r.Unit == i
+	})
+	return effects
+}
+
+// Locked returns the fees that the lease holds for answers.
+func (l *Lease) Locked() (fees uint64) {
+	for _, r := range l.Requests {
+		fees += r.Fee
+	}
+	return fees
+}
+
+// wakeRequests returns the block time from which a request needs a Tick.
+func (l *Lease) wakeRequests() int64 {
+	wake := int64(Never)
+	for _, r := range l.Requests {
+		wake = min(wake, max(r.At, r.Due)+1)
+	}
+	return wake
+}
+
+// checkRequests: requests are about attestations that stand, each once.
+func (l *Lease) checkRequests() error {
+	for i, r := range l.Requests {
+		switch {
+		case l.Phase == Settled:
+			return fmt.Errorf("settled, and %s is asked about unit %d", r.Keeper, r.Unit)
+		case r.Unit >= len(l.Units) || !l.Units[r.Unit].Keeps(r.Keeper):
+			return fmt.Errorf("%s is asked about unit %d, to which it has not attested", r.Keeper, r.Unit)
+		case slices.ContainsFunc(l.Requests[:i], func(o Request) bool { return o.Keeper == r.Keeper && o.Unit == r.Unit }):
+			return fmt.Errorf("%s is asked about unit %d twice", r.Keeper, r.Unit)
+		case r.Fee != l.Params.AskFee:
+			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", r.Keeper, r.Fee, l.Params.AskFee)
+		}
+	}
+	return nil
+}
+
+func codeAttestation(w *canon.Codec, a *Attestation) {
+	w.String(&a.Keeper, maxAccount)
+	w.U64(&a.Bond)
+	w.Bool(&a.Failed)
+}
+
+func codeRequest(w *canon.Codec, r *Request) {
+	w.String(&r.By, maxAccount)
+	w.String(&r.Keeper, maxAccount)
+	w.Int(&r.Unit, MaxUnits)
+	w.U64(&r.Fee)
+	w.I64(&r.At)
+	w.Hash(&r.Seed)
+	w.I64(&r.Due)
+}
+
+// maxAskFee keeps the fees of all requests of a lease from overflowing.
+const maxAskFee = math.MaxUint64 / maxRecords

@@ -1,0 +1,364 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// kept is a world whose first unit has real data: the states of its checkpoints,
+// and the training records.
+type kept struct {
+	*world
+	states  []*graph.State
+	records *tensor.Tensor
+}
+
+func testTensor(what string, shape ...int) *tensor.Tensor {
+	b := make([]byte, tensor.Shape(shape).Elements())
+	for i := range b {
+		h := canon.Sum("element", []byte(what), []byte(fmt.Sprint(i)))
+		b[i] = h[0]
+	}
+	t, err := tensor.FromBytes(tensor.Uint8, shape, b)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// newKept brings the first unit to its receipt. Four validators can keep, three do.
+func newKept(t *testing.T) *kept {
+	t.Helper()
+	k := &kept{records: testTensor("records", 70, 40)}
+	m := testMatch()
+	m.Validators = append(m.Validators, party("v4", Rates{}))
+	var roots []canon.Hash
+	for i := range m.Order.Problem.Segments() + 1 {
+		s := &graph.State{}
+		for j, shape := range [][]int{{33, 65}, {}, {0, 5}} {
+			x := testTensor(fmt.Sprint(i, j), shape...)
+			s.Slots = append(s.Slots, graph.Slot{Name: fmt.Sprint("w", j), Type: x.Type, Shape: x.Shape})
+			s.Tensors = append(s.Tensors, x)
+		}
+		root, err := s.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.states, roots = append(k.states, s), append(roots, root)
+	}
+	m.Order.Problem.Start, m.Order.Problem.Data = roots[0], k.records.Root()
+	k.world = newWorldOf(t, m)
+	if err := k.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	r := k.receipt(0, "").Receipt
+	r.Checkpoints = roots
+	k.do(k.sign(r))
+	return k
+}
+
+// shown is the right answer of a keeper that is asked about the first unit.
+func (k *kept) shown(keeper string) proof.Shown {
+	k.t.Helper()
+	r := k.lease.Request(keeper, 0)
+	if r == nil {
+		k.t.Fatalf("%s is not asked", keeper)
+	}
+	q, drawn := k.lease.Question(r)
+	if !drawn {
+		k.t.Fatal("nothing is drawn yet")
+	}
+	if q.State < 0 {
+		return q.ShowTensor(k.records)
+	}
+	a, err := q.ShowState(k.states[q.State])
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return a
+}
+
+func (k *kept) keeper(i int) string { return k.lease.Keepers[i].Account }
+
+// ask asks a keeper, and lets the next block draw what is asked.
+func (k *kept) ask(keeper string) {
+	k.t.Helper()
+	k.do(Ask{asker, keeper, 0, 0})
+	k.pass(1)
+}
+
+func (k *kept) refused(want string, e Event) {
+	k.t.Helper()
+	if err := k.try(e); err == nil || !strings.Contains(err.Error(), want) {
+		k.t.Fatalf("%T: want an error about %q, got %v", e, want, err)
+	}
+}
+
+func TestAttestationBindsABond(t *testing.T) {
+	k := newKept(t)
+	bond := k.lease.Params.KeepFactor * k.lease.Quote.Unit
+	who := k.keeper(0)
+	k.refused("has "+fmt.Sprint(bond-1)+" free", Attest{who, 0, 0, bond - 1})
+	k.do(Attest{who, 0, 0, bond})
+	if k.held[who] != bond {
+		t.Fatalf("%d utally are held, want %d", k.held[who], bond)
+	}
+	k.pass(101) // one of three is no quorum
+	if u := k.lease.Units[0]; u.Status != Open || k.held[who] != 0 {
+		t.Fatalf("the unit is %v, %d held", u.Status, k.held[who])
+	}
+	if err := k.assign(0, "p0"); err == nil {
+		t.Fatal("a unit was given again to a provider whose data could not be had")
+	}
+	k.compute(0, "p1", "")
+	k.finish()
+	if k.free[who] != stake {
+		t.Fatalf("%d utally are free after the end", k.free[who])
+	}
+}
+
+// A unit may go again to a provider whose data could not be had if all others are
+// no better.
+func TestWithheldUnitGoesToAnother(t *testing.T) {
+	w := newWorld(t)
+	for attempt, p := range []string{"p0", "p1", "p2", "p1"} {
+		may := slices.DeleteFunc(w.lease.Eligible(), func(p string) bool { return w.lease.Withheld(0, p) })
+		if len(may) != []int{3, 2, 1, 3}[attempt] {
+			t.Fatalf("attempt %d: %q may get the unit", attempt, may)
+		}
+		if err := w.assign(0, p); err != nil {
+			t.Fatal(err)
+		}
+		w.do(w.receipt(0, ""))
+		w.pass(101)
+	}
+	if u := w.lease.Units[0]; u.Status != Open || u.Attempt != 4 {
+		t.Fatalf("%+v", u)
+	}
+}
+
+func TestRightAnswerEarnsTheFee(t *testing.T) {
+	seen := map[int]bool{}
+	for i := range 40 {
+		k := newKept(t)
+		k.attest(0)
+		k.audit(0, true)
+		k.pass(int64(i))
+		who := k.keeper(0)
+		k.do(Ask{asker, who, 0, 0})
+		k.refused("next block", Answer{By: who})
+		k.pass(1)
+		q, _ := k.lease.Question(k.lease.Request(who, 0))
+		seen[q.State] = true
+		k.do(Answer{By: who, Shown: k.shown(who)})
+		if k.purse[who] != k.lease.Params.AskFee || k.purse[asker] != stake-k.lease.Params.AskFee {
+			t.Fatalf("the keeper has %d, the asker %d", k.purse[who], k.purse[asker])
+		}
+		k.refused("nobody asks", Answer{By: who})
+		k.ask(who) // anybody may ask again
+		k.do(Answer{By: who, Shown: k.shown(who)})
+		if i == 0 {
+			k.finish()
+			if k.free[who] != stake || k.lease.Ledger.Slashed != 0 {
+				t.Fatalf("%d free, %d slashed", k.free[who], k.lease.Ledger.Slashed)
+			}
+		}
+	}
+	if len(seen) != len(newKept(t).states)+1 {
+		t.Errorf("asked for %v only", seen)
+	}
+}
+
+func TestAskIsRefused(t *testing.T) {
+	k := newKept(t)
+	who := k.keeper(0)
+	k.refused("no attestation", Ask{asker, who, 0, 0})
+	k.attest(0)
+	k.refused("cannot ask itself", Ask{who, who, 0, 0})
+	k.refused("no attestation", Ask{asker, "p1", 0, 0})
+	k.refused("no attestation", Ask{asker, k.keeper(2), 0, 0})
+	k.refused("not under way", Ask{asker, who, 0, 1})
+	k.refused("no unit 99", Ask{asker, who, 99, 0})
+	k.refused("no unit -1", Ask{asker, who, -1, 0})
+	k.do(Ask{asker, who, 0, 0})
+	k.refused("already", Ask{"another", who, 0, 0})
+	k.lease.Params.MaxAsks = 1
+	k.compute(1, "p1", "")
+	k.refused("questions to answer", Ask{asker, who, 1, 0})
+}
+
+func TestNothingIsAskedAfterTheWindow(t *testing.T) {
+	k := newKept(t)
+	k.attest(0)
+	k.audit(0, true)
+	who := k.keeper(0)
+	for k.lease.Phase == Active {
+		k.finishRound()
+	}
+	k.now = k.lease.WindowEnd - 1
+	k.do(Ask{asker, who, 0, 0})
+	k.now++
+	k.refused("window closed", Ask{asker, k.keeper(1), 0, 0})
+	k.tick()
+	if k.lease.Phase != Closing {
+		t.Fatal("the lease ended with a question open")
+	}
+	k.do(Answer{By: who, Shown: k.shown(who)})
+	k.pass(1)
+	if k.lease.Phase != Settled {
+		t.Fatalf("the lease is %v", k.lease.Phase)
+	}
+}
+
+// Whatever a keeper shows that is not what was drawn is refused, and its time goes
+// on.
+func TestWrongAnswersAreRefused(t *testing.T) {
+	for name, bend := range map[string]func(k *kept, a *proof.Shown){
+		"another byte":    func(_ *kept, a *proof.Shown) { a.Tile = slices.Clone(a.Tile); a.Tile[0] ^= 1 },
+		"no tile":         func(_ *kept, a *proof.Shown) { a.Tile = nil },
+		"a longer tile":   func(_ *kept, a *proof.Shown) { a.Tile = append(slices.Clone(a.Tile), 0) },
+		"no path":         func(_ *kept, a *proof.Shown) { a.Path = nil },
+		"another place":   func(_ *kept, a *proof.Shown) { a.Slot.Index++ },
+		"fewer tensors":   func(_ *kept, a *proof.Shown) { a.Slot.N-- },
+		"no tensors":      func(_ *kept, a *proof.Shown) { a.Slot.N = 0 },
+		"another name":    func(_ *kept, a *proof.Shown) { a.Slot.Entry.Key += "x" },
+		"another root":    func(_ *kept, a *proof.Shown) { a.Slot.Entry.Value[0] ^= 1 },
+		"another type":    func(_ *kept, a *proof.Shown) { a.Type = tensor.Int8 },
+		"no type":         func(_ *kept, a *proof.Shown) { a.Type = 200 },
+		"another shape":   func(_ *kept, a *proof.Shown) { a.Shape = tensor.Shape{65, 33} },
+		"endless shape":   func(_ *kept, a *proof.Shown) { a.Shape = tensor.Shape{1 << 40, 1 << 40} },
+		"negative extent": func(_ *kept, a *proof.Shown) { a.Shape = tensor.Shape{-1, -1} },
+		"nothing":         func(_ *kept, a *proof.Shown) { *a = proof.Shown{} },
+		"another seed": func(k *kept, a *proof.Shown) {
+			q, _ := k.lease.Question(k.lease.Request(k.keeper(0), 0))
+			for q.Seed = canon.Sum("another"); ; q.Seed = canon.Sum("next", q.Seed[:]) {
+				if b, _ := q.ShowState(k.states[q.State]); string(b.Tile) != string(a.Tile) {
+					*a = b
+					return
+				}
+			}
+		},
+		"another state": func(k *kept, a *proof.Shown) {
+			q, _ := k.lease.Question(k.lease.Request(k.keeper(0), 0))
+			*a, _ = q.ShowState(k.states[(q.State+1)%len(k.states)])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKept(t)
+			k.attest(0)
+			who := k.keeper(0)
+			for { // until a tile of the large tensor of a state is drawn
+				k.ask(who)
+				q, _ := k.lease.Question(k.lease.Request(who, 0))
+				if a := k.shown(who); q.State >= 0 && a.Slot.Index == 0 {
+					break
+				}
+				k.do(Answer{By: who, Shown: k.shown(who)})
+			}
+			a := k.shown(who)
+			bend(k, &a)
+			if err := k.try(Answer{By: who, Shown: a}); err == nil {
+				t.Fatal("accepted")
+			}
+			k.refused("nobody asks", Answer{By: k.keeper(1), Shown: k.shown(who)})
+			k.do(Answer{By: who, Shown: k.shown(who)})
+		})
+	}
+}
+
+func TestKeeperThatDoesNotAnswer(t *testing.T) {
+	for name, status := range map[string]Status{"counted": Counted, "accepted": Accepted} {
+		t.Run(name, func(t *testing.T) {
+			k := newKept(t)
+			k.lease.Params.AnswerTime = 5
+			k.attest(0)
+			k.audit(0, true)
+			if status == Accepted {
+				k.pass(20)
+			}
+			who, others := k.keeper(0), []string{k.keeper(1), k.keeper(2)}
+			bond := k.held[who]
+			k.ask(who)
+			a := k.shown(who)
+			k.now = k.lease.Request(who, 0).Due + 1
+			k.refused("late", Answer{By: who, Shown: a})
+			k.tick()
+			l := &k.lease
+			reward := bond * l.Params.RewardBps / bps
+			if k.purse[asker] != stake+reward || k.purse[Insurance] != bond-reward || k.free[who]+bond != stake || !k.jailed[who] {
+				t.Fatalf("the asker has %d, the fund %d, the keeper %d; jailed %v", k.purse[asker], k.purse[Insurance], k.free[who], k.jailed)
+			}
+			if next := k.keeper(0); len(l.Keepers) != 3 || next == who || slices.Contains(others, next) || !slices.Contains(l.Barred, who) {
+				t.Fatalf("after %s keep %q and %q, barred %q", who, next, others, l.Barred)
+			}
+			want := status
+			if status == Counted {
+				want = Received
+			}
+			u := &l.Units[0]
+			if u.Status != want || u.Keeps(who) {
+				t.Fatalf("the unit is %v, attested %v", u.Status, u.Attested)
+			}
+			if status == Counted {
+				k.refused("not a keeper", Attest{who, 0, 0, stake})
+				k.do(Attest{k.keeper(0), 0, 0, stake})
+				k.pass(20)
+			}
+			if u := k.lease.Units[0]; u.Status != Accepted {
+				t.Fatalf("the unit is %v", u.Status)
+			}
+			k.finish()
+			if k.purse[who] != 0 || k.purse["p0"] == 0 {
+				t.Fatalf("the keeper got %d, the provider %d", k.purse[who], k.purse["p0"])
+			}
+		})
+	}
+}
+
+// What is void needs no keepers, and nobody has to answer for it.
+func TestVoidUnitFreesItsKeepers(t *testing.T) {
+	k := newKept(t)
+	k.attest(0)
+	who := k.keeper(0)
+	k.ask(who)
+	a := k.shown(who)
+	if err := k.challenge(1, Target{}, "c"); err != nil {
+		t.Fatal(err)
+	}
+	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	if k.held[who] != 0 || k.purse[asker] != stake || len(k.lease.Requests) != 0 {
+		t.Fatalf("%d held, the asker has %d, %v", k.held[who], k.purse[asker], k.lease.Requests)
+	}
+	k.refused("not under way", Answer{By: who, Shown: a})
+	k.refused("unit 0 is open", Ask{asker, who, 0, 1})
+}
+
+// When nobody is left to keep, the lease ends, and what was accepted is paid.
+func TestLeaseWithoutKeepersStops(t *testing.T) {
+	k := newKept(t)
+	k.lease.Params.AnswerTime = 5
+	for range 3 { // of four
+		for _, p := range slices.Clone(k.lease.Keepers) {
+			if u := &k.lease.Units[0]; !u.Keeps(p.Account) {
+				k.do(Attest{p.Account, 0, 0, stake})
+			}
+		}
+		k.ask(k.keeper(0))
+		k.pass(6)
+	}
+	if n := len(k.lease.Keepers); n != 1 {
+		t.Fatalf("%d keepers are left", n)
+	}
+	k.pass(400)
+	if k.lease.Phase != Settled || k.lease.Reason != "too few keepers are left" {
+		t.Fatalf("the lease is %v (%s)", k.lease.Phase, k.lease.Reason)
+	}
+}
