@@ -43,6 +43,7 @@ func (m *member) peer(f *pflag.FlagSet) {
 func (m *member) flags(f *pflag.FlagSet) {
 	m.peer(f)
 	f.StringVar(&m.settings.Metrics, "metrics", "", "host:port of Prometheus metrics")
+	f.StringVar((*string)(&m.settings.Checkpoints), "checkpoints", "", "what stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last)")
 	f.Var(&m.stake, "stake", "money to bond when registering (default the least that the chain takes)")
 }
 
@@ -109,19 +110,20 @@ func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
 	s, now := &m.settings, &h.Settings
 	changed := false
 	for name, set := range map[string]func(){
-		"rpc":        func() { now.Node.RPC = s.Node.RPC },
-		"grpc":       func() { now.Node.GRPC = s.Node.GRPC },
-		"listen":     func() { now.Listen = s.Listen },
-		"announce":   func() { now.Announce = s.Announce },
-		"metrics":    func() { now.Metrics = s.Metrics },
-		"threads":    func() { now.Threads = s.Threads },
-		"store-gb":   func() { now.StoreGB = s.StoreGB },
-		"stake":      func() { now.Stake = uint64(m.stake) },
-		"price":      func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
-		"byte-price": func() { now.Provider.BytePrice = s.Provider.BytePrice },
-		"validator":  func() { now.Provider.Validator = s.Provider.Validator },
-		"fee-bps":    func() { now.Validator.FeeBps = s.Validator.FeeBps },
-		"max-leases": func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
+		"rpc":         func() { now.Node.RPC = s.Node.RPC },
+		"grpc":        func() { now.Node.GRPC = s.Node.GRPC },
+		"listen":      func() { now.Listen = s.Listen },
+		"announce":    func() { now.Announce = s.Announce },
+		"metrics":     func() { now.Metrics = s.Metrics },
+		"threads":     func() { now.Threads = s.Threads },
+		"store-gb":    func() { now.StoreGB = s.StoreGB },
+		"checkpoints": func() { now.Checkpoints = s.Checkpoints },
+		"stake":       func() { now.Stake = uint64(m.stake) },
+		"price":       func() { now.Provider.UnitPrice = s.Provider.UnitPrice },
+		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
+		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
+		"fee-bps":     func() { now.Validator.FeeBps = s.Validator.FeeBps },
+		"max-leases":  func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
 	} {
 		if f.Changed(name) {
 			set()

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,26 +77,51 @@ func (s *Store) cover(name string, r Ref, sums []digest) {
 	}
 }
 
-// Unpin drops every pin of the name. It is no error if there is none.
-func (s *Store) Unpin(name string) error {
+// Unpin drops the pins of the name: of the given blobs, of all if none is given.
+// It is no error if there is none.
+func (s *Store) Unpin(name string, refs ...Ref) error {
 	if err := checkPin(name); err != nil {
 		return err
 	}
 	s.pinning.Lock()
 	defer s.pinning.Unlock()
-	dir := filepath.Join(s.dir, pinsDir, name)
-	if err := os.RemoveAll(dir); err != nil {
+	if err := s.unpin(name, refs); err != nil {
 		return fmt.Errorf("unpin %s: %w", name, err)
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
-		return fmt.Errorf("unpin %s: %w", name, err)
+	return nil
+}
+
+func (s *Store) unpin(name string, refs []Ref) error {
+	s.mu.Lock()
+	rest := maps.Clone(s.pins[name])
+	s.mu.Unlock()
+	for _, r := range refs {
+		delete(rest, r)
+	}
+	if len(refs) == 0 {
+		rest = nil
+	}
+	covered := map[digest]bool{}
+	for r := range rest {
+		sums, err := s.members(r)
+		if err != nil {
+			return fmt.Errorf("what else it pins is not known: %w", err)
+		}
+		for _, d := range append(sums, r.Sum()) {
+			covered[d] = true
+		}
+	}
+	if err := s.removePins(name, refs, len(rest) == 0); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pins, name)
+	if s.pins[name] = rest; len(rest) == 0 {
+		delete(s.pins, name)
+	}
 	for d, names := range s.holders {
 		i, ok := slices.BinarySearch(names, name)
-		if !ok {
+		if !ok || covered[d] {
 			continue
 		}
 		if s.holders[d] = slices.Delete(names, i, i+1); len(s.holders[d]) == 0 {
@@ -103,6 +129,19 @@ func (s *Store) Unpin(name string) error {
 		}
 	}
 	return nil
+}
+
+func (s *Store) removePins(name string, refs []Ref, all bool) error {
+	dir := filepath.Join(s.dir, pinsDir, name)
+	if all {
+		return errors.Join(os.RemoveAll(dir), syncDir(filepath.Dir(dir)))
+	}
+	for _, r := range refs {
+		if err := os.Remove(filepath.Join(dir, r.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return syncDir(dir)
 }
 
 // Pins returns the names that pin something, sorted.

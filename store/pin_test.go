@@ -109,6 +109,15 @@ func TestPinnedBlobsStay(t *testing.T) {
 				}
 				delete(m.pins, pin)
 			},
+			"unpin one": func(rt *rapid.T) {
+				i, pin := blob.Draw(rt, "blob"), name.Draw(rt, "name")
+				if err := m.s.Unpin(pin, m.refs[i]); err != nil {
+					rt.Fatal(err)
+				}
+				if delete(m.pins[pin], i); len(m.pins[pin]) == 0 {
+					delete(m.pins, pin)
+				}
+			},
 			"delete": func(rt *rapid.T) {
 				i := blob.Draw(rt, "blob")
 				if err := m.s.Delete(m.refs[i]); (err != nil) != m.pinned()[i] {

@@ -23,7 +23,7 @@ type Client struct {
 	RPC     *rpchttp.HTTP
 	ChainID string
 	enc     app.Encoding
-	head    *head
+	head    head
 }
 
 // Endpoints are where a node answers: RPC as http://host:port, GRPC as host:port.
@@ -49,7 +49,7 @@ func Dial(ctx context.Context, e Endpoints) (*Client, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to %s: %w", e.RPC, err), conn.Close())
 	}
-	c := &Client{Conn: conn, RPC: rpc, enc: enc, head: newHead()}
+	c := &Client{Conn: conn, RPC: rpc, enc: enc, head: head{changed: make(chan struct{})}}
 	go c.follow(ctx)
 	if _, err := c.head.after(ctx, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("no block from %s: %w", e.RPC, err), c.Close())

@@ -12,8 +12,6 @@ type head struct {
 	changed chan struct{} // closed and replaced at every block
 }
 
-func newHead() *head { return &head{changed: make(chan struct{})} }
-
 func (h *head) set(b Block) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -63,7 +63,7 @@ func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
 	threads := cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
 	k := &role.Kit{
 		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
-		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, memoryGB))*gigabyte), Threads: threads, Log: log, Observe: o.Observe,
+		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, memoryGB))*gigabyte), Threads: threads, Checkpoints: s.Checkpoints, Log: log, Observe: o.Observe,
 	}
 	if k.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/node/role"
 )
 
 func full(t testing.TB) Settings {
 	t.Helper()
 	s := Settings{
-		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, MemoryGB: 5, Stake: 4,
+		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: role.KeepAll, MemoryGB: 5, Stake: 4,
 		Validator: &ValidatorSettings{
 			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, CommitTimeout: time.Second, EmptyInterval: time.Minute,
 		},
@@ -92,6 +93,8 @@ func TestSettingsRefuse(t *testing.T) {
 		{"threads: 2", "threads: -1", "threads: -1"},
 		{"threads: 2", "threads: 1e9", "threads"},
 		{"store_gb: 3", "store_gb: 0", "store_gb"},
+		{"checkpoints: keep", "checkpoints: some", "none of [keep thin derive]"},
+		{"checkpoints: keep", "checkpoints: thin", "a validator keeps all"},
 		{"memory_gb: 5", "memory_gb: -1", "memory_gb"},
 		{"stake: 4", "stake: -4", "line"},
 		{"fee_bps: 5", "fee_bps: 10001", "fee_bps"},

@@ -11,20 +11,25 @@ import (
 // it is settled: the consumer must have time to fetch its result.
 const keepFor = 15 * 60 * 1000
 
-// Keep lets go of leases some time after they are settled.
+// Keep lets go of leases some time after they are settled, and before that of the
+// checkpoints that the role's policy does not keep.
 type Keep struct {
-	kit  *Kit
-	gone map[string]int64 // since when a pin has no live lease, ms
+	kit     *Kit
+	gone    map[string]int64            // since when a pin has no live lease, ms
+	thinned map[canon.Hash]map[int]bool // accepted units whose checkpoints were thinned, by order
 }
 
 // NewKeep returns an empty Keep.
-func (k *Kit) NewKeep() *Keep { return &Keep{k, map[string]int64{}} }
+func (k *Kit) NewKeep() *Keep { return &Keep{k, map[string]int64{}, map[canon.Hash]map[int]bool{}} }
 
 // Block compares what is kept with the leases that live at block time now.
 func (c *Keep) Block(now int64, live []*job.Lease) error {
 	alive := map[string]bool{}
 	for _, l := range live {
 		alive[Pin(l.Order.ID())] = true
+	}
+	if err := c.thin(live); err != nil {
+		return err
 	}
 	for _, pin := range c.kit.Store.Pins() {
 		hex, ok := strings.CutPrefix(pin, pinPrefix)
@@ -46,4 +51,36 @@ func (c *Keep) Block(now int64, live []*job.Lease) error {
 		}
 	}
 	return nil
+}
+
+// thin lets go of checkpoints of units that were accepted since the last block.
+func (c *Keep) thin(live []*job.Lease) error {
+	before := c.thinned
+	c.thinned = map[canon.Hash]map[int]bool{}
+	if c.kit.Checkpoints.keeps(1, 2) {
+		return nil // it keeps all
+	}
+	more := false
+	for _, l := range live {
+		id, done := l.Order.ID(), map[int]bool{}
+		c.thinned[id] = done
+		for i := range l.Units {
+			u := &l.Units[i]
+			if u.Status != job.Accepted {
+				continue
+			}
+			if !before[id][i] {
+				if err := c.kit.thin(l, u.Receipt); err != nil {
+					return err
+				}
+				more = true
+			}
+			done[i] = true
+		}
+	}
+	if !more {
+		return nil
+	}
+	_, err := c.kit.Store.GC()
+	return err
 }

@@ -20,17 +20,18 @@ import (
 
 // Kit is what a role works with. Make one with New.
 type Kit struct {
-	Name    string // for people: "provider-2"
-	Dir     string // where the role keeps notes of its own
-	Chain   *client.Client
-	Account *client.Account
-	Host    *p2p.Host
-	Keys    Keys
-	Store   *store.Store
-	Exec    engine.Executor
-	Threads int // that compute and hash
-	Log     *slog.Logger
-	Observe func(Event) // sees what happens; must return quickly; may be nil
+	Name        string // for people: "provider-2"
+	Dir         string // where the role keeps notes of its own
+	Chain       *client.Client
+	Account     *client.Account
+	Host        *p2p.Host
+	Keys        Keys
+	Store       *store.Store
+	Exec        engine.Executor
+	Threads     int // that compute and hash
+	Log         *slog.Logger
+	Checkpoints Policy      // of accepted units; empty: KeepAll
+	Observe     func(Event) // sees what happens; must return quickly; may be nil
 
 	works   works
 	readers readers

@@ -139,7 +139,8 @@ func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref
 }
 
 // State returns the state with the given root: a state of the lease's start,
-// merges or checkpoints, wherever it can be had.
+// merges or checkpoints, wherever it can be had. One that was here before is
+// computed again if nobody has it.
 func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.State, error) {
 	w, err := k.Work(ctx, l)
 	if err != nil {
@@ -149,11 +150,21 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 		return w.Training.Start, nil
 	}
 	id := l.Order.ID()
-	if ref, ok := k.noted(id, root); ok {
+	ref, known := k.noted(id, root)
+	if known {
 		if b, err := k.Store.GetBytes(ref, w.StateBytes()); err == nil {
 			return replay.ReadState(b, root, k.Threads)
 		}
 	}
+	s, err := k.fetchState(ctx, l, w, root)
+	if r := receiptOf(l, root); err != nil && known && r != nil && ctx.Err() == nil {
+		return k.derive(ctx, l, r, root)
+	}
+	return s, err
+}
+
+// fetchState brings a state of the lease and notes where it is.
+func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash) (*graph.State, error) {
 	f, from, err := k.locate(ctx, l, root)
 	if err != nil {
 		return nil, err
@@ -173,7 +184,7 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 	if err != nil {
 		return nil, err
 	}
-	return s, k.note(id, root, ref)
+	return s, k.note(l.Order.ID(), root, ref)
 }
 
 // HoldState makes sure that a state is here, as State would return it.
@@ -193,6 +204,20 @@ func (k *Kit) locate(ctx context.Context, l *job.Lease, root canon.Hash) (f job.
 			return m.Data, []string{m.By}, nil
 		}
 	}
+	r := receiptOf(l, root)
+	if r == nil {
+		return f, nil, &FetchError{"state " + root.Short(), errors.New("nothing in the lease has this root")}
+	}
+	c, err := k.CheckpointsOf(ctx, l, r)
+	if err != nil {
+		return f, nil, err
+	}
+	return c.States[slices.Index(r.Checkpoints, root)-1], []string{r.Provider}, nil
+}
+
+// receiptOf returns the receipt that commits to a state after its first, nil if
+// none does.
+func receiptOf(l *job.Lease, root canon.Hash) *job.Receipt {
 	var receipts []*job.Receipt
 	for i := range l.Units {
 		receipts = append(receipts, l.Units[i].Receipt)
@@ -201,20 +226,11 @@ func (k *Kit) locate(ctx context.Context, l *job.Lease, root canon.Hash) (f job.
 		receipts = append(receipts, &l.Verdicts[i].Receipt)
 	}
 	for _, r := range receipts {
-		if r == nil {
-			continue
+		if r != nil && slices.Index(r.Checkpoints, root) > 0 {
+			return r
 		}
-		at := slices.Index(r.Checkpoints, root)
-		if at < 1 {
-			continue
-		}
-		c, err := k.CheckpointsOf(ctx, l, r)
-		if err != nil {
-			return f, nil, err
-		}
-		return c.States[at-1], []string{r.Provider}, nil
 	}
-	return f, nil, &FetchError{"state " + root.Short(), errors.New("nothing in the lease has this root")}
+	return nil
 }
 
 // Notes is the directory of what a role notes about an order, until Forget.

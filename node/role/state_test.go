@@ -2,6 +2,7 @@ package role
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"errors"
 	"log/slog"
 	"os"
@@ -19,7 +20,10 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/onnx"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
 )
 
@@ -76,7 +80,7 @@ func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
 func unit(t *testing.T, w *replay.Work, l *job.Lease, i int) (states []*graph.State, roots []canon.Hash) {
 	t.Helper()
 	roots = []canon.Hash{l.Order.Problem.Start}
-	_, err := w.UnitOf(&l.Order.Problem, i).Play(t.Context(), w.Training.Start, 0, 2, func(_ int, s *graph.State) error {
+	_, err := w.UnitOf(&l.Order.Problem, i).Play(t.Context(), w.Training.Start, 0, l.Order.Problem.Steps, func(_ int, s *graph.State) error {
 		root, err := s.Root()
 		states, roots = append(states, s), append(roots, root)
 		return err
@@ -211,6 +215,82 @@ func TestStateRefuses(t *testing.T) {
 	}
 	if n := len(canon.Marshal(&most)); n > maxCheckpoints {
 		t.Errorf("the longest list has %d bytes, limit %d", n, maxCheckpoints)
+	}
+}
+
+// alone gives a kit a host that is everybody whom the lease names, so that it can
+// ask nobody else.
+func alone(t *testing.T, k *Kit, l *job.Lease) {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Host, err = p2p.New(p2p.Options{Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Host.Close() })
+	k.Chain, l.Order.Contact.Key = &client.Client{}, public
+	k.peers.known = map[string]registered{}
+	for _, account := range []string{"lead", "p"} {
+		k.peers.known[account] = registered{peer: providerv1.Peer{Account: account, PeerKey: public}}
+	}
+}
+
+// What the policy does not keep goes once the unit is accepted, and comes back by
+// computing it again.
+func TestCheckpointsAreThinnedAndDerived(t *testing.T) {
+	for _, c := range []struct {
+		policy Policy
+		stays  []int
+	}{
+		{"", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{KeepAll, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{Thin, []int{4, 8, 10}},
+		{Derive, []int{10}},
+	} {
+		t.Run(string(c.policy), func(t *testing.T) {
+			k := newKit(t)
+			k.Checkpoints = c.policy
+			l, w := newLease(t, k)
+			l.Order.Problem.Steps = 10
+			alone(t, k, l)
+			states, roots := unit(t, w, l, 0)
+			var files []job.File
+			for _, s := range states {
+				_, ref, err := k.KeepState(l.Order.ID(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				files = append(files, File("state", ref))
+			}
+			receive(t, k, l, 0, roots, files...)
+			keep := k.NewKeep()
+			for _, at := range []job.Status{job.Counted, job.Accepted, job.Accepted} {
+				var stays []int
+				l.Units[0].Status = at
+				if err := keep.Block(1, []*job.Lease{l}); err != nil {
+					t.Fatal(err)
+				}
+				for i, f := range files {
+					if ref, err := RefOf(f); err == nil && k.Store.Has(ref) {
+						stays = append(stays, i+1)
+					}
+				}
+				if want := c.stays; at == job.Accepted && !slices.Equal(stays, want) || at == job.Counted && len(stays) != 10 {
+					t.Fatalf("of a unit that is %v, %v stays, want %v", at, stays, want)
+				}
+			}
+			for i, root := range roots {
+				s, err := k.State(t.Context(), l, root)
+				if err != nil {
+					t.Fatalf("checkpoint %d: %v", i, err)
+				}
+				if got, err := s.Root(); err != nil || got != root {
+					t.Fatalf("checkpoint %d has root %v, %v", i, got.Short(), err)
+				}
+			}
+		})
 	}
 }
 

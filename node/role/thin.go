@@ -1,0 +1,83 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/store"
+)
+
+// Policy says what of a unit's checkpoints stays here once the unit is accepted.
+// Keepers must be able to answer for all of them until the lease ends; others may
+// save room, for what is gone can be had from keepers or computed again.
+type Policy string
+
+// The policies.
+const (
+	KeepAll Policy = "keep"   // every checkpoint
+	Thin    Policy = "thin"   // every fourth, and the last
+	Derive  Policy = "derive" // the last
+)
+
+// Policies lists them for people.
+var Policies = []Policy{KeepAll, Thin, Derive}
+
+// keeps reports whether checkpoint i, of those from 0 to last, stays.
+func (p Policy) keeps(i, last int) bool {
+	switch p {
+	case Thin:
+		return i%4 == 0 || i == last
+	case Derive:
+		return i == 0 || i == last
+	}
+	return true
+}
+
+// thin lets go of the checkpoints of an accepted unit that the policy does not
+// keep.
+func (k *Kit) thin(l *job.Lease, r *job.Receipt) error {
+	var gone []store.Ref
+	for i, root := range r.Checkpoints {
+		if ref, ok := k.noted(l.Order.ID(), root); ok && !k.Checkpoints.keeps(i, len(r.Checkpoints)-1) {
+			gone = append(gone, ref)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return k.Store.Unpin(Pin(l.Order.ID()), gone...)
+}
+
+// derive computes a checkpoint of a unit again, from the last one before it that
+// is here or the start of the unit's round.
+func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root canon.Hash) (*graph.State, error) {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	p, id := &l.Order.Problem, l.Order.ID()
+	to := slices.Index(r.Checkpoints, root)
+	from := to - 1
+	for ; from > 0; from-- {
+		if ref, ok := k.noted(id, r.Checkpoints[from]); ok && k.Store.Has(ref) {
+			break
+		}
+	}
+	s, err := k.State(ctx, l, r.Checkpoints[from])
+	if err != nil {
+		return nil, err
+	}
+	s, err = w.UnitOf(p, r.Unit).Play(ctx, s, from*p.Interval, min(to*p.Interval, p.Steps), nil)
+	if err != nil {
+		return nil, err
+	}
+	got, _, err := k.KeepState(id, s)
+	if err == nil && got != root {
+		err = fmt.Errorf("checkpoint %d of unit %d does not follow from checkpoint %d", to, r.Unit, from)
+	}
+	return s, err
+}
