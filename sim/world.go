@@ -63,7 +63,7 @@ func newWorld(t *training, seed uint64, c job.Conditions) (*world, error) {
 			Chain: "sim", Consumer: consumer, Nonce: seed, Problem: t.problem, Conditions: c,
 			Contact: job.Contact{Key: party(consumer, job.Rates{}).Key},
 		},
-		Lead: lead, FeeBps: 500, Params: job.DefaultParams, Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
+		Lead: lead, FeeBps: 500, Params: job.DefaultParams.WithoutForced(), Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
 	}
 	for i := range providers {
 		m.Providers = append(m.Providers, party(provider(i), t.rates()))

@@ -46,6 +46,7 @@ var accounts = []*authv1.ModuleAccountPermission{
 	{Account: provider.Insurance},
 	{Account: market.Name},
 	{Account: work.Name},
+	{Account: work.Jackpot},
 	{Account: dispute.Name},
 }
 

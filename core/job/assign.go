@@ -137,7 +137,11 @@ func (l *Lease) giveUp(i int) ([]Effect, error) {
 	}
 	penalty = min(penalty, u.Bond)
 	effects := l.slash(u.Provider, penalty, []Share{{Insurance, penalty}})
-	effects = append(effects, Effect{Release, u.Provider, u.Bond - penalty, "late"}, Effect{Emit, u.Provider, uint64(i), "late"})
+	u.Bond -= penalty
+	if !l.ghost(Target{Index: i}) {
+		effects = append(effects, release(u.Provider, u.Bond, "late")...)
+	}
+	effects = append(effects, Effect{Emit, u.Provider, uint64(i), "late"})
 	if l.countFault(u.Provider) > l.Params.MaxLate {
 		l.bar(u.Provider)
 	}

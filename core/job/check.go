@@ -24,6 +24,12 @@ func (l *Lease) Reserved() []Share {
 	for _, d := range l.Leads {
 		hold(d.Account, d.Bond)
 	}
+	for _, f := range l.Forced {
+		hold(f.Unit.Provider, f.Unit.Bond)
+		for _, a := range f.Unit.Audits {
+			hold(a.Auditor, a.Bond)
+		}
+	}
 	for _, v := range l.Verdicts {
 		hold(v.Audit.Auditor, v.Audit.Bond)
 	}
@@ -87,6 +93,19 @@ func (l *Lease) checkForm() error {
 			return fmt.Errorf("a verdict about unit %d is about nothing", v.Unit)
 		}
 	}
+	for _, f := range l.Forced {
+		r := f.Unit.Receipt
+		if f.Index >= p.Units() || r == nil || len(r.Checkpoints) != p.Segments()+1 || len(f.Truth) != p.Segments() || find(l.Providers, f.Unit.Provider) == nil {
+			return fmt.Errorf("a forced attempt of unit %d is none", f.Index)
+		}
+		for _, a := range f.Unit.Audits {
+			for _, s := range a.Segments {
+				if s >= p.Segments() {
+					return fmt.Errorf("an audit of a forced attempt of unit %d is about segment %d", f.Index, s)
+				}
+			}
+		}
+	}
 	for i := range l.Units {
 		if r := l.Units[i].Receipt; r != nil && len(r.Checkpoints) != p.Segments()+1 {
 			return fmt.Errorf("the receipt of unit %d has %d checkpoints", i, len(r.Checkpoints))
@@ -103,8 +122,8 @@ func (l *Lease) checkMoney() error {
 		return t
 	}
 	m := &l.Ledger
-	if t := m.Escrow + total(m.Paid) + m.Refund + m.Burnt; t != l.Quote.Price {
-		return fmt.Errorf("escrow, pay, refund and burn are %d utally, the price was %d", t, l.Quote.Price)
+	if t := m.Escrow + total(m.Paid) + m.Refund + m.Burnt + m.Tax; t != l.Quote.Price {
+		return fmt.Errorf("escrow, pay, refund, burn and tax are %d utally, the price was %d", t, l.Quote.Price)
 	}
 	if l.Phase == Settled && m.Escrow != 0 {
 		return fmt.Errorf("settled with %d utally in escrow", m.Escrow)
@@ -134,8 +153,8 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("the unit is %v with %d attestations, %d of which stand", u.Status, len(u.Attested), u.keepers())
 	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
 		return fmt.Errorf("the receipt does not start where the round starts")
-	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0):
-		return fmt.Errorf("accepted with an audit outstanding")
+	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0 || l.awaitsLot(u)):
+		return fmt.Errorf("accepted with an audit outstanding, or a lot not shown")
 	}
 	for _, a := range u.Attested {
 		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {

@@ -49,6 +49,7 @@ func (l *course) Code(w *canon.Codec) {
 		codeAudit(w, &v.Audit)
 	})
 	canon.Seq(w, &l.Requests, maxRecords, 38, codeRequest)
+	canon.Seq(w, &l.Forced, maxRecords, 50, codeForced)
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
 		w.String(&f.Provider, maxAccount)
 		w.Int(&f.Late, maxAttempts)
@@ -66,7 +67,8 @@ func (l *course) Code(w *canon.Codec) {
 
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
-	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee} {
+	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
+		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor} {
 		w.U64(v)
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
@@ -77,7 +79,7 @@ func (p *Params) Code(w *canon.Codec) {
 }
 
 func (q *Quote) code(w *canon.Codec) {
-	for _, v := range []*uint64{&q.Unit, &q.Audit, &q.Keep, &q.Fee, &q.Burn, &q.Price, &q.Honest} {
+	for _, v := range []*uint64{&q.Unit, &q.Audit, &q.Keep, &q.Fee, &q.Burn, &q.Tax, &q.Price, &q.Honest} {
 		w.U64(v)
 	}
 }
@@ -104,10 +106,12 @@ func codeContest(w *canon.Codec, c *Contest) {
 	w.Bool(&c.Target.Merge)
 	w.Int(&c.Target.Index, MaxUnits)
 	w.String(&c.Target.Auditor, maxAccount)
+	w.Int(&c.Target.Segment, MaxSegments)
 	w.Int(&c.Attempt, maxAttempts)
 	w.Int(&c.Segment, MaxSegments)
 	w.String(&c.Defender, maxAccount)
 	w.String(&c.Challenger, maxAccount)
+	w.I64(&c.At)
 	w.U64(&c.Bond)
 	for _, b := range []*bool{&c.Void, &c.Holds, &c.Missed} {
 		w.Bool(b)
@@ -132,9 +136,20 @@ func (u *Unit) Code(w *canon.Codec) {
 	canon.Seq(w, &u.Attested, MaxParties, 3, codeAttestation)
 	canon.Seq(w, &u.Audits, 16, 38, codeAudit)
 	canon.Seq(w, &u.Withheld, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	w.Bool(&u.Plain)
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)
+}
+
+func codeForced(w *canon.Codec, f *Forced) {
+	w.Int(&f.Index, MaxUnits)
+	f.Unit.Code(w)
+	canon.Seq(w, &f.Truth, MaxSegments, 64, func(w *canon.Codec, t *Truth) {
+		w.Hash(&t.End)
+		w.Hash(&t.Trace)
+	})
+	canon.Seq(w, &f.Challengers, maxRecords, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 }
 
 func codeAudit(w *canon.Codec, a *Audit) {
@@ -158,7 +173,7 @@ func (s *Settlement) Code(w *canon.Codec) {
 }
 
 func (m *Ledger) code(w *canon.Codec) {
-	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Slashed} {
+	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed} {
 		w.U64(v)
 	}
 	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid} {

@@ -12,6 +12,9 @@ import (
 // it. A verdict asserts what the receipt does.
 func (l *Lease) Claim(t Target, attempt int) (dispute.Claim, error) {
 	p := &l.Order.Problem
+	if t.Segment > 0 {
+		return l.truth(t, attempt)
+	}
 	if t.Auditor != "" {
 		_, r, err := l.Verdict(t.Index, attempt, t.Auditor)
 		if err != nil {
@@ -91,7 +94,9 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	defender := e.Target.Auditor
-	if defender != "" {
+	if e.Target.Segment > 0 {
+		defender = l.Forced[l.forced(e.Target.Index, e.Attempt)].Unit.Provider
+	} else if defender != "" {
 		a, _, err := l.Verdict(e.Target.Index, e.Attempt, defender)
 		if err == nil {
 			err = a.challengeable(e.Segment)
@@ -117,8 +122,8 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
 	}
-	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: defender, Challenger: e.Challenger}
-	c.Holds = e.Target == Target{Index: e.Target.Index} && !l.Units[e.Target.Index].due(now)
+	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: defender, Challenger: e.Challenger, At: now}
+	c.Holds = e.Target == Target{Index: e.Target.Index} && !l.due(&l.Units[e.Target.Index], now)
 	l.Disputes = append(l.Disputes, c)
 	return []Effect{{Emit, defender, e.ID, "disputed"}}, nil
 }
@@ -126,11 +131,11 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 // due reports whether nothing but disputes keeps a unit from being accepted or
 // given up at now. Who challenges it then is heard, but holds nothing up any more:
 // so all challengers together delay a unit by no longer than one game.
-func (u *Unit) due(now int64) bool {
-	switch late := now > u.Due; u.Status {
-	case Received:
+func (l *Lease) due(u *Unit, now int64) bool {
+	switch late := now > u.Due; {
+	case u.Status == Received, u.Status == Counted && l.forces() && !u.Plain:
 		return late
-	case Counted:
+	case u.Status == Counted:
 		return now >= u.WindowEnd && now >= u.HeldUntil && (late || u.audited())
 	}
 	return true
@@ -221,7 +226,7 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 func (l *Lease) acquit(c Contest) []Effect {
 	l.Rejected = min(l.Rejected+1, maxDoublings)
 	switch {
-	case c.Target.Merge || c.Target.Auditor != "":
+	case c.Target.Merge || c.Target.Auditor != "" || c.Target.Segment > 0:
 	case c.Void:
 		for i := range l.Disputes {
 			if d := &l.Disputes[i]; d.sameClaim(c) {
@@ -259,7 +264,10 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 		}
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool { return d.sameClaim(c) })
-	if c.Target.Auditor != "" {
+	switch {
+	case c.Target.Segment > 0:
+		return l.expose(c)
+	case c.Target.Auditor != "":
 		return l.refute(c, now)
 	}
 	if !c.Void {

@@ -28,6 +28,8 @@ type world struct {
 	locked   uint64 // fees of questions to keepers
 	jailed   map[string]bool
 	burnt    uint64
+	pool     uint64 // for forced attempts
+	donated  uint64 // to the pool, by earlier leases
 	flops    map[string]uint64
 	inactive map[string]bool   // providers that are jailed
 	record   map[string]uint64 // valid units since the last failure
@@ -73,7 +75,7 @@ func party(name string, r Rates) Party {
 }
 
 func testMatch() Match {
-	p := DefaultParams
+	p := DefaultParams.WithoutForced()
 	p.LeadTimeout, p.AnswerTime = 200, 20
 	return Match{
 		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"),
@@ -137,6 +139,12 @@ func (w *world) perform(effects []Effect) {
 			w.purse[e.Account] += e.Amount
 		case Burn:
 			w.burnt += e.Amount
+		case Tax:
+			w.pool += e.Amount
+		case Prize:
+			n := min(e.Amount, w.pool)
+			w.pool -= n
+			w.purse[e.Account] += n
 		case Credit:
 			w.flops[e.Account] += e.Amount
 		case Vouch:
@@ -175,13 +183,13 @@ func (w *world) check() {
 	if w.locked != w.lease.Locked() {
 		w.t.Fatalf("%d utally of fees are locked, the lease says %d", w.locked, w.lease.Locked())
 	}
-	total := w.burnt + w.lease.Ledger.Escrow + w.locked
+	total := w.burnt + w.pool + w.lease.Ledger.Escrow + w.locked
 	for _, m := range []map[string]uint64{w.free, w.held, w.purse} {
 		for _, n := range m {
 			total += n
 		}
 	}
-	if want := w.lease.Quote.Price + w.brought; total != want {
+	if want := w.lease.Quote.Price + w.brought + w.donated; total != want {
 		w.t.Fatalf("there are %d utally, there were %d", total, want)
 	}
 	w.roundTrip()
@@ -790,6 +798,9 @@ func (w *world) games(ids []uint64) []uint64 {
 func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
+		if rapid.Bool().Draw(t, "forced errors") {
+			w = forcedWorld(t)
+		}
 		var games []uint64
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
 			unit := rapid.IntRange(0, len(w.lease.Units)-1).Draw(t, "unit")
@@ -797,7 +808,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			p := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "provider")
 			v := rapid.SampledFrom([]string{"v1", "v2", "v3"}).Draw(t, "validator")
 			lie := rapid.SampledFrom([]string{"", "", "lie"}).Draw(t, "lie")
-			switch rapid.IntRange(0, 12).Draw(t, "event") {
+			switch rapid.IntRange(0, 13).Draw(t, "event") {
 			case 0, 1:
 				if w.lease.Lead() != "" {
 					_ = w.assign(unit, p)
@@ -821,6 +832,10 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 				w.next++
 				if !target.Merge && rapid.Bool().Draw(t, "verdict") {
 					target.Auditor, attempt = v, max(u.Attempt-rapid.IntRange(0, 1).Draw(t, "ago"), 0)
+				}
+				if len(w.lease.Forced) > 0 && rapid.Bool().Draw(t, "truth") {
+					f := rapid.SampledFrom(w.lease.Forced).Draw(t, "forced attempt")
+					target, attempt = Target{Index: f.Index, Segment: rapid.IntRange(1, 4).Draw(t, "of")}, f.Unit.Attempt
 				}
 				segment := rapid.IntRange(0, 2).Draw(t, "segment")
 				who := rapid.SampledFrom([]string{"c", "d", "e"}).Draw(t, "challenger")
@@ -850,6 +865,10 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			case 11:
 				_ = w.try(Answer{By: v, Unit: unit, Attempt: u.Attempt})
 			case 12:
+				if u.Receipt != nil {
+					_ = w.reveal(unit, rapid.Bool().Draw(t, "forced"))
+				}
+			case 13:
 				if w.lease.Phase != Settled {
 					w.pass(rapid.Int64Range(1, 150).Draw(t, "ms"))
 				}
@@ -857,6 +876,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			if w.lease.Phase == Settled {
 				break
 			}
+			games = w.games(games)
 		}
 		for len(games) > 0 {
 			w.do(CloseDispute{ID: games[0], Loser: dispute.Challenger})

@@ -62,6 +62,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	u.Status = Counted
 	u.WindowEnd = now + l.Order.Conditions.UnitWindow
+	l.askLot(u, now)
 	return append(effects, Effect{Emit, u.Provider, uint64(e.Unit), "counted"}), nil
 }
 

@@ -24,20 +24,28 @@ type Params struct {
 	AskFee        uint64 // utally that who asks a keeper pays for the answer
 	AnswerTime    int64  // ms that a keeper has for it
 	MaxAsks       int    // questions that one keeper may have open in a lease
+	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
+	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit
 }
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{KeeperBps: 200, BurnBps: 200}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
+	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 50,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, MaxAsks: 4,
+	ForcedBps: 200, JackpotFactor: 2,
 }
 
 // Check returns an error unless the rules can be kept and make cheating a loss.
 func (p *Params) Check() error {
 	switch {
-	case p.KeeperBps > bps || p.BurnBps > bps || p.LateBps > bps:
-		return fmt.Errorf("keepers' share, burn and penalty are %d, %d and %d, want at most %d basis points", p.KeeperBps, p.BurnBps, p.LateBps, bps)
+	case max(p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps) > bps:
+		return fmt.Errorf("keepers' share, burn, tax, penalty and forced attempts are %d, %d, %d, %d and %d, want at most %d basis points",
+			p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, bps)
+	case p.ForcedBps == bps:
+		return fmt.Errorf("every attempt is forced: no unit would ever be accepted")
+	case p.JackpotFactor > bps:
+		return fmt.Errorf("a jackpot of %d times the pay of a unit, want at most %d", p.JackpotFactor, bps)
 	case p.RewardBps*2 >= bps:
 		return fmt.Errorf("a challenger's reward of %d basis points would pay for challenging oneself; want less than %d", p.RewardBps, bps/2)
 	case p.BondFactor < 1 || p.BondFactor > bps:
@@ -111,6 +119,7 @@ type Lease struct {
 	Rejected int // disputes that challengers lost; each doubles the bond of the next
 	Verdicts []Verdict
 	Requests []Request // open questions to keepers
+	Forced   []Forced  // forced attempts that were shown, until they are paid for
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
 	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more
@@ -160,9 +169,10 @@ type Unit struct {
 	Attested []Attestation
 	Audits   []Audit
 	Withheld []string // providers of earlier attempts whose data could not be had
+	Plain    bool     // its provider has shown that it was not forced
 
 	// Block times in ms, 0 while they do not apply.
-	Due       int64 // the receipt, and then the attestations and audits, by then
+	Due       int64 // the receipt, then the attestations and audits, then the lot, by then
 	WindowEnd int64 // of the unit's own window
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 }
@@ -189,12 +199,14 @@ type Merge struct {
 	Attempt int
 }
 
-// Target names what a dispute is about: a unit's receipt, a merge, or an auditor's
-// verdict that segments of a unit hold.
+// Target names what a dispute is about: a unit's receipt, a merge, an auditor's
+// verdict that segments of a unit hold, or what a provider says to be true of a
+// segment of a forced attempt.
 type Target struct {
 	Merge   bool
 	Index   int    // unit, or round of a merge
 	Auditor string // of a verdict
+	Segment int    // of a forced attempt, counted from 1; 0 for all others
 }
 
 // Contest is an open dispute. Many may be open about one piece of work: they are
@@ -208,6 +220,7 @@ type Contest struct {
 	Segment    int // that is said to be wrong; 0 for a merge
 	Defender   string
 	Challenger string
+	At         int64 // block time in ms at which it was opened
 	Bond       uint64
 	Void       bool // the work was voided or redone since
 	Holds      bool // opened in time to keep its unit from being accepted
@@ -232,6 +245,7 @@ type Ledger struct {
 	Paid      []Share // out of escrow, by account
 	Refund    uint64
 	Burnt     uint64
+	Tax       uint64  // to the jackpot pool
 	Slashed   uint64  // taken from bonds, penalties included
 	SlashPaid []Share // where it went, by account
 }
@@ -254,6 +268,11 @@ func (l Lease) clone() Lease {
 	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
 	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)
 	l.Verdicts = slices.Clone(l.Verdicts)
+	l.Forced = slices.Clone(l.Forced)
+	for i := range l.Forced {
+		u := &l.Forced[i].Unit
+		u.Audits = slices.Clone(u.Audits)
+	}
 	for i := range l.Units {
 		u := &l.Units[i]
 		u.Attested, u.Audits, u.Withheld = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld)
@@ -322,6 +341,8 @@ const (
 	Award                     // pay Account out of what was just slashed; Insurance names the fund
 	Pay                       // Account out of escrow
 	Burn                      // out of escrow
+	Tax                       // out of escrow, to the jackpot pool
+	Prize                     // Account out of the jackpot pool, as far as that goes
 	Refund                    // Account, the consumer, out of escrow
 	Credit                    // Account with computing power
 	Vouch                     // for Amount valid units of Account
@@ -334,5 +355,5 @@ const (
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "refund", "credit", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 14)]
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "credit", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 16)]
 }

@@ -75,6 +75,7 @@ func (r Rates) Pay(flops, bytes uint64) (uint64, error) {
 type Tariff struct {
 	KeeperBps uint64 // of a unit's pay, to its keepers together
 	BurnBps   uint64 // of everything paid out, burnt
+	TaxBps    uint64 // of everything paid out, to the jackpot pool
 }
 
 // Quote is what an order can cost at most with one offer, and of what parts.
@@ -84,8 +85,9 @@ type Quote struct {
 	Keep   uint64 // wage of one keeper for one unit
 	Fee    uint64 // the validator's, for the whole order
 	Burn   uint64
+	Tax    uint64 // to the jackpot pool
 	Price  uint64 // everything
-	Honest uint64 // pay, wages and fee without the burn
+	Honest uint64 // pay, wages and fee without burn and tax
 }
 
 // NewQuote prices an order at the given rates and fee.
@@ -97,7 +99,7 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 		return q, fmt.Errorf("these rates price a unit at nothing, so no bond would stand behind it")
 	}
 	// An auditor's work is at most so many segments of the same unit.
-	if q.Audit, err = scale(q.Unit, uint64((c.AuditSegments+c.TopSegments)*p.Interval), uint64(p.Steps)); err != nil {
+	if q.Audit, err = scale(q.Unit, uint64(min((c.AuditSegments+c.TopSegments)*p.Interval, p.Steps)), uint64(p.Steps)); err != nil {
 		return q, err
 	}
 	if q.Keep, err = scale(q.Unit, t.KeeperBps, bps*uint64(c.Keepers)); err != nil {
@@ -124,7 +126,10 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Burn, err = scale(q.Honest, t.BurnBps, bps); err != nil {
 		return q, err
 	}
-	q.Price, err = sum(q.Honest, q.Burn)
+	if q.Tax, err = scale(q.Honest, t.TaxBps, bps); err != nil {
+		return q, err
+	}
+	q.Price, err = sum(q.Honest, q.Burn, q.Tax)
 	return q, err
 }
 

@@ -90,10 +90,12 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 		if e.Pass {
 			l.Audits.Passed++
+			l.askLot(u, now)
 			return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit passed"}), nil
 		}
 		l.Audits.Failed++
 		u.HeldUntil = now + c.UnitTimeout
+		l.askLot(u, now)
 		return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit failed"}), nil
 	}
 	return nil, fmt.Errorf("%s is not drawn to audit unit %d", e.By, e.Unit)

@@ -51,7 +51,7 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 // over at once.
 func (l *Lease) close(now int64) {
 	l.Phase, l.WindowEnd = Closing, now
-	if slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status == Accepted }) {
+	if len(l.Forced) > 0 || slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status == Accepted }) {
 		l.WindowEnd += l.Order.Conditions.Window
 	}
 }

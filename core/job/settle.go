@@ -16,12 +16,7 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	if u.Status < Counted {
 		return nil, nil
 	}
-	p := &l.Order.Problem
-	party := find(l.Providers, u.Provider)
-	if party == nil {
-		return nil, fmt.Errorf("unit %d was computed by a stranger, %s", i, u.Provider)
-	}
-	pay, err := party.Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
+	pay, err := l.pay(u.Provider)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +38,16 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	return shares, nil
 }
 
+// pay returns what a provider asks for a unit.
+func (l *Lease) pay(provider string) (uint64, error) {
+	p := &l.Order.Problem
+	party := find(l.Providers, provider)
+	if party == nil {
+		return 0, fmt.Errorf("a unit was computed by a stranger, %s", provider)
+	}
+	return party.Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
+}
+
 // auditWage returns what each auditor of a unit earns: its share of the full wage
 // for the segments that it had to re-execute.
 func (l *Lease) auditWage(u *Unit) (uint64, error) {
@@ -52,7 +57,8 @@ func (l *Lease) auditWage(u *Unit) (uint64, error) {
 
 // settle pays out. Verified work earns its pay, whether the order was completed
 // or stopped early; the validator that leads at the end earns the fee on it; a
-// part is burnt; the rest goes back to the consumer.
+// part is burnt, a part goes to the jackpot pool, which then pays forced attempts;
+// the rest goes back to the consumer.
 func (l *Lease) settle() ([]Effect, error) {
 	shares, err := l.wages()
 	if err != nil {
@@ -70,13 +76,23 @@ func (l *Lease) settle() ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	if paid > l.Ledger.Escrow || burn > l.Ledger.Escrow-paid {
-		return nil, fmt.Errorf("the work earned %d and burns %d of %d utally in escrow", paid, burn, l.Ledger.Escrow)
+	tax, err := scale(paid, l.Params.TaxBps, bps)
+	if err != nil {
+		return nil, err
 	}
-	refund := l.Ledger.Escrow - paid - burn
-	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Refund = 0, shares, burn, refund
-	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
+	spent, err := sum(paid, burn, tax)
+	if err != nil || spent > l.Ledger.Escrow {
+		return nil, fmt.Errorf("the work earned %d, burns %d and is taxed %d of %d utally in escrow", paid, burn, tax, l.Ledger.Escrow)
+	}
+	refund := l.Ledger.Escrow - spent
+	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Tax, l.Ledger.Refund = 0, shares, burn, tax, refund
+	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Tax, Amount: tax}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
 	effects = append(effects, l.credits()...)
+	forced, err := l.payForced()
+	if err != nil {
+		return nil, err
+	}
+	effects = append(effects, forced...)
 	effects = append(effects, l.releaseAll()...)
 	l.Phase = Settled
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil

@@ -65,6 +65,10 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 		u.Withheld = append(u.Withheld, u.Provider)
 		u.reopen()
 		return effects, nil
+	case u.Status == Counted && l.awaitsLot(u) && late:
+		effects := l.retire(i, -1)
+		more, err := l.giveUp(i)
+		return append(effects, more...), err
 	case u.Status == Counted:
 		return l.tickCounted(i, late, now)
 	}
@@ -77,13 +81,11 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err 
 		if a := &u.Audits[j]; late && !a.Done && !a.Forfeit {
 			a.Forfeit = true
 			effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "audit forfeited"})
+			l.askLot(u, now)
 		}
 	}
-	if now >= u.HeldUntil {
-		u.HeldUntil = 0
-	}
-	if now >= u.WindowEnd && u.HeldUntil == 0 && u.audited() {
-		u.Status = Accepted
+	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsLot(u) {
+		u.Status, u.HeldUntil = Accepted, 0
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
 		alarms, err := l.falseAlarms(i)
 		return append(effects, alarms...), err
@@ -164,7 +166,7 @@ func (l *Lease) Wake() int64 {
 		case Assigned, Received:
 			at(u.Due + 1)
 		case Counted:
-			if !u.audited() {
+			if !u.audited() || l.awaitsLot(&u) {
 				at(u.Due + 1)
 			} else {
 				at(max(u.WindowEnd, u.HeldUntil))

@@ -30,6 +30,14 @@ func (l *Lease) Verdict(unit, attempt int, auditor string) (*Audit, *Receipt, er
 			}
 		}
 	}
+	if i := l.forced(unit, attempt); i >= 0 {
+		u := &l.Forced[i].Unit
+		for j := range u.Audits {
+			if a := &u.Audits[j]; a.Auditor == auditor && a.Done {
+				return a, u.Receipt, nil
+			}
+		}
+	}
 	for i := range l.Verdicts {
 		if v := &l.Verdicts[i]; v.Unit == unit && v.Receipt.Attempt == attempt && v.Audit.Auditor == auditor {
 			return &v.Audit, &v.Receipt, nil

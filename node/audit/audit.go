@@ -15,7 +15,6 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
-	"github.com/tally-network/tally/engine"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/contest"
@@ -149,11 +148,17 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	segments = append(segments, top...)
-	roots, pass, err := Replay(ctx, a.kit, l, r, segments)
+	truth, err := a.kit.Truth(ctx, l, r, segments)
 	if err != nil {
 		return err
 	}
-	digest := proof.Digest(me, r.ID(), roots)
+	var traces []canon.Hash
+	pass := true
+	for i, s := range segments {
+		traces = append(traces, truth[i].Trace)
+		pass = pass && truth[i].End == r.Checkpoints[s+1]
+	}
+	digest := proof.Digest(me, r.ID(), traces)
 	_, err = a.kit.Account.Send(ctx, &workv1.MsgReport{
 		Auditor: me, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
 		Proof: pi, Digest: digest[:], Pass: pass, Top: indices(top),
@@ -199,34 +204,4 @@ func indices(segments []int) (out []uint32) {
 		out = append(out, uint32(s))
 	}
 	return out
-}
-
-// Replay re-executes segments of a unit, each from its committed start, and
-// returns the state root after every step, and whether all ends are those
-// committed to.
-func Replay(ctx context.Context, k *role.Kit, l *job.Lease, r *job.Receipt, segments []int) (roots []canon.Hash, pass bool, err error) {
-	w, err := k.Work(ctx, l)
-	if err != nil {
-		return nil, false, err
-	}
-	p := &l.Order.Problem
-	unit := w.UnitOf(p, r.Unit)
-	pass = true
-	for _, s := range segments {
-		start, err := k.State(ctx, l, r.Checkpoints[s])
-		if err != nil {
-			return nil, false, err
-		}
-		from, to := s*p.Interval, min((s+1)*p.Interval, p.Steps)
-		_, err = unit.Play(ctx, start, from, to, func(_ int, s *graph.State) error {
-			root, err := engine.StateRoot(s, k.Threads)
-			roots = append(roots, root)
-			return err
-		})
-		if err != nil {
-			return nil, false, err
-		}
-		pass = pass && roots[len(roots)-1] == r.Checkpoints[s+1]
-	}
-	return roots, pass, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -74,9 +75,8 @@ const (
 // Default is a devnet of four validators, the first of which leads four
 // providers, with deadlines that one can wait for.
 func Default() Config {
-	leases, disputes := work.DefaultParams(), dispute.DefaultParams()
+	leases, disputes := work.ParamsToProto(job.DefaultParams.WithoutForced(), (10*time.Minute).Milliseconds()), dispute.DefaultParams()
 	leases.LeadTimeoutMs = 60_000
-	leases.JailMs = 10 * 60_000
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Watchers: 1, Spread: 1,

@@ -4,7 +4,7 @@
 //	keyring-file/  the account's key (secp256k1, from a BIP-39 phrase), encrypted
 //	passphrase     of the keyring, so that the role can start unattended
 //	peer.pem       ed25519 key of the peer, registered on the chain
-//	vrf.pem        ed25519 key for draws; validators only
+//	vrf.pem        ed25519 key for draws; validators and providers
 //	genesis.json   of the chain; validators only
 //	chain/         the consensus node's; validators only
 //	store/         blobs
@@ -53,7 +53,7 @@ type Home struct {
 	Settings Settings
 	Address  string // of the account
 	Peer     ed25519.PrivateKey
-	VRF      ed25519.PrivateKey // validators only
+	VRF      ed25519.PrivateKey // validators and providers only
 	Metrics  *prometheus.Registry
 
 	account cryptotypes.PrivKey
@@ -89,7 +89,7 @@ func Create(dir string, s Settings) (phrase string, err error) {
 		return "", err
 	}
 	keys := []string{peerFile}
-	if s.Role == Validator {
+	if s.Role.draws() {
 		keys = append(keys, vrfFile)
 	}
 	for _, name := range keys {
@@ -128,13 +128,16 @@ func Open(dir string) (_ *Home, err error) {
 	if h.Peer, err = p2p.LoadKey(filepath.Join(dir, peerFile)); err != nil {
 		return nil, err
 	}
-	if h.Settings.Role == Validator {
+	if h.Settings.Role.draws() {
 		if h.VRF, err = p2p.LoadKey(filepath.Join(dir, vrfFile)); err != nil {
 			return nil, fmt.Errorf("VRF key: %w", err)
 		}
 	}
 	return h, h.Metrics.Register(collectors.NewBuildInfoCollector())
 }
+
+// draws reports whether peers of a role have a VRF key.
+func (r Role) draws() bool { return r == Validator || r == Provider }
 
 // PeerKey returns the public half of the peer key.
 func (h *Home) PeerKey() ed25519.PublicKey { return h.Peer.Public().(ed25519.PublicKey) }

@@ -41,7 +41,7 @@ type Kit struct {
 // Keys are the keys that a role signs with beside its account's.
 type Keys struct {
 	Peer []byte // ed25519 private key, registered on chain
-	VRF  []byte // ed25519 private key for draws; validators only
+	VRF  []byte // ed25519 private key for draws; validators and providers only
 }
 
 // Event is something that a person watching would like to know.

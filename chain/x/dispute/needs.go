@@ -25,5 +25,7 @@ type Work interface {
 	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, err error)
 	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (others []uint64, err error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error
+	// Dropped returns, once, the disputes that ended otherwise: nobody has lost them.
+	Dropped(ctx context.Context) (ids []uint64, err error)
 	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

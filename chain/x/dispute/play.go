@@ -180,12 +180,17 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 	if err := k.end(ctx, id, p, before, g); err != nil {
 		return err
 	}
-	for _, other := range others {
-		before, p, err := k.Game(ctx, other)
+	return k.drop(ctx, others, fmt.Sprintf("the claim was refuted in dispute %d", id))
+}
+
+// drop ends games that nobody has lost.
+func (k *Keeper) drop(ctx context.Context, ids []uint64, why string) error {
+	for _, id := range ids {
+		before, p, err := k.Game(ctx, id)
 		if err != nil {
 			return err
 		}
-		if err := k.end(ctx, other, p, &before, dispute.Drop(before, fmt.Sprintf("the claim was refuted in dispute %d", id))); err != nil {
+		if err := k.end(ctx, id, p, &before, dispute.Drop(before, why)); err != nil {
 			return err
 		}
 	}
@@ -257,8 +262,19 @@ func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute
 // EndBlock lets time pass for the games in which an answer is missed or a clock
 // has run out.
 func (k *Keeper) EndBlock(ctx context.Context) error {
+	dropped, err := k.work.Dropped(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range dropped {
+		if err := k.attempt(ctx, id, func(ctx context.Context) error {
+			return k.drop(ctx, []uint64{id}, "the receipt was forced: it was wrong by duty")
+		}); err != nil {
+			return err
+		}
+	}
 	var due []uint64
-	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
+	err = k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
 		func(at collections.Pair[int64, uint64]) (bool, error) {
 			due = append(due, at.K2())
 			return false, nil
@@ -267,7 +283,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 		return err
 	}
 	for _, id := range due {
-		err := module.Attempt(ctx, func(ctx context.Context) error {
+		err := k.attempt(ctx, id, func(ctx context.Context) error {
 			g, p, err := k.Game(ctx, id)
 			if err != nil || g.Stage == dispute.Over { // it ended with another of them
 				return err
@@ -280,12 +296,18 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 			}
 			return k.step(ctx, id, p, &g, next)
 		})
-		if err == nil {
-			continue
-		}
-		if err := emit(ctx, &disputev1.EventStuck{Dispute: id, Reason: err.Error()}); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// attempt does f for a dispute at the end of a block. One that fails stays as it
+// was, and does not stop the chain.
+func (k *Keeper) attempt(ctx context.Context, id uint64, f func(ctx context.Context) error) error {
+	if err := module.Attempt(ctx, f); err != nil {
+		return emit(ctx, &disputev1.EventStuck{Dispute: id, Reason: err.Error()})
 	}
 	return nil
 }

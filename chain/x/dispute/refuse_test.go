@@ -217,6 +217,8 @@ func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser g
 
 func (c *claims) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return c.err }
 
+func (c *claims) Dropped(context.Context) ([]uint64, error) { return nil, nil }
+
 func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 
 // alone returns a keeper over stand-ins, and a challenger with 10 utally.

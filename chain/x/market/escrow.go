@@ -36,6 +36,14 @@ func (k *Keeper) Burn(ctx context.Context, order canon.Hash, amount uint64) erro
 	return k.burner.Burn(ctx, Name, amount)
 }
 
+// Tax moves a part of the escrow of a leased order to another module's account.
+func (k *Keeper) Tax(ctx context.Context, order canon.Hash, to string, amount uint64) error {
+	if err := k.take(ctx, order, amount); err != nil {
+		return err
+	}
+	return k.bank.SendCoinsFromModuleToModule(ctx, Name, to, coin.Of(amount))
+}
+
 // Settle ends a leased order: what is left in escrow, which must be refund
 // utally, goes back to the consumer.
 func (k *Keeper) Settle(ctx context.Context, order canon.Hash, refund uint64) error {

@@ -15,6 +15,7 @@ type Bank interface {
 	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
 	SendCoinsFromAccountToModule(ctx context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error
 	SendCoinsFromModuleToAccount(ctx context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error
+	SendCoinsFromModuleToModule(ctx context.Context, from, to string, coins sdk.Coins) error
 }
 
 // Burner destroys tokens of a module's account.

@@ -138,7 +138,7 @@ func TestOpenWorkKeepsTheValidator(t *testing.T) {
 	}
 	p := chaintest.Named("p")
 	k, bank, ctx := newKeeper(t, validator(lead), validator(other), providerv1.Peer{
-		Account: p.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: p.PeerKey(), Listing: providerv1.Listing{Validator: lead.String()},
+		Account: p.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: p.PeerKey(), VrfKey: p.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
 	})
 	bank.Give(p.Address, 100)
 	if err := errors.Join(k.Deposit(ctx, p.Address, 100), k.Reserve(ctx, p.Address, 70)); err != nil {
@@ -163,7 +163,7 @@ func TestGroupsAreInAccountOrder(t *testing.T) {
 	for _, name := range []string{"p1", "p2", "p3", "p4", "p5"} {
 		a := chaintest.Named(name)
 		peers = append(peers, providerv1.Peer{
-			Account: a.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: a.PeerKey(), Listing: providerv1.Listing{Validator: lead.String()},
+			Account: a.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: a.PeerKey(), VrfKey: a.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
 		})
 	}
 	k, _, ctx := newKeeper(t, peers...)

@@ -40,13 +40,13 @@ func CheckPeer(p providerv1.Peer) error {
 		return errorsmod.Wrapf(ErrKey, "peer_key: %s", err)
 	}
 	switch p.Role {
-	case providerv1.ROLE_VALIDATOR:
+	case providerv1.ROLE_VALIDATOR, providerv1.ROLE_PROVIDER:
 		if err := vrf.CheckKey(p.VrfKey); err != nil {
 			return errorsmod.Wrapf(ErrKey, "vrf_key: %s", err)
 		}
-	case providerv1.ROLE_PROVIDER, providerv1.ROLE_WATCHER:
+	case providerv1.ROLE_WATCHER:
 		if len(p.VrfKey) > 0 {
-			return errorsmod.Wrap(ErrKey, "vrf_key: only a validator has one; leave it empty")
+			return errorsmod.Wrap(ErrKey, "vrf_key: a watcher has none; leave it empty")
 		}
 	default:
 		return errorsmod.Wrapf(ErrListing, "role %d: choose provider, validator or watcher", p.Role)

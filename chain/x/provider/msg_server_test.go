@@ -50,7 +50,7 @@ func TestRegister(t *testing.T) {
 	c := newChain(t)
 	b := c.Deliver(alice, alice.Register(providerv1.ROLE_PROVIDER, 150*tally, listing))
 	want := providerv1.Peer{
-		Account: alice.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: alice.PeerKey(), Listing: listing, Stake: 150 * tally,
+		Account: alice.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: alice.PeerKey(), VrfKey: alice.VRFKey(), Listing: listing, Stake: 150 * tally,
 	}
 	if p := get(t, c, alice); p.String() != want.String() {
 		t.Fatalf("stored %v", p)
@@ -95,13 +95,17 @@ func TestRegisterRefuses(t *testing.T) {
 		"unknown role":             {func(m *message) { m.Role = 9 }, provider.ErrListing, "choose provider"},
 		"short key":                {func(m *message) { m.PeerKey = m.PeerKey[:31] }, provider.ErrKey, "31 bytes"},
 		"weak key":                 {func(m *message) { m.PeerKey = make([]byte, 32) }, provider.ErrKey, "small order"},
-		"vrf key of a provider":    {func(m *message) { m.VrfKey = alice.VRFKey() }, provider.ErrKey, "only a validator"},
-		"validator without vrf":    {func(m *message) { m.Role = providerv1.ROLE_VALIDATOR }, provider.ErrKey, "vrf_key"},
-		"under nobody":             {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
-		"under a stranger":         {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
-		"price":                    {func(m *message) { m.Listing.UnitPrice = provider.MaxPrice + 1 }, provider.ErrListing, "price"},
+		"provider without vrf":     {func(m *message) { m.VrfKey = nil }, provider.ErrKey, "vrf_key"},
+		"validator without vrf":    {func(m *message) { m.Role, m.VrfKey = providerv1.ROLE_VALIDATOR, nil }, provider.ErrKey, "vrf_key"},
+		"weak vrf key":             {func(m *message) { m.VrfKey = make([]byte, 32) }, provider.ErrKey, "small order"},
+		"vrf key of a watcher": {func(m *message) {
+			m.Role, m.Listing = providerv1.ROLE_WATCHER, providerv1.Listing{}
+		}, provider.ErrKey, "a watcher has none"},
+		"under nobody":     {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
+		"under a stranger": {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
+		"price":            {func(m *message) { m.Listing.UnitPrice = provider.MaxPrice + 1 }, provider.ErrListing, "price"},
 		"price of a watcher": {func(m *message) {
-			m.Role, m.Listing.Validator = providerv1.ROLE_WATCHER, ""
+			m.Role, m.Listing.Validator, m.VrfKey = providerv1.ROLE_WATCHER, "", nil
 		}, provider.ErrListing, "unit_price"},
 		"many addrs":  {func(m *message) { m.Listing.Addrs = make([]string, 9) }, provider.ErrListing, "9 addrs"},
 		"long addr":   {func(m *message) { m.Listing.Addrs = []string{"/" + strings.Repeat("a", 256)} }, provider.ErrListing, "multiaddr"},

@@ -95,6 +95,10 @@ func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards
 		return k.escrow.Pay(ctx, id, e.Account, e.Amount)
 	case job.Burn:
 		return k.escrow.Burn(ctx, id, e.Amount)
+	case job.Tax:
+		return k.tax(ctx, id, e.Amount)
+	case job.Prize:
+		return k.prize(ctx, id, e)
 	case job.Refund:
 		return k.escrow.Settle(ctx, id, e.Amount)
 	case job.Emit:

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 
 	errorsmod "cosmossdk.io/errors"
 
@@ -51,18 +52,10 @@ func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, 
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range before.Disputes {
-		if _, open := contest(after, c.ID); open {
-			continue
-		}
-		if c.ID != id {
-			others = append(others, c.ID)
-		}
-		if err := k.freeToWork(ctx, c.Defender, !c.Missed); err != nil {
-			return nil, err
-		}
+	if others, err = k.ended(ctx, &before.Lease, after); err != nil {
+		return nil, err
 	}
-	return others, nil
+	return slices.DeleteFunc(others, func(other uint64) bool { return other == id }), nil
 }
 
 // MissAnswer tells a lease that a defender has missed an answer, or has moved
@@ -87,6 +80,20 @@ func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, mi
 		return err
 	}
 	return k.stakes.Suspend(ctx, account)
+}
+
+// ended returns the disputes that an event ended, and frees their defenders.
+func (k *Keeper) ended(ctx context.Context, before, after *job.Lease) (ids []uint64, err error) {
+	for _, c := range before.Disputes {
+		if _, open := contest(after, c.ID); open {
+			continue
+		}
+		ids = append(ids, c.ID)
+		if err := k.freeToWork(ctx, c.Defender, !c.Missed); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // freeToWork ends a defender's suspension, unless it was free already.

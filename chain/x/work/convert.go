@@ -17,17 +17,19 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
 		JailMs: jail, VerdictFactor: p.VerdictFactor,
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, MaxAsks: uint32(p.MaxAsks),
+		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
 	}
 }
 
 // ParamsFromProto is the inverse of ParamsToProto, without the jail.
 func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
-		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps},
+		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
 		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
 		VerdictFactor: m.VerdictFactor,
 		KeepFactor:    m.KeepFactor, AskFee: m.AskFee, AnswerTime: m.AnswerMs, MaxAsks: int(m.MaxAsks),
+		ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor,
 	}
 }
 
@@ -75,12 +77,12 @@ func OpeningFromProto(m *workv1.Opening) (o canon.Opening, err error) {
 
 // TargetToProto returns t as transactions carry it.
 func TargetToProto(t job.Target) workv1.Target {
-	return workv1.Target{Merge: t.Merge, Index: uint32(t.Index), Auditor: t.Auditor}
+	return workv1.Target{Merge: t.Merge, Index: uint32(t.Index), Auditor: t.Auditor, Segment: uint32(t.Segment)}
 }
 
 // TargetFromProto is the inverse of TargetToProto.
 func TargetFromProto(m workv1.Target) job.Target {
-	return job.Target{Merge: m.Merge, Index: int(m.Index), Auditor: m.Auditor}
+	return job.Target{Merge: m.Merge, Index: int(m.Index), Auditor: m.Auditor, Segment: int(m.Segment)}
 }
 
 func hashesToProto(hs []canon.Hash) [][]byte {

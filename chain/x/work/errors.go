@@ -10,4 +10,5 @@ var (
 	ErrMalformed = errorsmod.Register(Name, 5, "unusable message")
 	ErrProof     = errorsmod.Register(Name, 6, "vrf proof does not hold")
 	ErrInactive  = errorsmod.Register(Name, 7, "peer gets no new work: it is jailed, or its stake is below the minimum")
+	ErrParams    = errorsmod.Register(Name, 8, "rules that may not be set")
 )

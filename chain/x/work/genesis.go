@@ -16,9 +16,6 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// defaultJail is a day.
-const defaultJail = 24 * 3600 * 1000
-
 // DefaultParams are the rules of a new chain.
 func DefaultParams() workv1.Params { return ParamsToProto(job.DefaultParams, defaultJail) }
 
@@ -27,12 +24,11 @@ func DefaultGenesis() *workv1.GenesisState { return &workv1.GenesisState{Params:
 
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *workv1.GenesisState) error {
-	p := ParamsFromProto(g.Params)
-	if err := p.Check(); err != nil {
+	if err := checkParams(g.Params); err != nil {
 		return fmt.Errorf("work genesis: params: %w", err)
 	}
-	if g.Params.JailMs < 0 {
-		return fmt.Errorf("work genesis: jail of %d ms: want none or more", g.Params.JailMs)
+	if err := checkAuthority(g.Authority); err != nil {
+		return fmt.Errorf("work genesis: authority: %w", err)
 	}
 	var last canon.Hash
 	for i, b := range g.Leases {
@@ -70,7 +66,7 @@ func readLease(b []byte) (canon.Hash, *job.Lease, error) {
 
 // InitGenesis stores a state.
 func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error {
-	if err := k.params.Set(ctx, g.Params); err != nil {
+	if err := errors.Join(k.params.Set(ctx, g.Params), k.pool.Set(ctx, g.Pool), k.authority.Set(ctx, g.Authority)); err != nil {
 		return err
 	}
 	for _, b := range g.Leases {
@@ -101,6 +97,12 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error
 		return nil, err
 	}
 	g := &workv1.GenesisState{Params: params}
+	if g.Pool, err = k.Pool(ctx); err != nil {
+		return nil, err
+	}
+	if g.Authority, err = k.Authority(ctx); err != nil {
+		return nil, err
+	}
 	err = k.each(ctx, func(_ canon.Hash, l *job.Lease) error {
 		g.Leases = append(g.Leases, canon.Marshal(l))
 		return nil
@@ -160,7 +162,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := k.checkIndexes(ctx, n); err != nil {
+	if err := errors.Join(k.checkIndexes(ctx, n), k.checkPool(ctx)); err != nil {
 		return err
 	}
 	if err := k.checkFees(ctx, locked); err != nil {

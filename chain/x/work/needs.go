@@ -9,7 +9,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// Bank holds the fees of questions to keepers.
+// Bank holds the fees of questions to keepers, and the jackpot pool.
 type Bank interface {
 	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
 	SendCoinsFromAccountToModule(ctx context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error
@@ -21,6 +21,7 @@ type Escrow interface {
 	Escrow(ctx context.Context, order canon.Hash) (uint64, error)
 	Pay(ctx context.Context, order canon.Hash, account string, amount uint64) error
 	Burn(ctx context.Context, order canon.Hash, amount uint64) error
+	Tax(ctx context.Context, order canon.Hash, to string, amount uint64) error
 	Settle(ctx context.Context, order canon.Hash, refund uint64) error
 }
 

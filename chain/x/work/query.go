@@ -146,7 +146,15 @@ func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRe
 
 func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (*workv1.QueryParamsResponse, error) {
 	p, err := q.params.Get(ctx)
-	return &workv1.QueryParamsResponse{Params: p}, err
+	if err != nil {
+		return nil, err
+	}
+	authority, err := q.Authority(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := q.Pool(ctx)
+	return &workv1.QueryParamsResponse{Params: p, Authority: authority, Pool: pool}, err
 }
 
 func asStatus(err error) error {

@@ -70,6 +70,8 @@ func (n *neighbours) Credit(context.Context, sdk.AccAddress, uint64) error { ret
 
 func (n *neighbours) Seed(context.Context) (canon.Hash, error) { return canon.Hash{}, nil }
 
+func (n *neighbours) Tax(context.Context, canon.Hash, string, uint64) error { return n.err }
+
 func (n *neighbours) GetBalance(context.Context, sdk.AccAddress, string) sdk.Coin {
 	return sdk.NewInt64Coin(coin.Denom, 0)
 }

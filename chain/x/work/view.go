@@ -26,12 +26,15 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Disputes: list(l.Disputes, func(c job.Contest) workv1.Contest {
 			return workv1.Contest{
 				Dispute: c.ID, Target: TargetToProto(c.Target), Attempt: uint32(c.Attempt), Defender: c.Defender,
-				Challenger: c.Challenger, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
+				Challenger: c.Challenger, At: c.At, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
 		Requests: list(l.Requests, requestView),
 		Queue:    list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
-		Faults:   list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
+		Forced: list(l.Forced, func(f job.Forced) workv1.Forced {
+			return workv1.Forced{Unit: unitView(f.Index, &f.Unit), Truth: TruthToProto(f.Truth), Challengers: f.Challengers}
+		}),
+		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
 	}
 	for r, m := range l.Merges {
 		if !m.Root.IsZero() {
@@ -51,7 +54,7 @@ func partyView(p job.Party) workv1.Party {
 func ledgerView(m *job.Ledger) workv1.Ledger {
 	share := func(s job.Share) workv1.Share { return workv1.Share(s) }
 	return workv1.Ledger{
-		Escrow: m.Escrow, Paid: list(m.Paid, share), Refund: m.Refund, Burnt: m.Burnt,
+		Escrow: m.Escrow, Paid: list(m.Paid, share), Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax,
 		Slashed: m.Slashed, SlashPaid: list(m.SlashPaid, share),
 	}
 }
@@ -60,7 +63,7 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 func unitView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
-		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited),
+		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
 		Audits: list(u.Audits, auditView),
 	}
 	if u.Receipt != nil {

@@ -48,7 +48,7 @@ func (a Account) Register(role providerv1.Role, stake uint64, l providerv1.Listi
 		Account: a.String(), Role: role, PeerKey: a.PeerKey(), Stake: stake, Listing: l,
 		Signature: ed25519.Sign(a.Peer, provider.Statement(ChainID, a.Address, role)),
 	}
-	if role == providerv1.ROLE_VALIDATOR {
+	if role != providerv1.ROLE_WATCHER {
 		m.VrfKey = a.VRFKey()
 	}
 	return m

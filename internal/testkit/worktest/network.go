@@ -63,7 +63,7 @@ func Network(more ...chaintest.Option) []chaintest.Option {
 // Rules changes the rules for leases.
 func Rules(bend func(*job.Params)) chaintest.Option {
 	return func(g *app.Genesis) {
-		p := job.DefaultParams
+		p := job.DefaultParams.WithoutForced()
 		p.LeadTimeout = LeadTimeout.Milliseconds()
 		bend(&p)
 		g.Work = work.ParamsToProto(p, time.Hour.Milliseconds())

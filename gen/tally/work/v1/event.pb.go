@@ -6,6 +6,7 @@ package workv1
 import (
 	fmt "fmt"
 	_ "github.com/cosmos/cosmos-proto"
+	_ "github.com/cosmos/gogoproto/gogoproto"
 	proto "github.com/cosmos/gogoproto/proto"
 	io "io"
 	math "math"
@@ -96,7 +97,7 @@ func (m *EventBegun) GetKeepers() []string {
 //
 //	the unit    assigned, received, counted, unattested, late, accepted, voided,
 //	            audit passed, audit failed, audit forfeited, false alarm,
-//	            quorum lost, asked, answered, unanswered
+//	            quorum lost, asked, answered, unanswered, plain, forced, blind
 //	the round   merged, halted, declined
 //	the place   lead taken over
 //	the dispute disputed, answer missed, convicted
@@ -170,6 +171,121 @@ func (m *EventProgress) GetNumber() uint64 {
 	return 0
 }
 
+// EventPrize says that somebody was paid out of the jackpot pool for its part in a
+// forced attempt: less than it should be where the pool is empty.
+type EventPrize struct {
+	Order   string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Account string `protobuf:"bytes,2,opt,name=account,proto3" json:"account,omitempty"`
+	Amount  uint64 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	Due     uint64 `protobuf:"varint,4,opt,name=due,proto3" json:"due,omitempty"`
+}
+
+func (m *EventPrize) Reset()         { *m = EventPrize{} }
+func (m *EventPrize) String() string { return proto.CompactTextString(m) }
+func (*EventPrize) ProtoMessage()    {}
+func (*EventPrize) Descriptor() ([]byte, []int) {
+	return fileDescriptor_0b305f7fe14de91c, []int{2}
+}
+func (m *EventPrize) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventPrize) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventPrize.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventPrize) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventPrize.Merge(m, src)
+}
+func (m *EventPrize) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventPrize) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventPrize.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventPrize proto.InternalMessageInfo
+
+func (m *EventPrize) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *EventPrize) GetAccount() string {
+	if m != nil {
+		return m.Account
+	}
+	return ""
+}
+
+func (m *EventPrize) GetAmount() uint64 {
+	if m != nil {
+		return m.Amount
+	}
+	return 0
+}
+
+func (m *EventPrize) GetDue() uint64 {
+	if m != nil {
+		return m.Due
+	}
+	return 0
+}
+
+// EventParams says that the rules for new leases were changed.
+type EventParams struct {
+	Params Params `protobuf:"bytes,1,opt,name=params,proto3" json:"params"`
+}
+
+func (m *EventParams) Reset()         { *m = EventParams{} }
+func (m *EventParams) String() string { return proto.CompactTextString(m) }
+func (*EventParams) ProtoMessage()    {}
+func (*EventParams) Descriptor() ([]byte, []int) {
+	return fileDescriptor_0b305f7fe14de91c, []int{3}
+}
+func (m *EventParams) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *EventParams) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_EventParams.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *EventParams) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_EventParams.Merge(m, src)
+}
+func (m *EventParams) XXX_Size() int {
+	return m.Size()
+}
+func (m *EventParams) XXX_DiscardUnknown() {
+	xxx_messageInfo_EventParams.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_EventParams proto.InternalMessageInfo
+
+func (m *EventParams) GetParams() Params {
+	if m != nil {
+		return m.Params
+	}
+	return Params{}
+}
+
 // EventPhase says that a lease entered another phase.
 type EventPhase struct {
 	Order  string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
@@ -181,7 +297,7 @@ func (m *EventPhase) Reset()         { *m = EventPhase{} }
 func (m *EventPhase) String() string { return proto.CompactTextString(m) }
 func (*EventPhase) ProtoMessage()    {}
 func (*EventPhase) Descriptor() ([]byte, []int) {
-	return fileDescriptor_0b305f7fe14de91c, []int{2}
+	return fileDescriptor_0b305f7fe14de91c, []int{4}
 }
 func (m *EventPhase) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -241,7 +357,7 @@ func (m *EventStuck) Reset()         { *m = EventStuck{} }
 func (m *EventStuck) String() string { return proto.CompactTextString(m) }
 func (*EventStuck) ProtoMessage()    {}
 func (*EventStuck) Descriptor() ([]byte, []int) {
-	return fileDescriptor_0b305f7fe14de91c, []int{3}
+	return fileDescriptor_0b305f7fe14de91c, []int{5}
 }
 func (m *EventStuck) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -287,6 +403,8 @@ func (m *EventStuck) GetReason() string {
 func init() {
 	proto.RegisterType((*EventBegun)(nil), "tally.work.v1.EventBegun")
 	proto.RegisterType((*EventProgress)(nil), "tally.work.v1.EventProgress")
+	proto.RegisterType((*EventPrize)(nil), "tally.work.v1.EventPrize")
+	proto.RegisterType((*EventParams)(nil), "tally.work.v1.EventParams")
 	proto.RegisterType((*EventPhase)(nil), "tally.work.v1.EventPhase")
 	proto.RegisterType((*EventStuck)(nil), "tally.work.v1.EventStuck")
 }
@@ -294,30 +412,35 @@ func init() {
 func init() { proto.RegisterFile("tally/work/v1/event.proto", fileDescriptor_0b305f7fe14de91c) }
 
 var fileDescriptor_0b305f7fe14de91c = []byte{
-	// 366 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x7c, 0x52, 0x31, 0x4f, 0xc2, 0x40,
-	0x18, 0xe5, 0xa0, 0x60, 0xbc, 0x04, 0x87, 0x86, 0x98, 0xc2, 0xd0, 0x90, 0x4e, 0xc4, 0x48, 0x1b,
-	0x70, 0x30, 0xd1, 0x49, 0x12, 0x77, 0x2c, 0x9b, 0x8b, 0x39, 0xda, 0xcf, 0x42, 0x28, 0x77, 0xcd,
-	0xdd, 0xb5, 0xc4, 0x1f, 0xe0, 0xee, 0xec, 0xef, 0xf0, 0x47, 0x38, 0x12, 0x27, 0x47, 0x03, 0x7f,
-	0xc4, 0xdc, 0x5d, 0x8d, 0x62, 0x02, 0x53, 0xfb, 0xee, 0xbd, 0xef, 0xbd, 0x97, 0xbb, 0x0f, 0xb7,
-	0x25, 0x49, 0xd3, 0xa7, 0x60, 0xc5, 0xf8, 0x22, 0x28, 0x06, 0x01, 0x14, 0x40, 0xa5, 0x9f, 0x71,
-	0x26, 0x99, 0xdd, 0xd4, 0x94, 0xaf, 0x28, 0xbf, 0x18, 0x74, 0xda, 0x11, 0x13, 0x4b, 0x26, 0x1e,
-	0x34, 0x19, 0x18, 0x60, 0x94, 0x9d, 0x7f, 0x26, 0x29, 0x10, 0x01, 0x86, 0xf2, 0x5e, 0x11, 0xc6,
-	0xb7, 0xca, 0x74, 0x04, 0x49, 0x4e, 0xed, 0x16, 0xae, 0x33, 0x1e, 0x03, 0x77, 0x50, 0x17, 0xf5,
-	0x8e, 0x43, 0x03, 0xec, 0x73, 0x6c, 0xa5, 0x40, 0x62, 0xa7, 0xaa, 0x0e, 0x47, 0xce, 0xc7, 0x5b,
-	0xbf, 0x55, 0xfa, 0xdf, 0xc4, 0x31, 0x07, 0x21, 0x26, 0x92, 0xcf, 0x69, 0x12, 0x6a, 0x95, 0xf2,
-	0xc8, 0xf8, 0x3c, 0x02, 0xa7, 0xd6, 0x45, 0x3d, 0x2b, 0x34, 0xc0, 0x1e, 0xe2, 0xa3, 0x05, 0x40,
-	0x06, 0x5c, 0x38, 0x56, 0xb7, 0x76, 0xd0, 0xe6, 0x47, 0xe8, 0x3d, 0x23, 0xdc, 0xd4, 0xe5, 0xc6,
-	0x9c, 0x25, 0x4a, 0xb0, 0xa7, 0x9f, 0x8d, 0xad, 0xd5, 0x8c, 0x48, 0xd3, 0x2f, 0xd4, 0xff, 0x2a,
-	0x8f, 0x44, 0x11, 0xcb, 0xa9, 0xd4, 0x3d, 0x0e, 0xe6, 0x95, 0x42, 0xfb, 0x14, 0x37, 0x68, 0xbe,
-	0x9c, 0x02, 0x77, 0x2c, 0x5d, 0xbd, 0x44, 0xde, 0x63, 0x79, 0x47, 0xe3, 0x19, 0x11, 0xb0, 0xa7,
-	0xc3, 0x19, 0xae, 0x67, 0x8a, 0xd6, 0x25, 0x4e, 0x86, 0x2d, 0x7f, 0xe7, 0x75, 0x7c, 0x3d, 0x1a,
-	0x1a, 0x89, 0xca, 0xe1, 0x40, 0x04, 0xa3, 0xa6, 0x5a, 0x58, 0x22, 0xef, 0xaa, 0xcc, 0x99, 0xc8,
-	0x3c, 0x5a, 0xec, 0xc9, 0xf9, 0x9d, 0xad, 0xfe, 0x9d, 0x1d, 0xdd, 0xbd, 0x6f, 0x5c, 0xb4, 0xde,
-	0xb8, 0xe8, 0x6b, 0xe3, 0xa2, 0x97, 0xad, 0x5b, 0x59, 0x6f, 0xdd, 0xca, 0xe7, 0xd6, 0xad, 0xdc,
-	0x5f, 0x26, 0x73, 0x39, 0xcb, 0xa7, 0x7e, 0xc4, 0x96, 0x81, 0x2e, 0xd5, 0xa7, 0x20, 0xf5, 0x2e,
-	0x98, 0xb5, 0x48, 0x80, 0x06, 0x3b, 0x0b, 0x72, 0xad, 0xbe, 0xc5, 0x60, 0xda, 0xd0, 0x2b, 0x72,
-	0xf1, 0x1d, 0x00, 0x00, 0xff, 0xff, 0x0f, 0x0b, 0xac, 0x6d, 0x84, 0x02, 0x00, 0x00,
+	// 444 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x94, 0x92, 0x3f, 0x6f, 0xd3, 0x40,
+	0x18, 0xc6, 0x73, 0x89, 0x1b, 0xc4, 0x55, 0x45, 0xe8, 0x14, 0x90, 0xdb, 0xc1, 0x44, 0x9e, 0x2a,
+	0x44, 0x6d, 0x25, 0x1d, 0x90, 0x60, 0xc2, 0x12, 0x7b, 0xb9, 0x6e, 0x2c, 0xe8, 0x62, 0xbf, 0x38,
+	0x51, 0xec, 0x3b, 0xeb, 0xee, 0xec, 0x0a, 0x26, 0x16, 0x76, 0x66, 0x3e, 0x07, 0x1f, 0xa2, 0x63,
+	0xc5, 0xc4, 0x84, 0x50, 0xf2, 0x45, 0xd0, 0xfd, 0x09, 0xb4, 0x95, 0x5c, 0xa9, 0x93, 0xdf, 0xf7,
+	0x9e, 0xc7, 0xef, 0xf3, 0xbb, 0xd3, 0x8b, 0x0f, 0x35, 0xab, 0xaa, 0x4f, 0xe9, 0x85, 0x90, 0xeb,
+	0xb4, 0x9b, 0xa5, 0xd0, 0x01, 0xd7, 0x49, 0x23, 0x85, 0x16, 0xe4, 0xc0, 0x4a, 0x89, 0x91, 0x92,
+	0x6e, 0x76, 0x74, 0x98, 0x0b, 0x55, 0x0b, 0xf5, 0xc1, 0x8a, 0xa9, 0x6b, 0x9c, 0xf3, 0x68, 0x52,
+	0x8a, 0x52, 0xb8, 0x73, 0x53, 0xf9, 0xd3, 0x5b, 0xa3, 0x2b, 0x60, 0x0a, 0x9c, 0x14, 0x7f, 0x47,
+	0x18, 0xbf, 0x35, 0x51, 0x19, 0x94, 0x2d, 0x27, 0x13, 0xbc, 0x27, 0x64, 0x01, 0x32, 0x44, 0x53,
+	0x74, 0xfc, 0x90, 0xba, 0x86, 0xbc, 0xc0, 0x41, 0x05, 0xac, 0x08, 0x87, 0xe6, 0x30, 0x0b, 0x7f,
+	0xfe, 0x38, 0x99, 0xf8, 0xd4, 0x37, 0x45, 0x21, 0x41, 0xa9, 0x73, 0x2d, 0x57, 0xbc, 0xa4, 0xd6,
+	0x65, 0x66, 0x34, 0x72, 0x95, 0x43, 0x38, 0x9a, 0xa2, 0xe3, 0x80, 0xba, 0x86, 0xcc, 0xf1, 0x83,
+	0x35, 0x40, 0x03, 0x52, 0x85, 0xc1, 0x74, 0x74, 0xe7, 0x98, 0x9d, 0x31, 0xfe, 0x8a, 0xf0, 0x81,
+	0x85, 0x3b, 0x93, 0xa2, 0x34, 0x86, 0x1e, 0x3e, 0x82, 0x83, 0x8b, 0x25, 0xd3, 0x8e, 0x8f, 0xda,
+	0xda, 0xe4, 0xb1, 0x3c, 0x17, 0x2d, 0xd7, 0x96, 0xe3, 0xce, 0x3c, 0x6f, 0x24, 0x4f, 0xf1, 0x98,
+	0xb7, 0xf5, 0x02, 0x64, 0x18, 0x58, 0x74, 0xdf, 0xc5, 0x5f, 0x76, 0x8f, 0x74, 0x26, 0x57, 0x9f,
+	0xa1, 0x07, 0xe2, 0x5a, 0xe0, 0xf0, 0x1e, 0x81, 0xac, 0xfe, 0xc7, 0x18, 0x50, 0xdf, 0x91, 0xc7,
+	0x78, 0x54, 0xb4, 0xe0, 0x29, 0x4c, 0x19, 0x67, 0x78, 0xdf, 0x11, 0x30, 0xc9, 0x6a, 0x45, 0x4e,
+	0xf1, 0xb8, 0xb1, 0x95, 0x65, 0xd8, 0x9f, 0x3f, 0x49, 0x6e, 0xac, 0x48, 0xe2, 0x6c, 0x59, 0x70,
+	0xf9, 0xfb, 0xd9, 0x80, 0x7a, 0x6b, 0xfc, 0x71, 0x77, 0x8b, 0x25, 0x53, 0x7d, 0xb7, 0x78, 0x8e,
+	0xf7, 0x1a, 0x23, 0xdb, 0x3b, 0x3c, 0x9a, 0x4f, 0x6e, 0xcf, 0x35, 0x1a, 0x75, 0x16, 0x43, 0x2f,
+	0x81, 0x29, 0xc1, 0xdd, 0x0b, 0x53, 0xdf, 0xc5, 0xaf, 0x7c, 0xce, 0xb9, 0x6e, 0xf3, 0x75, 0x4f,
+	0xce, 0xff, 0x7f, 0x87, 0xd7, 0xff, 0xcd, 0xde, 0x5d, 0x6e, 0x22, 0x74, 0xb5, 0x89, 0xd0, 0x9f,
+	0x4d, 0x84, 0xbe, 0x6d, 0xa3, 0xc1, 0xd5, 0x36, 0x1a, 0xfc, 0xda, 0x46, 0x83, 0xf7, 0x2f, 0xcb,
+	0x95, 0x5e, 0xb6, 0x8b, 0x24, 0x17, 0x75, 0x6a, 0xa1, 0x4e, 0x38, 0x68, 0xbb, 0xd2, 0x6e, 0xbb,
+	0x4b, 0xe0, 0xe9, 0x8d, 0x3d, 0x7f, 0x6d, 0xbe, 0xdd, 0x6c, 0x31, 0xb6, 0x9b, 0x7e, 0xfa, 0x37,
+	0x00, 0x00, 0xff, 0xff, 0xc6, 0xe4, 0xc7, 0xd0, 0x61, 0x03, 0x00, 0x00,
 }
 
 func (m *EventBegun) Marshal() (dAtA []byte, err error) {
@@ -417,6 +540,86 @@ func (m *EventProgress) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0xa
 	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventPrize) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventPrize) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventPrize) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Due != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Due))
+		i--
+		dAtA[i] = 0x20
+	}
+	if m.Amount != 0 {
+		i = encodeVarintEvent(dAtA, i, uint64(m.Amount))
+		i--
+		dAtA[i] = 0x18
+	}
+	if len(m.Account) > 0 {
+		i -= len(m.Account)
+		copy(dAtA[i:], m.Account)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Account)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintEvent(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *EventParams) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *EventParams) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *EventParams) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	{
+		size, err := m.Params.MarshalToSizedBuffer(dAtA[:i])
+		if err != nil {
+			return 0, err
+		}
+		i -= size
+		i = encodeVarintEvent(dAtA, i, uint64(size))
+	}
+	i--
+	dAtA[i] = 0xa
 	return len(dAtA) - i, nil
 }
 
@@ -557,6 +760,40 @@ func (m *EventProgress) Size() (n int) {
 	if m.Number != 0 {
 		n += 1 + sovEvent(uint64(m.Number))
 	}
+	return n
+}
+
+func (m *EventPrize) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	l = len(m.Account)
+	if l > 0 {
+		n += 1 + l + sovEvent(uint64(l))
+	}
+	if m.Amount != 0 {
+		n += 1 + sovEvent(uint64(m.Amount))
+	}
+	if m.Due != 0 {
+		n += 1 + sovEvent(uint64(m.Due))
+	}
+	return n
+}
+
+func (m *EventParams) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = m.Params.Size()
+	n += 1 + l + sovEvent(uint64(l))
 	return n
 }
 
@@ -912,6 +1149,241 @@ func (m *EventProgress) Unmarshal(dAtA []byte) error {
 					break
 				}
 			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventPrize) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventPrize: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventPrize: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Account", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Account = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Amount", wireType)
+			}
+			m.Amount = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Amount |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Due", wireType)
+			}
+			m.Due = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Due |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipEvent(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *EventParams) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowEvent
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: EventParams: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: EventParams: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Params", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowEvent
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthEvent
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthEvent
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if err := m.Params.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := skipEvent(dAtA[iNdEx:])

@@ -1,0 +1,105 @@
+package work
+
+import (
+	"context"
+	"fmt"
+
+	errorsmod "cosmossdk.io/errors"
+
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// Reveal shows whether an attempt was forced. If it was, disputes about its receipt
+// are over: nobody has lost them.
+func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.MsgRevealResponse, error) {
+	id, err := orderID(m.Order)
+	if err != nil {
+		return nil, err
+	}
+	truth, err := TruthFromProto(m.Truth)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
+	}
+	before, err := s.load(ctx, id, func(*job.Lease) (lo, hi int) { return 0, 0 })
+	if err != nil {
+		return nil, err
+	}
+	output, err := s.lot(ctx, &before.Lease, m)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.apply(ctx, id, job.Reveal{By: m.Provider, Unit: int(m.Unit), Attempt: int(m.Attempt), Output: output[:], Truth: truth})
+	if err != nil {
+		return nil, err
+	}
+	dropped, err := s.ended(ctx, &before.Lease, after)
+	if err != nil {
+		return nil, err
+	}
+	for _, dispute := range dropped {
+		if err := s.dropped.Set(ctx, dispute); err != nil {
+			return nil, err
+		}
+	}
+	return &workv1.MsgRevealResponse{}, nil
+}
+
+// lot returns the output of a provider's VRF for an attempt, under the key that it
+// had when the lease began.
+func (s msgServer) lot(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (vrf.Output, error) {
+	for _, p := range l.Providers {
+		if p.Account != m.Provider {
+			continue
+		}
+		charge(ctx, gasVRF, "vrf")
+		output, err := vrf.Verify(p.VRF, proof.LotInput(l.Order.ID(), l.Seed, int(m.Unit), int(m.Attempt)), m.Proof)
+		if err != nil {
+			return output, errorsmod.Wrap(ErrProof, err.Error())
+		}
+		return output, nil
+	}
+	return vrf.Output{}, errorsmod.Wrapf(ErrRefused, "%s is not a provider of this lease", m.Provider)
+}
+
+// Dropped returns the disputes that ended without a verdict since it was last
+// asked, and forgets them.
+func (k *Keeper) Dropped(ctx context.Context) (ids []uint64, err error) {
+	err = k.dropped.Walk(ctx, nil, func(id uint64) (bool, error) {
+		ids = append(ids, id)
+		return false, nil
+	})
+	for _, id := range ids {
+		if err == nil {
+			err = k.dropped.Remove(ctx, id)
+		}
+	}
+	return ids, err
+}
+
+// TruthToProto returns what the segments of a forced attempt give as transactions
+// carry it.
+func TruthToProto(truth []job.Truth) []workv1.Truth {
+	return list(truth, func(t job.Truth) workv1.Truth { return workv1.Truth{End: t.End[:], Trace: t.Trace[:]} })
+}
+
+// TruthFromProto is the inverse of TruthToProto.
+func TruthFromProto(ms []workv1.Truth) (out []job.Truth, err error) {
+	if len(ms) > job.MaxSegments {
+		return nil, fmt.Errorf("truth of %d segments, a unit has at most %d", len(ms), job.MaxSegments)
+	}
+	for _, m := range ms {
+		var t job.Truth
+		if t.End, err = canon.HashOf(m.End); err != nil {
+			return nil, fmt.Errorf("end: %w", err)
+		}
+		if t.Trace, err = canon.HashOf(m.Trace); err != nil {
+			return nil, fmt.Errorf("trace: %w", err)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}

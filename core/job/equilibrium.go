@@ -1,0 +1,44 @@
+package job
+
+import "fmt"
+
+// Equilibrium returns an error that shows, with its numbers, the first inequality
+// that the rules break of those by which each of these people does best by being
+// honest. Amounts are in parts of the pay of a unit: an audit costs at most one,
+// and a provider saves at most one. A challenger that has not looked cannot gain
+// whatever the rules are: see Lease.jackpot. Source: the conditions of Truebit's
+// verifier's dilemma, for auditors that are drawn and have a bond.
+func (p *Params) Equilibrium() error {
+	if p.ForcedBps == 0 || p.ForcedBps >= bps {
+		return fmt.Errorf("forced_bps is %d, must be between 1 and %d: forced errors keep auditors awake", p.ForcedBps, bps-1)
+	}
+	rest := bps - p.ForcedBps
+	for _, c := range []struct {
+		holds bool
+		why   string
+	}{
+		{p.ForcedBps*p.VerdictFactor >= bps, fmt.Sprintf(
+			"passing what one has not looked at would pay: forced_bps · verdict_factor = %d · %d = %d < 10000",
+			p.ForcedBps, p.VerdictFactor, p.ForcedBps*p.VerdictFactor)},
+		{p.ForcedBps*(1+p.JackpotFactor) < rest*p.VerdictFactor, fmt.Sprintf(
+			"reporting a mismatch without looking would pay: forced_bps · (1 + jackpot_factor) = %d · %d ≥ (10000 − forced_bps) · verdict_factor = %d · %d",
+			p.ForcedBps, 1+p.JackpotFactor, rest, p.VerdictFactor)},
+		{p.TaxBps*rest >= p.ForcedBps*(1+p.JackpotFactor)*bps, fmt.Sprintf(
+			"the jackpot pool would run dry: tax_bps · (10000 − forced_bps) = %d · %d < forced_bps · (1 + jackpot_factor) · 10000 = %d · %d · 10000",
+			p.TaxBps, rest, p.ForcedBps, 1+p.JackpotFactor)},
+		{2*p.RewardBps < bps, fmt.Sprintf("challenging oneself would pay: 2 · reward_bps = 2 · %d ≥ 10000", p.RewardBps)},
+		{p.BondFactor >= 1, fmt.Sprintf("forging a unit would pay: bond_factor = %d < 1", p.BondFactor)},
+	} {
+		if !c.holds {
+			return fmt.Errorf("%s", c.why)
+		}
+	}
+	return nil
+}
+
+// WithoutForced returns the rules without forced errors, and what pays for them:
+// for networks whose every auditor is known, and for tests that count each coin.
+func (p Params) WithoutForced() Params {
+	p.ForcedBps, p.TaxBps, p.JackpotFactor = 0, 0, 0
+	return p
+}

@@ -1,0 +1,252 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// Forced errors: see docs/adr/0014-forced-errors.md. Some attempts, which the
+// provider's VRF picks and nobody else knows, must be presented wrong in every
+// segment. A unit is accepted only after its provider has shown its lot: that it
+// was not forced. If it was, the provider shows the truth beside it, the attempt is
+// void without blame, and auditors that did not see it lose their bond.
+
+// Truth is what a segment of a forced attempt gives, re-executed from the
+// checkpoint that it begins with.
+type Truth struct {
+	End   canon.Hash // state after its last step
+	Trace canon.Hash // proof.Trace of it
+}
+
+// Forced is a forced attempt that was shown. What is said there to be true is a
+// claim of its provider, open to dispute until the lease ends; then it is paid
+// for, out of the jackpot pool.
+type Forced struct {
+	Index       int
+	Unit        Unit    // as it was, with its receipt, bond, audits and attestations
+	Truth       []Truth // of each segment
+	Challengers []string
+}
+
+// Reveal is a provider's word whether an attempt of its own was forced. Output is
+// that of its VRF over proof.LotInput, which the caller has verified. It must not
+// come before audits are answered and the unit's window is over, so that its time
+// tells nothing; a dispute ends the secret.
+type Reveal struct {
+	By            string
+	Unit, Attempt int
+	Output        []byte
+	Truth         []Truth // of each segment, if the attempt was forced
+}
+
+func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
+	if err != nil {
+		return nil, err
+	}
+	disputed := len(l.contests(Target{Index: e.Unit})) > 0
+	switch {
+	case !l.forces():
+		return nil, fmt.Errorf("no attempt of this lease is forced")
+	case e.By != u.Provider:
+		return nil, fmt.Errorf("unit %d is %s's, not %s's", e.Unit, u.Provider, e.By)
+	case u.Plain:
+		return nil, fmt.Errorf("attempt %d of unit %d was shown already", e.Attempt, e.Unit)
+	case !disputed && (u.Status != Counted || !u.audited() || now < u.WindowEnd):
+		return nil, fmt.Errorf("unit %d is shown once it is disputed, or its audits are answered and its window is over at block time %d ms", e.Unit, u.WindowEnd)
+	}
+	if !proof.Forced(e.Output, l.Params.ForcedBps) {
+		if len(e.Truth) > 0 {
+			return nil, fmt.Errorf("attempt %d of unit %d was not forced: there is no other truth", e.Attempt, e.Unit)
+		}
+		u.Plain = true
+		return []Effect{{Emit, e.By, uint64(e.Unit), "plain"}}, nil
+	}
+	switch {
+	case len(e.Truth) != l.Order.Problem.Segments():
+		return nil, fmt.Errorf("attempt %d of unit %d was forced: show the truth of its %d segments, not of %d", e.Attempt, e.Unit, l.Order.Problem.Segments(), len(e.Truth))
+	case len(l.Forced) >= maxRecords:
+		return nil, fmt.Errorf("%d forced attempts were shown, the most that a lease has", len(l.Forced))
+	}
+	effects := l.freeKeepers(e.Unit) // what they keep is of no use any more
+	f := Forced{Index: e.Unit, Unit: *u, Truth: e.Truth}
+	f.Unit.Attested = slices.Clone(u.Attested)
+	for i := range f.Unit.Attested {
+		f.Unit.Attested[i].Bond = 0
+	}
+	for _, c := range l.contests(Target{Index: e.Unit}) {
+		// Who came after the window or beside this could have known it.
+		if c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) {
+			f.Challengers = append(f.Challengers, c.Challenger)
+		}
+	}
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == Target{Index: e.Unit} })
+	l.Forced = append(l.Forced, f)
+	u.reopen()
+	l.watchLead(now)
+	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
+}
+
+// forces reports whether attempts of the lease can be forced.
+func (l *Lease) forces() bool { return l.Params.ForcedBps > 0 }
+
+// awaitsLot reports whether nothing but its provider's word keeps a unit from
+// being accepted, as far as its audits go.
+func (l *Lease) awaitsLot(u *Unit) bool { return l.forces() && u.audited() && !u.Plain }
+
+// askLot gives the provider of a unit whose audits are answered its time to show
+// the lot.
+func (l *Lease) askLot(u *Unit, now int64) {
+	if u.Status == Counted && l.awaitsLot(u) {
+		u.Due = max(now, u.WindowEnd) + l.Order.Conditions.UnitTimeout
+	}
+}
+
+// holds reports whether the receipt says the truth about a segment.
+func (f *Forced) holds(segment int) bool {
+	return f.Truth[segment].End == f.Unit.Receipt.Checkpoints[segment+1]
+}
+
+// right reports whether an auditor said what a diligent one would have: its digest
+// shows that it computed the segments.
+func (f *Forced) right(a *Audit) bool {
+	var traces []canon.Hash
+	pass := true
+	for _, s := range a.Segments {
+		traces = append(traces, f.Truth[s].Trace)
+		pass = pass && f.holds(s)
+	}
+	return a.Pass == pass && a.Digest == proof.Digest(a.Auditor, f.Unit.Receipt.ID(), traces)
+}
+
+// forced returns the place of a forced attempt that was shown, −1 if there is none.
+func (l *Lease) forced(unit, attempt int) int {
+	return slices.IndexFunc(l.Forced, func(f Forced) bool { return f.Index == unit && f.Unit.Attempt == attempt })
+}
+
+// truth returns what a provider says to be true of a segment of a forced attempt.
+func (l *Lease) truth(t Target, attempt int) (dispute.Claim, error) {
+	i, s := l.forced(t.Index, attempt), t.Segment-1
+	if i < 0 || t.Merge || t.Auditor != "" || s >= len(l.Forced[i].Truth) {
+		return dispute.Claim{}, fmt.Errorf("no truth of segment %d of attempt %d of unit %d was shown", s, attempt, t.Index)
+	}
+	f, p := &l.Forced[i], &l.Order.Problem
+	c := l.claimed(f.Unit.Receipt)
+	first := s * p.Interval
+	c.Inputs, c.Batch.First = []canon.Hash{f.Unit.Receipt.Checkpoints[s]}, c.Batch.First+first
+	c.Steps, c.Interval = min(p.Interval, p.Steps-first), 1
+	c.Checkpoints, c.End = f.Truth[s].Trace, f.Truth[s].End
+	return c, nil
+}
+
+// expose takes the bond of a provider that showed as truth what is none: those whose
+// work it spoilt are paid out of it, and the challenger.
+func (l *Lease) expose(c Contest) ([]Effect, error) {
+	i := l.forced(c.Target.Index, c.Attempt)
+	f := l.Forced[i]
+	var lost []Share
+	var effects []Effect
+	for _, a := range f.Unit.Audits {
+		if !a.Done || a.Bond == 0 {
+			continue
+		}
+		wage, err := l.auditWage(&f.Unit)
+		if err != nil {
+			return nil, err
+		}
+		lost = addShare(lost, Share{a.Auditor, wage})
+		if len(l.contests(Target{Index: f.Index, Auditor: a.Auditor})) > 0 {
+			l.Verdicts = append(l.Verdicts, Verdict{f.Index, *f.Unit.Receipt, a})
+			continue
+		}
+		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+	}
+	for _, k := range f.Unit.Attested {
+		if !k.Failed {
+			lost = addShare(lost, Share{k.Keeper, l.Quote.Keep})
+		}
+	}
+	shares, err := l.divide(f.Unit.Bond, c.Challenger, lost)
+	if err != nil {
+		return nil, err
+	}
+	effects = append(l.slash(f.Unit.Provider, f.Unit.Bond, shares), effects...)
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool {
+		return d.Target.Segment > 0 && d.Target.Index == f.Index && d.Attempt == c.Attempt
+	})
+	l.Forced = slices.Delete(l.Forced, i, i+1)
+	l.bar(f.Unit.Provider)
+	return append(effects, Effect{Kind: Discredit, Account: f.Unit.Provider}, Effect{Kind: Jail, Account: f.Unit.Provider}, Effect{Emit, f.Unit.Provider, c.ID, "convicted"}), nil
+}
+
+// jackpot is what the first challenger of a forced receipt gets if it is the only
+// one. It is never so much that challenging blindly, when forced attempts are as
+// rare as they are, would pay for the bonds that it loses.
+func (l *Lease) jackpot() (uint64, error) {
+	j, err := scale(l.Quote.Unit, l.Params.JackpotFactor, 1)
+	if err != nil {
+		return 0, err
+	}
+	blind, err := scale(l.Params.ChallengeBond, bps-l.Params.ForcedBps, l.Params.ForcedBps)
+	return min(j, max(blind, 1)-1), err
+}
+
+// payForced settles the forced attempts: who did as it should is paid out of the
+// jackpot pool as if the unit had been accepted, auditors that were blind lose
+// their bond, a share of it to the provider. Each of c challengers gets the jackpot
+// over 2^(c−1), so that to challenge under many names does not pay.
+func (l *Lease) payForced() (effects []Effect, err error) {
+	for i := range l.Forced {
+		f := &l.Forced[i]
+		u := &f.Unit
+		pay, err := l.pay(u.Provider)
+		if err != nil {
+			return nil, err
+		}
+		prizes := []Share{{u.Provider, pay}}
+		wage, err := l.auditWage(u)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, release(u.Provider, u.Bond, "forced")...)
+		for j := range u.Audits {
+			a := &u.Audits[j]
+			switch {
+			case a.Bond == 0:
+			case f.right(a):
+				prizes = append(prizes, Share{a.Auditor, wage})
+				effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			default:
+				shares, err := l.divide(a.Bond, u.Provider, nil)
+				if err != nil {
+					return nil, err
+				}
+				effects = append(effects, l.slash(a.Auditor, a.Bond, shares)...)
+				effects = append(effects, Effect{Kind: Jail, Account: a.Auditor}, Effect{Emit, a.Auditor, uint64(f.Index), "blind"})
+			}
+		}
+		for _, k := range u.Attested {
+			if !k.Failed {
+				prizes = append(prizes, Share{k.Keeper, l.Quote.Keep})
+			}
+		}
+		jackpot, err := l.jackpot()
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range f.Challengers {
+			prizes = append(prizes, Share{c, jackpot >> (len(f.Challengers) - 1)})
+		}
+		for _, s := range prizes {
+			if s.Amount > 0 {
+				effects = append(effects, Effect{Kind: Prize, Account: s.Account, Amount: s.Amount})
+			}
+		}
+	}
+	l.Forced = nil
+	return effects, nil
+}

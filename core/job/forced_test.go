@@ -1,0 +1,498 @@
+package job
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// forcedWorld is a world in which attempts are forced, with a pool that earlier
+// leases have filled.
+func forcedWorld(t fataler) *world {
+	t.Helper()
+	return forcedWorldOf(t, func(*Order) {})
+}
+
+func forcedWorldOf(t fataler, bend func(*Order)) *world {
+	t.Helper()
+	w := newWorld(t)
+	m := testMatch()
+	m.Params = DefaultParams
+	m.Params.LeadTimeout = 200
+	bend(&m.Order)
+	l, effects, err := NewLease(m, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.free["v0"], w.held["v0"] = stake, 0
+	w.lease, w.pool, w.donated = l, 1e9, 1e9
+	w.perform(effects)
+	w.check()
+	return w
+}
+
+// lot returns a VRF output that forces an attempt, or does not.
+func lot(forced bool) []byte {
+	if forced {
+		return make([]byte, 64)
+	}
+	return bytes.Repeat([]byte{0xff}, 64)
+}
+
+// truth is what the segments of a unit give from its checkpoints, which no receipt
+// of a forced attempt says.
+func (w *world) truth(unit int) (out []Truth) {
+	r := w.lease.Units[unit].Receipt
+	for s, c := range r.Checkpoints[1:] {
+		end := canon.Sum("truth", c[:])
+		out = append(out, Truth{end, proof.Trace(r.Checkpoints[s], []canon.Hash{end})})
+	}
+	return out
+}
+
+func (w *world) reveal(unit int, forced bool) error {
+	w.t.Helper()
+	u := w.lease.Units[unit]
+	e := Reveal{By: u.Provider, Unit: unit, Attempt: u.Attempt, Output: lot(forced)}
+	if forced {
+		e.Truth = w.truth(unit)
+	}
+	return w.try(e)
+}
+
+// diligent is the report of an auditor that has re-executed a forced receipt.
+func (w *world) diligent(unit int, auditor string) Report {
+	w.t.Helper()
+	u := w.lease.Units[unit]
+	segments, err := w.lease.audited(&u, []byte(auditor), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var traces []canon.Hash
+	for _, s := range segments {
+		traces = append(traces, w.truth(unit)[s].Trace)
+	}
+	return Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: []byte(auditor), Digest: proof.Digest(auditor, u.Receipt.ID(), traces)}
+}
+
+// present brings a unit to a receipt that counts.
+func (w *world) present(unit int, provider string) (auditor string) {
+	w.t.Helper()
+	if err := w.assign(unit, provider); err != nil {
+		w.t.Fatal(err)
+	}
+	w.do(w.receipt(unit, "forced"))
+	w.attest(unit)
+	return w.lease.Units[unit].Audits[0].Auditor
+}
+
+// settle lets everything else of the order be done, and time pass.
+func (w *world) settle() {
+	w.t.Helper()
+	for w.lease.Phase == Active && w.lease.Lead() != "" {
+		for i := range w.lease.RoundUnits() {
+			u := w.lease.Unit(w.lease.Round, i)
+			if w.lease.Units[u].Status == Open {
+				w.compute(u, []string{"p1", "p2"}[i%2], "")
+			}
+			w.pass(20)
+			if w.lease.forces() && w.lease.Units[u].Status == Counted && !w.lease.Units[u].Plain {
+				if err := w.reveal(u, false); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+		}
+		w.pass(1)
+		w.do(w.merge())
+	}
+	w.pass(60)
+	if w.lease.Phase != Settled {
+		w.t.Fatalf("the lease is %v", w.lease.Phase)
+	}
+}
+
+// What an auditor says about a forced receipt, when it is shown, and what comes of
+// it: the table of docs/spec/lease.md.
+func TestForcedAttempts(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		says       string // fail, pass, blind fail, nothing
+		challenged []string
+		refuted    bool // what the provider shows as the truth is refuted
+		provider   string
+		auditor    string // wage, nothing, slashed
+		jackpots   int    // utally in parts of the jackpot over 4
+	}{
+		{"seen", "fail", nil, false, "paid", "wage", 0},
+		{"seen and challenged", "fail", []string{"auditor"}, false, "paid", "wage", 4},
+		{"passed", "pass", nil, false, "paid", "slashed", 0},
+		{"passed, challenged by another", "pass", []string{"c"}, false, "paid", "slashed", 4},
+		{"reported without looking", "blind fail", nil, false, "paid", "slashed", 0},
+		{"not answered", "nothing", nil, false, "paid", "nothing", 0},
+		{"two challengers share", "fail", []string{"c", "d"}, false, "paid", "wage", 2},
+		{"three challengers share", "fail", []string{"c", "d", "e"}, false, "paid", "wage", 1},
+		{"garbage, shown as truth", "fail", nil, true, "slashed", "wage", 0},
+		{"garbage, passed", "pass", nil, true, "slashed", "wage", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := forcedWorld(t)
+			auditor := w.present(0, "p0")
+			r := w.diligent(0, auditor)
+			switch c.says {
+			case "fail":
+				w.do(r)
+			case "pass", "blind fail":
+				r.Digest, r.Pass = canon.Hash{}, c.says == "pass"
+				w.do(r)
+			}
+			for i, who := range c.challenged {
+				if who == "auditor" {
+					who = auditor
+				}
+				w.do(OpenDispute{ID: uint64(i + 1), Target: Target{}, Segment: i % 3, Challenger: who})
+			}
+			if c.says == "nothing" {
+				w.pass(110)
+			} else {
+				w.pass(20)
+			}
+			if err := w.reveal(0, true); err != nil {
+				t.Fatal(err)
+			}
+			if u := w.lease.Units[0]; u.Status != Open || u.Attempt != 1 || len(w.lease.Faults) != 0 || len(w.lease.Disputes) != 0 {
+				t.Fatalf("the unit is %v, attempt %d; faults %v, disputes %v", u.Status, u.Attempt, w.lease.Faults, w.lease.Disputes)
+			}
+			if c.refuted {
+				w.do(OpenDispute{ID: 9, Target: Target{Segment: 2}, Challenger: "c"})
+				w.do(CloseDispute{ID: 9, Loser: dispute.Defender})
+			}
+			quote, params := w.lease.Quote, w.lease.Params
+			w.settle()
+			pay := uint64(30*1000 + 6*10)
+			if c.refuted == (w.stakeOf("p0") >= stake) {
+				t.Errorf("the provider has a stake of %d", w.stakeOf("p0"))
+			}
+			share := (quote.Unit*params.VerdictFactor*params.RewardBps + bps - 1) / bps
+			want := map[string]uint64{"paid": pay, "slashed": 0}[c.provider]
+			if c.auditor == "slashed" {
+				want += share
+			}
+			if got := w.purse["p0"]; got != want {
+				t.Errorf("the provider got %d, want %d", got, want)
+			}
+			if lost := w.stakeOf(auditor) < stake; lost != (c.auditor == "slashed") {
+				t.Errorf("the auditor has a stake of %d", w.stakeOf(auditor))
+			}
+			jackpot := quote.Unit * params.JackpotFactor
+			for i, who := range c.challenged {
+				if who != "auditor" && w.purse[who] != jackpot*uint64(c.jackpots)/4 {
+					t.Errorf("challenger %d got %d of a jackpot of %d", i, w.purse[who], jackpot)
+				}
+			}
+		})
+	}
+}
+
+// An auditor whose wage does not come out of escrow gets it all the same: what it
+// has in the end differs by the wage from what it has if it does not answer.
+func TestWagesOfForcedAttemptsComeFromThePool(t *testing.T) {
+	got := map[bool]uint64{}
+	for _, answers := range []bool{false, true} {
+		w := forcedWorld(t)
+		auditor := w.present(0, "p0")
+		if answers {
+			w.do(w.diligent(0, auditor))
+		}
+		w.pass(110)
+		if err := w.reveal(0, true); err != nil {
+			t.Fatal(err)
+		}
+		wage := w.lease.Quote.Audit
+		w.settle()
+		got[answers] = w.pool
+		if answers && got[false]-got[true] != wage {
+			t.Errorf("the pool has %d, or %d: want a difference of %d", got[false], got[true], wage)
+		}
+		if w.lease.Ledger.Tax == 0 {
+			t.Error("the lease was not taxed")
+		}
+	}
+}
+
+// Prizes are capped by what the pool has.
+func TestEmptyPoolPaysNothing(t *testing.T) {
+	w := forcedWorld(t)
+	w.pool, w.donated = 0, 0
+	w.present(0, "p0")
+	w.pass(110)
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if w.pool != 0 || w.purse["p0"] == 0 || w.purse["p0"] > w.lease.Ledger.Tax {
+		t.Errorf("the provider got %d of a tax of %d, the pool has %d", w.purse["p0"], w.lease.Ledger.Tax, w.pool)
+	}
+}
+
+func TestRevealsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(w *world)
+		bend    func(e *Reveal)
+		why     string
+	}{
+		{"by a stranger", nil, func(e *Reveal) { e.By = "p1" }, "is p0's"},
+		{"of another attempt", nil, func(e *Reveal) { e.Attempt = 1 }, "not under way"},
+		{"of no unit", nil, func(e *Reveal) { e.Unit = 99 }, "no unit 99"},
+		{"of a unit that nobody computes", nil, func(e *Reveal) { e.Unit = 1 }, "is open"},
+		{"truth where nothing was forced", nil, func(e *Reveal) { e.Output = lot(false) }, "was not forced"},
+		{"no truth", nil, func(e *Reveal) { e.Truth = nil }, "show the truth of its 3 segments"},
+		{"too much truth", nil, func(e *Reveal) { e.Truth = append(e.Truth, e.Truth[0]) }, "not of 4"},
+		{"of what was shown", func(w *world) { w.do(Reveal{By: "p0", Output: lot(false)}) }, func(*Reveal) {}, "shown already"},
+		{"after acceptance", func(w *world) {
+			w.do(Reveal{By: "p0", Output: lot(false)})
+			w.pass(1)
+		}, func(*Reveal) {}, "accepted"},
+		{"where nothing is ever forced", func(w *world) { w.lease.Params = w.lease.Params.WithoutForced() }, func(*Reveal) {}, "no attempt of this lease"},
+	} {
+		w := forcedWorld(t)
+		auditor := w.present(0, "p0")
+		r := w.diligent(0, auditor)
+		r.Pass = true
+		w.do(r)
+		w.pass(20)
+		e := Reveal{By: "p0", Output: lot(true), Truth: w.truth(0)}
+		if c.prepare != nil {
+			c.prepare(w)
+		}
+		c.bend(&e)
+		if _, _, err := Apply(w.lease, e, w.now); err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.why)
+		}
+	}
+}
+
+// A lot that was shown early would tell auditors and challengers what to say.
+func TestLotsAreShownAtTheirTime(t *testing.T) {
+	w := forcedWorld(t)
+	auditor := w.present(0, "p0")
+	for _, early := range []func(){func() {}, func() { w.pass(20) }} { // before the audits, within the window
+		early()
+		if w.reveal(0, true) == nil || w.reveal(0, false) == nil {
+			t.Fatal("a lot was shown before the audits were answered")
+		}
+	}
+	w.do(w.diligent(0, auditor))
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	// A dispute ends the secret at once, even before the receipt counts.
+	if err := w.assign(1, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	w.do(w.receipt(1, ""))
+	if w.reveal(1, false) == nil {
+		t.Fatal("a lot was shown of a receipt that nobody had seen")
+	}
+	w.do(OpenDispute{ID: 1, Target: Target{Index: 1}, Challenger: "c"})
+	if err := w.reveal(1, true); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.lease.Forced[1]; len(f.Challengers) != 0 {
+		t.Fatalf("%v challenged in the block in which the lot was shown, and gets a jackpot", f.Challengers)
+	}
+	w.settle()
+}
+
+// Who challenges after the window saw the provider's transaction, perhaps.
+func TestLateChallengersGetNoJackpot(t *testing.T) {
+	w := forcedWorld(t)
+	w.do(w.diligent(0, w.present(0, "p0")))
+	w.pass(20)
+	w.do(OpenDispute{ID: 1, Target: Target{}, Challenger: "c"})
+	w.pass(1)
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.lease.Forced[0]; len(f.Challengers) != 0 {
+		t.Fatalf("jackpots for %v", f.Challengers)
+	}
+}
+
+// A provider that does not show its lot has the unit taken from it, for the penalty
+// of a late one; nothing that might be wrong on purpose is ever accepted.
+func TestUnitIsNotAcceptedBeforeItsLotIsShown(t *testing.T) {
+	w := forcedWorld(t)
+	w.do(w.diligent(0, w.present(0, "p0")))
+	w.pass(90)
+	if u := w.lease.Units[0]; u.Status != Counted {
+		t.Fatalf("the unit is %v", u.Status)
+	}
+	w.pass(50)
+	if u := w.lease.Units[0]; u.Status != Open || len(w.lease.Faults) != 1 || w.stakeOf("p0") >= stake {
+		t.Fatalf("the unit is %v, faults %v, the stake is %d", u.Status, w.lease.Faults, w.stakeOf("p0"))
+	}
+	w.settle()
+	if w.purse["p0"] != 0 {
+		t.Error("the provider was paid")
+	}
+}
+
+// The chain compares what a segment gives by the game; so what a provider shows as
+// truth can be disputed, a segment at a time, until the lease ends.
+func TestTruthIsDisputed(t *testing.T) {
+	w := forcedWorld(t)
+	auditor := w.present(0, "p0")
+	w.do(w.diligent(0, auditor))
+	w.pass(20)
+	truth, r := w.truth(0), w.lease.Units[0].Receipt
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	p := &w.lease.Order.Problem
+	c, err := w.lease.Claim(Target{Segment: 2}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Inputs[0] != r.Checkpoints[1] || c.Steps != p.Interval || c.Interval != 1 || c.Batch.First != p.Interval || c.Checkpoints != truth[1].Trace || c.End != truth[1].End {
+		t.Errorf("claim %+v", c)
+	}
+	for name, e := range map[string]OpenDispute{
+		"no segment":        {Target: Target{Segment: 4}, Challenger: "c"},
+		"another attempt":   {Target: Target{Segment: 1}, Attempt: 1, Challenger: "c"},
+		"another unit":      {Target: Target{Index: 1, Segment: 1}, Challenger: "c"},
+		"a merge":           {Target: Target{Merge: true, Segment: 1}, Challenger: "c"},
+		"a verdict's":       {Target: Target{Auditor: auditor, Segment: 1}, Challenger: "c"},
+		"of the challenger": {Target: Target{Segment: 1}, Challenger: "p0"},
+	} {
+		if w.try(e) == nil {
+			t.Errorf("a dispute about the truth of %s began", name)
+		}
+	}
+	for id := range uint64(3) { // the next attempt goes on meanwhile
+		w.do(OpenDispute{ID: id + 1, Target: Target{Segment: int(id) + 1}, Challenger: fmt.Sprint("c", id)})
+	}
+	w.compute(0, "p1", "")
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	if len(w.lease.Forced) != 1 {
+		t.Fatal("a lost dispute ended the claim")
+	}
+	w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
+	if len(w.lease.Forced) != 0 || len(w.lease.Disputes) != 0 || !slices.Contains(w.lease.Barred, "p0") {
+		t.Fatalf("forced %v, disputes %v, barred %v", w.lease.Forced, w.lease.Disputes, w.lease.Barred)
+	}
+	w.settle()
+	if w.purse["p0"] != 0 || w.purse["c1"] == 0 {
+		t.Errorf("the provider has %d, the challenger %d", w.purse["p0"], w.purse["c1"])
+	}
+}
+
+// The rules of a new chain are in equilibrium; each condition is one that rules can
+// break, and the refusal shows its numbers.
+func TestEquilibrium(t *testing.T) {
+	if err := DefaultParams.Equilibrium(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		bend func(p *Params)
+		why  string
+	}{
+		{"no forced errors", func(p *Params) { *p = p.WithoutForced() }, "forced_bps is 0"},
+		{"nothing but forced errors", func(p *Params) { p.ForcedBps = bps }, "forced_bps is 10000"},
+		{"rarer", func(p *Params) { p.ForcedBps = 199 }, "199 · 50 = 9950 < 10000"},
+		{"smaller bonds of auditors", func(p *Params) { p.VerdictFactor = 49 }, "200 · 49 = 9800 < 10000"},
+		{"a jackpot for all alarms", func(p *Params) { p.JackpotFactor = 2500 }, "200 · 2501 ≥ (10000 − forced_bps) · verdict_factor = 9800 · 50"},
+		{"a small tax", func(p *Params) { p.TaxBps = 612 }, "612 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 3 · 10000"},
+		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
+		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},
+	} {
+		p := DefaultParams
+		c.bend(&p)
+		if err := p.Equilibrium(); err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.why)
+		}
+	}
+}
+
+// Challenging receipts blindly loses, whatever the rules are.
+func TestJackpotIsNoMoreThanBlindChallengersLose(t *testing.T) {
+	for _, factor := range []uint64{1, 50, bps} {
+		for _, forced := range []uint64{1, 200, 9999} {
+			w := forcedWorld(t)
+			w.lease.Params.JackpotFactor, w.lease.Params.ForcedBps = factor, forced
+			j, err := w.lease.jackpot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gain, loss := j*forced, w.lease.Params.ChallengeBond*(bps-forced); gain > loss {
+				t.Errorf("%d times the unit, %d bps: gain %d, loss %d", factor, forced, gain, loss)
+			}
+		}
+	}
+}
+
+// What Alter changes is one bit of one element, and the state stays canonical.
+func TestAlter(t *testing.T) {
+	state := func(ts ...*tensor.Tensor) *graph.State {
+		s := &graph.State{Tensors: ts}
+		for i, x := range ts {
+			s.Slots = append(s.Slots, graph.Slot{Name: fmt.Sprint(i), Type: x.Type, Shape: x.Shape})
+		}
+		return s
+	}
+	floats := func(words ...tensor.Word) *tensor.Tensor {
+		x := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{len(words)}))
+		for i, w := range words {
+			x.Set(i, w)
+		}
+		return x
+	}
+	odd := floats(0, 0x8000_0000, 0x7f80_0000, 0x7fc0_0000) // zeros, infinite, not a number
+	for name, s := range map[string]*graph.State{
+		"floats":         state(floats(0x3f80_0000, 0x0080_0000, 0x7f7f_ffff, 0), tensor.Scalar(int64(7))),
+		"one among many": state(odd, floats(0, 0, 0, 0xbf80_0001, 0), tensor.Must(tensor.Bools(tensor.Shape{}, true))),
+		"no floats":      state(odd, tensor.Scalar(int64(7)), tensor.Must(tensor.Bools(tensor.Shape{}, true))),
+	} {
+		chosen := map[string]bool{}
+		for segment := range 50 {
+			a := Alter(s, lot(true), segment)
+			bits := 0
+			for i, x := range a.Tensors {
+				if err := x.Canon(); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				for j := range x.Len() {
+					if d := x.At(j) ^ s.Tensors[i].At(j); d != 0 {
+						bits++
+						chosen[fmt.Sprint(i, j)] = true
+						if d != 1 {
+							t.Errorf("%s: bits %x", name, d)
+						}
+					}
+				}
+			}
+			if bits != 1 {
+				t.Errorf("%s: %d elements were altered", name, bits)
+			}
+			again, err := Alter(s, lot(true), segment).Root()
+			if root, err2 := a.Root(); err != nil || err2 != nil || root != again {
+				t.Errorf("%s: altered twice, differently", name)
+			}
+		}
+		if name == "floats" && len(chosen) != 3 {
+			t.Errorf("altered %v, want each of the three that are normal", chosen)
+		}
+	}
+	if s := state(odd); Alter(s, lot(true), 0) != s {
+		t.Error("a state without numbers was altered")
+	}
+}

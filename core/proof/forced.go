@@ -1,0 +1,38 @@
+package proof
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// LotInput is what a provider's VRF is evaluated on to tell whether an attempt of
+// a unit is forced. The key was registered before the lease's seed was known, so
+// nobody could choose the output; only the provider knows it until it shows it.
+func LotInput(order, seed canon.Hash, unit, attempt int) []byte {
+	return canon.Encode(func(e *canon.Encoder) {
+		e.String("forced")
+		e.Hash(order)
+		e.Hash(seed)
+		e.Uint(uint64(unit))
+		e.Uint(uint64(attempt))
+	})
+}
+
+// Forced reports whether a VRF output over a LotInput falls among the given share,
+// in basis points: whether its first 64 bits lie below share/10000 · 2⁶⁴.
+func Forced(output []byte, share uint64) bool {
+	const all = 10_000
+	if share >= all || len(output) < 8 {
+		return share >= all
+	}
+	limit, _ := bits.Div64(share, 0, all)
+	return binary.BigEndian.Uint64(output) < limit
+}
+
+// Trace is the commitment to a re-executed segment: the root over its start and
+// the states after each of its steps.
+func Trace(start canon.Hash, after []canon.Hash) canon.Hash {
+	return canon.Root(append([]canon.Hash{start}, after...))
+}
