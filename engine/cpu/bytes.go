@@ -169,11 +169,11 @@ func (p *piece) sumColumns() []int32 {
 	p.columnSums = sums
 	alpha := int32(p.bytes.biasA)
 	for c := 0; c < p.broad && alpha != 0; {
-		n := nextPart(p.broad-c, p.tileCols(), lanes)
+		n, tiles := p.strip(p.broad - c)
 		vectors := ceilDiv(n, lanes)
-		b, bAt := p.top.columnsAt(c, n, vectors*lanes)
-		p.tiles[0][vectors-1](p.top.deep, &oneEach[0], 0, 0, b, bAt, &asFloats(sums[c:])[0], 0, false)
-		c += n
+		b, next, bAt := p.top.columnsAt(c, n, vectors*lanes)
+		p.tiles[0][vectors-1](tiles, p.top.deep, &oneEach[0], 0, 0, b, next, bAt, &asFloats(sums[c:])[0], 0, false)
+		c += n * tiles
 	}
 	const each = 4
 	for j := range sums {
@@ -190,9 +190,9 @@ func (p *piece) sumRows(from, n int) []int32 {
 		return p.rowSums // which are not used
 	}
 	for i := 0; i < n; {
-		m := nextPart(n-i, p.set.Rows(), 1)
+		m := nextPart(n-i, p.tileRows, 1)
 		a, aRow, aStep := p.left.rowsAt(from+i, m)
-		p.tiles[m-1][0](p.left.deep, a, aRow, aStep, &oneEach[0], &nowhere[0], &asFloats(p.rowSums[i*lanes:])[0], lanes*word, false)
+		p.tiles[m-1][0](1, p.left.deep, a, aRow, aStep, &oneEach[0], 0, &nowhere[0], &asFloats(p.rowSums[i*lanes:])[0], lanes*word, false)
 		i += m
 	}
 	return p.rowSums

@@ -23,8 +23,10 @@ type dot struct {
 	bounded                  bool   // some terms may be absent
 	lines                    lines
 	deep                     int  // words packed at a time; divides tensor.KBlock
+	whole                    int  // of which this many are taken together
 	direct                   bool // chains can be kept in the output
 	high, wide               int  // rows and lines of a whole piece
+	tileRows, tileCols       int  // of the greatest tile
 	down, beside             int  // pieces in one batch
 }
 
@@ -46,6 +48,8 @@ type side struct {
 	ownRun, termRun   reach
 	inPlace           bool // tiles read it where it lies: rows have one stride
 	lined             bool // packed with the terms of a row side by side
+	turned            bool // and turn it, as terms lie side by side
+	swept             bool // and sweep over whole vectors of columns
 	image             *image
 }
 
@@ -62,7 +66,11 @@ const (
 	maxWide     = 3072    // columns of a piece
 	maxStored   = 1 << 16 // elements of a piece that is not made in the output
 	maxDeep     = 512     // words packed at a time; divides tensor.KBlock
-	thinRows    = 2       // rows that are no more than a vector or two
+	maxStrip    = 1 << 15 // elements of operand b that a row of tiles reads
+	thinRows    = 2       // rows for which reading operand b takes all the time
+	sweptWide   = 1024    // columns of b that are read side by side, if there are as many
+	turnedDeep  = 4096    // terms that are turned, one column after the other; divides tensor.KBlock
+	turnedTiles = 2       // tiles of rows for which to turn them
 	maxRows     = 192     // rows packed at a time
 	minWork     = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
@@ -78,7 +86,10 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	case narrow && set.Bytes.Tiles == nil, !narrow && p.Type != tensor.Float32:
 		return newPlainDot(p)
 	}
-	k := &dot{p: p, set: set, deep: maxDeep, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32}
+	k := &dot{
+		p: p, set: set, deep: maxDeep, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32,
+		whole: 1, tileRows: set.Rows(), tileCols: set.Vectors() * set.Lanes,
+	}
 	if !k.plain && !narrow {
 		k.widen = castLoop(set, p.Args[0].Type, tensor.Float32)
 	}
@@ -109,32 +120,45 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
 	k.divide()
 	k.readA()
-	k.b.inPlace = k.plain && !k.bounded && k.cols.simple() && k.b.own[0] == 1 && ceilDiv(k.high, set.Rows()) <= fewTiles
-	if k.rows.n <= thinRows {
-		k.stream()
+	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && ceilDiv(k.high, k.tileRows) <= fewTiles
+	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon
+		k.wide = min(k.wide, 2*k.tileCols)
+		k.beside = ceilDiv(k.lines.n, k.wide)
 	}
+	k.stream()
 	return k
 }
 
-// stream suits k to few rows, where reading operand b takes all the time: it is
-// read a few long lines at a time, or packed for a few tiles at a time.
-func (k *dot) stream() {
-	if k.b.inPlace {
-		k.deep = maxDeep / 4
-		return
-	}
-	k.wide = min(k.wide, 2*k.tileCols())
-	k.beside = ceilDiv(k.lines.n, k.wide)
-}
+// regular reports whether values need no more than reading, and lie in even
+// distances along a grid.
+func (k *dot) regular(g *grid) bool { return k.plain && !k.bounded && g.simple() }
 
 // readA chooses how tiles read operand a: where it lies, if it is regular and
 // shared by few tiles, or packed. What is no matrix is packed with its terms side
 // by side, if they lie so in the operand.
 func (k *dot) readA() {
 	a := &k.a
-	a.inPlace = k.plain && !k.bounded && k.rows.simple() && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols()) <= fewTiles
+	a.inPlace = k.regular(&k.rows) && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols) <= fewTiles
 	matrix := len(a.bounds) == 0 && (a.ownRun == reach{k.rows.n, 1} || a.termRun == reach{k.terms.n, 1})
-	a.lined = !a.inPlace && k.bytes == nil && !matrix && a.termRun.length() >= min(a.ownRun.length(), k.set.Rows())
+	a.lined = !a.inPlace && k.bytes == nil && !matrix && a.termRun.length() >= min(a.ownRun.length(), k.tileRows)
+}
+
+// stream suits k to few rows, for which operand b had better be read once, in
+// long lines, than be packed.
+func (k *dot) stream() {
+	even := k.regular(&k.rows) && k.regular(&k.cols) && k.terms.simple()
+	switch {
+	case even && k.b.own[0] == 1 && k.rows.n <= len(k.set.Swept):
+		k.a.inPlace, k.b.inPlace, k.b.swept = true, true, true
+		k.whole = asm.SweptTerms
+		k.wide = min(max(k.wide, sweptWide), k.lines.n)
+		k.beside = ceilDiv(k.lines.n, k.wide)
+	case even && k.b.terms[0] == 1 && k.rows.n <= turnedTiles*len(k.set.Turned) && k.cols.n >= asm.TurnedColumns:
+		k.a.inPlace, k.a.lined = k.rows.n == 1 && k.a.terms[0] == 1, false
+		k.b.inPlace, k.b.turned = true, true
+		k.whole, k.deep = asm.TurnedTerms, turnedDeep
+		k.tileRows, k.tileCols = len(k.set.Turned), asm.TurnedColumns
+	}
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is
@@ -200,8 +224,6 @@ func (k *dot) group() int {
 	}
 	return 1
 }
-
-func (k *dot) tileCols() int { return k.set.Vectors() * k.set.Lanes }
 
 // depends reports whether what operand arg reads changes along an axis.
 func depends(p *tensor.Primitive, arg, axis int) bool {
@@ -284,7 +306,7 @@ func (s *side) runs(own, terms *grid) {
 // divide chooses the size of pieces: large ones pack less, but several threads
 // need a few each.
 func (k *dot) divide() {
-	tileRows, tileCols := k.set.Rows(), ceilDiv(k.tileCols(), k.lines.pitch)
+	tileRows, tileCols := k.tileRows, ceilDiv(k.tileCols, k.lines.pitch)
 	k.high, k.wide = min(k.rows.n, maxHigh), min(k.lines.n, ceilDiv(maxWide, k.lines.pitch))
 	for {
 		k.down, k.beside = ceilDiv(k.rows.n, k.high), ceilDiv(k.lines.n, k.wide)

@@ -100,6 +100,19 @@ func BenchmarkMatMul(b *testing.B) {
 	}
 }
 
+// Few rows times a large matrix, given by rows or by columns: reading it takes
+// most of the time. One element of the matrix makes four bytes.
+func BenchmarkFewRows(b *testing.B) {
+	const n = 4096
+	for _, rows := range []int{1, 2, 4, 8, 16} {
+		p := matmul(rows, n, n)
+		b.Run(fmt.Sprintf("%d/rows", rows), func(b *testing.B) { bench(b, p, 4*n*n, "GB/s") })
+		p = matmul(rows, n, n)
+		p.Args[1].Dims = axisDims(1, 2)
+		b.Run(fmt.Sprintf("%d/columns", rows), func(b *testing.B) { bench(b, p, 4*n*n, "GB/s") })
+	}
+}
+
 // Attention: a small product for each pair of batch and head.
 func BenchmarkBatchMatMul(b *testing.B) {
 	benchDot(b, "32x64x16x64", batched(32, 64, 16, 64, true))

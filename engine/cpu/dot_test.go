@@ -76,8 +76,12 @@ func TestHardValues(t *testing.T) {
 	} {
 		for _, k := range []int{1, 2, 3, 7, 40} {
 			for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Float16} {
-				p := typed(matmul(23, k, 67), dtype)
-				compareDot(t, name, p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+				for _, rows := range []int{1, 2, 5, 23} {
+					p := typed(matmul(rows, k, 67), dtype)
+					compareDot(t, name, p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+					p.Args[1].Shape, p.Args[1].Dims = tensor.Shape{67, k}, axisDims(1, 2)
+					compareDot(t, name+" by columns", p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+				}
 			}
 		}
 	}
@@ -162,7 +166,7 @@ func TestBytes(t *testing.T) {
 // A steady state allocates nothing for a contraction.
 func TestContractionsAllocateNothing(t *testing.T) {
 	for name, p := range map[string]*tensor.Primitive{ // order: each case stands alone
-		"product": matmul(70, 90, 110), "image": convolution{2, 3, 18, 4, 3, 1, 2, 1}.primitive(),
+		"product": matmul(70, 90, 110), "swept": matmul(1, 90, 110), "turned": matmul(110, 90, 1), "image": convolution{2, 3, 18, 4, 3, 1, 2, 1}.primitive(),
 		"segments": convolution{1, 2, 9, 24, 3, 2, 1, 1}.primitive(), "bytes": typed(matmul(70, 90, 110), tensor.Int8),
 	} {
 		set, err := asm.Chosen()
@@ -195,39 +199,57 @@ func chain(a, b []float32) float32 {
 
 // Outputs of several pieces, with edges that fill no tile, on several threads.
 func TestPiecesTile(t *testing.T) {
-	for _, c := range [][3]int{{130, 40, 260}, {257, 300, 3}, {3, 300, 257}, {1, 1000, 70}, {70, 1000, 1}, {2, 9000, 2}, {33, 520, 65}} {
-		m, k, n := c[0], c[1], c[2]
-		r := rand.New(rand.NewPCG(1, uint64(m)))
-		x := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{m, k}))
-		y := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{n, k}))
-		a, b := tensor.Of[float32](x), tensor.Of[float32](y)
-		for _, s := range [][]float32{a, b} {
-			for i := range s {
-				s[i] = float32(r.NormFloat64())
-			}
+	for _, c := range [][3]int{
+		{130, 40, 260}, {257, 300, 3}, {3, 300, 257}, {1, 1000, 70}, {70, 1000, 1}, {2, 9000, 2}, {33, 520, 65},
+		{1, 9000, 49}, {2, 4101, 33}, {1, 17, 1100}, {2, 3, 2500}, {9, 4100, 40}, {16, 70, 131}, {5, 16, 16}, {4, 15, 17}, // few rows
+	} {
+		for _, byRows := range []bool{false, true} {
+			checkPieces(t, c[0], c[1], c[2], byRows)
 		}
-		p := matmul(m, k, n)
-		p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{n, k}, Dims: []tensor.Dim{axis(1), axis(2)}}
-		for _, set := range asm.Sets() {
-			got := tensor.Of[float32](runOn(t, set, 2, p, x, y))
-			for i := range m {
-				for j := range n {
-					want := float32(0)
-					for t := 0; t < k; t += 2 * tensor.KBlock { // at most three K-blocks
-						lo, mid, hi := t, min(t+tensor.KBlock, k), min(t+2*tensor.KBlock, k)
-						part := chain(a[i*k+lo:i*k+mid], b[j*k+lo:j*k+mid])
-						if hi > mid {
-							part += chain(a[i*k+mid:i*k+hi], b[j*k+mid:j*k+hi])
-						}
-						if t == 0 {
-							want = part
-						} else {
-							want += part
-						}
+	}
+}
+
+// checkPieces multiplies an m×k matrix with a k×n matrix given by columns, or by
+// rows.
+func checkPieces(t *testing.T, m, k, n int, byRows bool) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, uint64(m)))
+	x := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{m, k}))
+	y := tensor.Must(tensor.New(tensor.Float32, tensor.Shape{n, k}))
+	a, b := tensor.Of[float32](x), tensor.Of[float32](y)
+	for _, s := range [][]float32{a, b} {
+		for i := range s {
+			s[i] = float32(r.NormFloat64())
+		}
+	}
+	p, second := matmul(m, k, n), y
+	if byRows {
+		second = tensor.Must(tensor.New(tensor.Float32, tensor.Shape{k, n}))
+		for i, v := range b {
+			tensor.Of[float32](second)[i%k*n+i/k] = v
+		}
+	} else {
+		p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{n, k}, Dims: axisDims(1, 2)}
+	}
+	for _, set := range asm.Sets() {
+		got := tensor.Of[float32](runOn(t, set, 2, p, x, second))
+		for i := range m {
+			for j := range n {
+				want := float32(0)
+				for t := 0; t < k; t += 2 * tensor.KBlock { // at most three K-blocks
+					lo, mid, hi := t, min(t+tensor.KBlock, k), min(t+2*tensor.KBlock, k)
+					part := chain(a[i*k+lo:i*k+mid], b[j*k+lo:j*k+mid])
+					if hi > mid {
+						part += chain(a[i*k+mid:i*k+hi], b[j*k+mid:j*k+hi])
 					}
-					if got[i*n+j] != want {
-						t.Fatalf("%s, %v: element %d,%d is %x, want %x", set.Name, c, i, j, got[i*n+j], want)
+					if t == 0 {
+						want = part
+					} else {
+						want += part
 					}
+				}
+				if got[i*n+j] != want {
+					t.Fatalf("%s, %d×%d×%d, by rows %v: element %d,%d is %x, want %x", set.Name, m, k, n, byRows, i, j, got[i*n+j], want)
 				}
 			}
 		}

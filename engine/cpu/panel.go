@@ -25,7 +25,8 @@ type panels struct {
 	even     [][]int // offsets of packed terms, by width
 	coords   []coords
 	src      operand
-	start    int   // first packed term
+	start    int   // first term that is taken
+	taken    int   // and how many are
 	group    int   // terms in a word
 	bytewise bool  // elements are bytes
 	bias     uint8 // of bytes
@@ -130,20 +131,31 @@ func (p *panels) leastOf(n int) floor {
 
 // reach moves to terms t … t+n−1.
 func (p *panels) reach(src operand, t, n int) {
-	p.src, p.start, p.deep = src, t, ceilDiv(n, p.group)
-	p.terms = grow(p.terms, n)
-	p.steps.table(p.terms, 0, p.side.terms, t)
+	p.src, p.start, p.taken, p.deep = src, t, n, ceilDiv(n, p.group)
+}
+
+// spread finds the positions of the terms, for what is packed.
+func (p *panels) spread() {
+	p.terms = grow(p.terms, p.taken)
+	p.steps.table(p.terms, 0, p.side.terms, p.start)
 	p.straight = sideBySide(p.terms)
 	for i := range p.coords {
 		c := &p.coords[i]
-		c.terms = grow(c.terms, n)
-		p.steps.table(c.terms, 0, p.side.bounds[i].terms, t)
+		c.terms = grow(c.terms, p.taken)
+		p.steps.table(c.terms, 0, p.side.bounds[i].terms, p.start)
 	}
-	if p.side.inPlace {
-		p.offsets = grow(p.offsets, n)
-		for i, at := range p.terms {
-			p.offsets[i] = at * word
-		}
+}
+
+// locate finds the positions of the terms in bytes, for tiles that read columns
+// in place.
+func (p *panels) locate() {
+	if !p.side.inPlace || p.side.turned {
+		return
+	}
+	p.offsets = grow(p.offsets, p.taken)
+	p.steps.table(p.offsets, 0, p.side.terms, p.start)
+	for i, at := range p.offsets {
+		p.offsets[i] = at * word
 	}
 }
 
@@ -154,21 +166,43 @@ func (p *panels) pack(from, n, most, vector int) {
 	if p.side.image != nil {
 		return
 	}
-	p.packed = from
-	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+maxLanes)
-	if p.side.lined {
-		p.packRows(p.words, from, n)
+	end := from + n
+	part := func(row int) int { return nextPart(end-row, most, vector) }
+	row := from
+	for row < end && p.ready(part(row), vector) {
+		row += part(row)
 	}
-	for row := from; row < from+n && !p.side.lined; {
-		size := nextPart(from+n-row, most, vector)
-		if !p.side.inPlace || size%vector != 0 {
-			p.packTile(p.words[(row-from)*p.deep:], row, size, roundUp(size, vector))
-		}
+	if row == end {
+		return
+	}
+	p.spread()
+	p.packed = row
+	p.words = grow(p.words, (roundUp(end-row, vector)+1)*p.deep+maxLanes)
+	if p.side.lined {
+		p.packRows(p.words, row, end-row)
+		row = end
+	}
+	for row < end {
+		size := part(row)
+		p.packTile(p.words[(row-p.packed)*p.deep:], row, size, roundUp(size, vector))
 		row += size
 	}
 	if p.bounded {
 		p.least = min(p.least, p.leastOf(roundUp(n, vector)*p.deep))
 	}
+}
+
+// ready reports whether a tile of so many rows reads them in place.
+func (p *panels) ready(size, vector int) bool {
+	if p.side.turned {
+		return p.turns(size)
+	}
+	return p.side.inPlace && size%vector == 0
+}
+
+// turns reports whether a tile of so many columns turns them.
+func (p *panels) turns(size int) bool {
+	return p.side.turned && size == asm.TurnedColumns && p.deep%asm.TurnedTerms == 0
 }
 
 // packTile packs n rows for one tile, so many values for each term.
@@ -242,12 +276,26 @@ func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
 }
 
 // columnsAt returns where a tile of n columns, packed to so many, reads its
-// operand, and the bytes from there to each term.
-func (p *panels) columnsAt(column, n, width int) (first *float32, terms *int) {
-	if p.side.image != nil || p.side.inPlace && n == width {
-		return &p.src.floats[p.base+column], &p.offsets[0]
+// operand, the bytes from there to the next tile, and those to each term.
+func (p *panels) columnsAt(column, n, width int) (first *float32, next int, terms *int) {
+	if p.side.image != nil || p.ready(n, width) {
+		return &p.src.floats[p.base+column], n * word, &p.offsets[0]
 	}
-	return &p.words[(column-p.packed)*p.deep], p.evenly(width)
+	return &p.words[(column-p.packed)*p.deep], n * p.deep * word, p.evenly(width)
+}
+
+// termAt returns where the first row reads a term of those reached, in place, and
+// the bytes from row to row and from term to term.
+func (p *panels) termAt(t int) (first *float32, rowStep, termStep int) {
+	own, each := p.side.own[0], p.side.terms[0]
+	return &p.src.floats[p.base+(p.start+t)*each], own * word, each * word
+}
+
+// turnedAt returns where a tile that turns its columns begins, and the bytes from
+// column to column.
+func (p *panels) turnedAt(column int) (first *float32, step int) {
+	own := p.side.own[0]
+	return &p.src.floats[p.base+column*own+p.start], own * word
 }
 
 // evenly returns the distances of packed terms.
@@ -255,8 +303,8 @@ func (p *panels) evenly(width int) *int {
 	if len(p.even) <= width {
 		p.even = append(p.even, make([][]int, width+1-len(p.even))...)
 	}
-	if p.even[width] == nil {
-		p.even[width] = make([]int, maxDeep)
+	if len(p.even[width]) < p.deep {
+		p.even[width] = make([]int, max(maxDeep, p.deep))
 		for t := range p.even[width] {
 			p.even[width][t] = t * width * word
 		}

@@ -38,7 +38,7 @@ func (p *piece) place(k *dot, batch, row, line, rows, lines int) {
 	p.broad = (p.lineCount-1)*k.lines.pitch + k.lines.span
 	p.left.place(&k.a, k, &k.rows, batch, row, p.tall)
 	p.top.place(&k.b, k, &k.cols, batch, line, p.broad)
-	p.edge = grow(p.edge, k.set.Rows()*k.tileCols())
+	p.edge = grow(p.edge, k.tileRows*k.tileCols)
 }
 
 // grow returns n elements, in the memory of s if there is room.
@@ -64,11 +64,16 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	if p.b.image != nil {
 		b = p.top.draw(b, p.batchAt, p.line)
 	}
-	for t := 0; t < p.terms.n; t += p.deep * p.group() {
+	for t := 0; t < p.terms.n; {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
 		}
-		p.advance(a, b, t, min(p.deep*p.group(), p.terms.n-t))
+		n := min(p.deep*p.group(), p.terms.n-t)
+		if n > p.whole {
+			n -= n % p.whole
+		}
+		p.advance(a, b, t, n)
+		t += n
 	}
 	if len(p.done) == 0 {
 		return
@@ -84,8 +89,10 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 // advance takes n terms from t on into every chain.
 func (p *piece) advance(a, b operand, t, n int) {
 	p.top.reach(b, t, n)
+	p.top.locate()
 	p.left.reach(a, t, n)
-	p.top.pack(0, p.broad, p.tileCols(), p.set.Lanes)
+	swept := p.sweptBy(n)
+	p.top.pack(swept, p.broad-swept, p.tileCols, p.set.Lanes)
 	add := t%tensor.KBlock != 0
 	var columns []int32
 	biased := p.bytes != nil && p.bytes.biasA|p.bytes.biasB != 0
@@ -96,40 +103,83 @@ func (p *piece) advance(a, b operand, t, n int) {
 		columns = p.sumColumns()
 	}
 	for i := 0; i < p.tall; i += maxRows {
-		n := min(maxRows, p.tall-i)
-		p.left.pack(i, n, p.set.Rows(), 1)
+		high := min(maxRows, p.tall-i)
+		p.left.pack(i, high, p.tileRows, 1)
 		if biased {
-			p.unbias(i, n, columns, t == 0)
+			p.unbias(i, high, columns, t == 0)
 		}
-		for c := 0; c < p.broad; {
-			cols := nextPart(p.broad-c, p.tileCols(), p.set.Lanes)
-			for r := i; r < i+n; {
-				rows := nextPart(i+n-r, p.set.Rows(), 1)
-				p.tile(r, rows, c, cols, add)
+		if swept > 0 {
+			p.sweep(swept, n, add)
+		}
+		for c := swept; c < p.broad; {
+			cols, tiles := p.strip(p.broad - c)
+			for r := i; r < i+high; {
+				rows := nextPart(i+high-r, p.tileRows, 1)
+				p.advanceTiles(r, rows, c, cols, tiles, add)
 				r += rows
 			}
-			c += cols
+			c += cols * tiles
 		}
 	}
 }
 
-// tile advances the chains of rows r… and columns c….
-func (p *piece) tile(r, rows, c, cols int, add bool) {
+// sweptBy returns how many columns are swept over by n terms.
+func (p *piece) sweptBy(n int) int {
+	if !p.b.swept || n%asm.SweptTerms != 0 {
+		return 0
+	}
+	return p.broad - p.broad%p.set.Lanes
+}
+
+// sweep advances the chains of the first columns, and all rows, by n terms.
+func (p *piece) sweep(columns, n int, add bool) {
+	for i := 0; !add && i < p.tall; i++ {
+		clear(p.chains[i*p.pitch:][:columns])
+	}
+	run := p.set.Swept[p.tall-1]
+	for t := 0; t < n; t += asm.SweptTerms {
+		a, aRow, aStep := p.left.termAt(t)
+		b, _, bRow := p.top.termAt(t)
+		run(columns/p.set.Lanes, a, aRow, aStep, b, bRow, &p.chains[0], p.pitch*word)
+	}
+}
+
+// strip returns the columns of the next tile of those that are left, and how many
+// like it are advanced in one call: operand b shall stay in the cache for the next
+// rows.
+func (p *piece) strip(left int) (cols, tiles int) {
+	cols = nextPart(left, p.tileCols, p.set.Lanes)
+	most := maxStrip / (cols * p.top.deep)
+	for tiles = 1; tiles < most && nextPart(left-tiles*cols, p.tileCols, p.set.Lanes) == cols; {
+		tiles++
+	}
+	return cols, tiles
+}
+
+// advanceTiles advances the chains of rows r… and columns c… by tiles side by side.
+func (p *piece) advanceTiles(r, rows, c, cols, tiles int, add bool) {
 	lanes := p.set.Lanes
 	vectors := ceilDiv(cols, lanes)
 	a, aRow, aStep := p.left.rowsAt(r, rows)
-	b, bAt := p.top.columnsAt(c, cols, vectors*lanes)
-	deep := p.top.deep
-	run := p.tiles[rows-1][vectors-1]
 	at := p.chains[r*p.pitch+c:]
+	deep := p.top.deep
+	if p.top.turns(cols) {
+		for i := range tiles {
+			b, column := p.top.turnedAt(c + i*cols)
+			p.set.Turned[rows-1](deep, a, b, column, &at[i*cols], p.pitch*word, add)
+		}
+		return
+	}
+	b, next, bAt := p.top.columnsAt(c, cols, vectors*lanes)
+	run := p.tiles[rows-1][vectors-1]
 	if !p.direct || cols == vectors*lanes {
-		run(deep, a, aRow, aStep, b, bAt, &at[0], p.pitch*word, add)
+		run(tiles, deep, a, aRow, aStep, b, next, bAt, &at[0], p.pitch*word, add)
 		return
 	}
 	for i := 0; add && i < rows; i++ {
 		copy(p.edge[i*vectors*lanes:][:cols], at[i*p.pitch:])
 	}
-	run(deep, a, aRow, aStep, b, bAt, &p.edge[0], vectors*lanes*word, add)
+	run(1, deep, a, aRow, aStep, b, next, bAt, &p.edge[0], vectors*lanes*word, add)
 	for i := range rows {
 		copy(at[i*p.pitch:][:cols], p.edge[i*vectors*lanes:])
 	}

@@ -15,15 +15,22 @@ var Generic = &Set{
 
 const genericLanes = 8
 
-// genericTile is a Tile of one row. A product of two float32 is exact in
+// genericTile advances tiles of one row.
+func genericTile(tiles, terms int, a *float32, _, aStep int, b *float32, bNext int, bAt *int, c *float32, _ int, add bool) {
+	for i := range tiles {
+		to := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(c), 4*genericLanes*i))
+		genericChains(terms, a, aStep, (*float32)(unsafe.Add(unsafe.Pointer(b), i*bNext)), bAt, to, add)
+	}
+}
+
+// genericChains advances the chains of one tile. A product of two float32 is exact in
 // float64, and rounding a sum to float64 and then to float32 is rounding once,
 // unless the first sum looks like a tie or lies among the subnormals: see
 // tensor.FMA. Chains are written out because the compiler keeps only named
 // variables in registers; eight of them hide the latency of one.
 //
 // float: products are exact
-func genericTile(terms int, a *float32, _, aStep int, b *float32, bAt *int, c *float32, _ int, add bool) {
-	chains := (*[genericLanes]float32)(unsafe.Pointer(c))
+func genericChains(terms int, a *float32, aStep int, b *float32, bAt *int, chains *[genericLanes]float32, add bool) {
 	if !add {
 		*chains = [genericLanes]float32{}
 	}

@@ -22,57 +22,57 @@ TEXT ·avx2Turn(SB), NOSPLIT, $0-40
 	MOVQ 56(SI), SI
 
 loop:
-	VMOVUPS     (BX)(DI*4), X0
-	VINSERTF128 $0x01, (BX)(R11*4), Y0, Y0
-	VMOVUPS     (BX)(R8*4), X1
-	VINSERTF128 $0x01, (BX)(R12*4), Y1, Y1
-	VMOVUPS     (BX)(R9*4), X2
-	VINSERTF128 $0x01, (BX)(R13*4), Y2, Y2
-	VMOVUPS     (BX)(R10*4), X3
-	VINSERTF128 $0x01, (BX)(SI*4), Y3, Y3
-	VUNPCKLPS   Y1, Y0, Y4
-	VUNPCKHPS   Y1, Y0, Y5
-	VUNPCKLPS   Y3, Y2, Y1
-	VUNPCKHPS   Y3, Y2, Y3
-	VSHUFPS     $0x44, Y1, Y4, Y0
-	VSHUFPS     $0xee, Y1, Y4, Y1
-	VSHUFPS     $0x44, Y3, Y5, Y2
-	VSHUFPS     $0xee, Y3, Y5, Y3
-	VMOVUPS     Y0, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     Y1, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     Y2, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     Y3, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     16(BX)(DI*4), X6
-	VINSERTF128 $0x01, 16(BX)(R11*4), Y6, Y6
-	VMOVUPS     16(BX)(R8*4), X7
-	VINSERTF128 $0x01, 16(BX)(R12*4), Y7, Y7
-	VMOVUPS     16(BX)(R9*4), X8
-	VINSERTF128 $0x01, 16(BX)(R13*4), Y8, Y8
-	VMOVUPS     16(BX)(R10*4), X9
-	VINSERTF128 $0x01, 16(BX)(SI*4), Y9, Y9
-	VUNPCKLPS   Y7, Y6, Y4
-	VUNPCKHPS   Y7, Y6, Y5
-	VUNPCKLPS   Y9, Y8, Y7
-	VUNPCKHPS   Y9, Y8, Y9
-	VSHUFPS     $0x44, Y7, Y4, Y6
-	VSHUFPS     $0xee, Y7, Y4, Y7
-	VSHUFPS     $0x44, Y9, Y5, Y8
-	VSHUFPS     $0xee, Y9, Y5, Y9
-	VMOVUPS     Y6, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     Y7, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     Y8, (CX)
-	ADDQ        DX, CX
-	VMOVUPS     Y9, (CX)
-	ADDQ        DX, CX
-	ADDQ        $0x20, BX
-	DECQ        AX
-	JNZ         loop
+	VBROADCASTF128 (BX)(DI*4), Y0
+	VINSERTF128    $0x01, (BX)(R11*4), Y0, Y0
+	VBROADCASTF128 (BX)(R8*4), Y1
+	VINSERTF128    $0x01, (BX)(R12*4), Y1, Y1
+	VBROADCASTF128 (BX)(R9*4), Y2
+	VINSERTF128    $0x01, (BX)(R13*4), Y2, Y2
+	VBROADCASTF128 (BX)(R10*4), Y3
+	VINSERTF128    $0x01, (BX)(SI*4), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y2
+	VSHUFPS        $0x44, Y1, Y4, Y3
+	VSHUFPS        $0xee, Y1, Y4, Y1
+	VSHUFPS        $0x44, Y2, Y0, Y4
+	VSHUFPS        $0xee, Y2, Y0, Y0
+	VMOVUPS        Y3, (CX)
+	ADDQ           DX, CX
+	VMOVUPS        Y1, (CX)
+	ADDQ           DX, CX
+	VMOVUPS        Y4, (CX)
+	ADDQ           DX, CX
+	VMOVUPS        Y0, (CX)
+	ADDQ           DX, CX
+	VBROADCASTF128 16(BX)(DI*4), Y0
+	VINSERTF128    $0x01, 16(BX)(R11*4), Y0, Y0
+	VBROADCASTF128 16(BX)(R8*4), Y1
+	VINSERTF128    $0x01, 16(BX)(R12*4), Y1, Y1
+	VBROADCASTF128 16(BX)(R9*4), Y2
+	VINSERTF128    $0x01, 16(BX)(R13*4), Y2, Y2
+	VBROADCASTF128 16(BX)(R10*4), Y3
+	VINSERTF128    $0x01, 16(BX)(SI*4), Y3, Y3
+	VUNPCKLPS      Y1, Y0, Y4
+	VUNPCKHPS      Y1, Y0, Y0
+	VUNPCKLPS      Y3, Y2, Y1
+	VUNPCKHPS      Y3, Y2, Y2
+	VSHUFPS        $0x44, Y1, Y4, Y3
+	VSHUFPS        $0xee, Y1, Y4, Y1
+	VSHUFPS        $0x44, Y2, Y0, Y4
+	VSHUFPS        $0xee, Y2, Y0, Y0
+	VMOVUPS        Y3, (CX)
+	ADDQ           DX, CX
+	VMOVUPS        Y1, (CX)
+	ADDQ           DX, CX
+	VMOVUPS        Y4, (CX)
+	ADDQ           DX, CX
+	VMOVUPS        Y0, (CX)
+	ADDQ           DX, CX
+	ADDQ           $0x20, BX
+	DECQ           AX
+	JNZ            loop
 	VZEROUPPER
 	RET
 

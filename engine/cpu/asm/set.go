@@ -17,6 +17,8 @@ type Set struct {
 	Has             bool     // processor and operating system support it
 	Lanes           int      // float32 values in a register
 	Tiles           [][]Tile // by rows − 1 and vectors − 1
+	Turned          []Turned // by rows − 1
+	Swept           []Swept  // by rows − 1
 	Bytes           Bytes
 	Turn            Turn
 	Weave           Weave
@@ -36,14 +38,35 @@ func (s *Set) Rows() int { return len(s.Tiles) }
 // Vectors returns the vectors in a row of the greatest tile.
 func (s *Set) Vectors() int { return len(s.Tiles[0]) }
 
-// Tile advances a tile of chains, so many rows by so many vectors of columns:
+// Tile advances tiles of chains, one at least, each so many rows by so many
+// vectors of columns:
 //
 //	c[i][j] = fma(a[i][t], b[t][j], c[i][j]) for each t < terms in turn
 //
 // a[i][t] lies i·aRow + t·aStep bytes behind a, b[t][0] bAt[t] behind b, and
 // c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
-// chains begin at +0.
-type Tile func(terms int, a *float32, aRow, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// chains begin at +0. The next tile has the same a; its b lies bNext behind, its
+// c beside.
+type Tile func(tiles, terms int, a *float32, aRow, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// Turned advances one tile of TurnedColumns columns of which each lies in one
+// piece: b[t][j] lies 4·t + j·bColumn bytes behind b, and a is packed, the rows of
+// a term side by side and term after term. It takes a positive multiple of
+// TurnedTerms.
+type Turned func(terms int, a, b *float32, bColumn int, c *float32, cRow int, add bool)
+
+// Swept advances rows of so many vectors of chains, one at least, by SweptTerms
+// terms. a and c lie as those of a Tile, and b[t][0] t·bRow bytes behind b.
+type Swept func(vectors int, a *float32, aRow, aStep int, b *float32, bRow int, c *float32, cRow int)
+
+// SweptTerms are the terms that a sweep takes at a time.
+const SweptTerms = 4
+
+// The columns of a turned tile, and the terms that it takes at a time.
+const (
+	TurnedColumns = 16
+	TurnedTerms   = 16
+)
 
 // Bytes are tiles for integers of 8 bits, in sums of 32 bits that wrap. A word of
 // an operand holds as many terms as a group: four bytes, unsigned in a and signed

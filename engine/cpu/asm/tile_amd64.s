@@ -4,182 +4,201 @@
 
 #include "textflag.h"
 
-// func avx512Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile1x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
+TEXT ·avx512Tile1x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X1
-	VBROADCASTSS X1, Z2
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X1
+	VBROADCASTSS X1, Z1
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z1, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile1x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Z2
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
 	VMOVAPS      Z2, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile1x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z2, Z0
-	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z2, Z0
-	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z2, Z0
-	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z2, Z0
-	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z2, Z0
-	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Z4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z4, K1, Z0
-	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z4, K1, Z1
-	VMOVUPS      Z1, 64(AX)
+	VMOVAPS      Z2, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile1x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
+TEXT ·avx512Tile1x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -187,196 +206,212 @@ TEXT ·avx512Tile1x48(SB), NOSPLIT, $0-65
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z3, Z0
-	VFMADD231PS  Z6, Z4, Z1
-	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z3, Z0
-	VFMADD231PS  Z6, Z4, Z1
-	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z3, Z0
-	VFMADD231PS  Z6, Z4, Z1
-	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z3, Z0
-	VFMADD231PS  Z6, Z4, Z1
-	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z3, Z0
-	VFMADD231PS  Z6, Z4, Z1
-	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z6, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z6, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z6, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile2x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
 	VMOVUPS (R8), Z0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z1
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Z3
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X3
+	VBROADCASTSS X3, Z3
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
 	VMOVAPS      Z3, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
 	VMOVAPS      Z3, K1, Z1
-	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z3, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile2x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
+TEXT ·avx512Tile2x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Z2
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z2, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z2, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile2x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -385,816 +420,122 @@ TEXT ·avx512Tile2x32(SB), NOSPLIT, $0-65
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+	VMOVUPS 64(R9), Z3
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
+	VBROADCASTSS (BX)(R8*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
+	VBROADCASTSS (BX)(R8*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
+	VBROADCASTSS (BX)(R8*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
+	VBROADCASTSS (BX)(R8*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
+	VBROADCASTSS (BX)(R8*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z6, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z6, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z6, K1, Z2
-	VMOVUPS      Z2, (AX)
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z6, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile2x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	VMOVUPS 128(R8), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z6, Z0
-	VFMADD231PS  Z9, Z7, Z1
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z6, Z3
-	VFMADD231PS  Z9, Z7, Z4
-	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z6, Z0
-	VFMADD231PS  Z9, Z7, Z1
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z6, Z3
-	VFMADD231PS  Z9, Z7, Z4
-	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z6, Z0
-	VFMADD231PS  Z9, Z7, Z1
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z6, Z3
-	VFMADD231PS  Z9, Z7, Z4
-	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z6, Z0
-	VFMADD231PS  Z9, Z7, Z1
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z6, Z3
-	VFMADD231PS  Z9, Z7, Z4
-	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z6, Z0
-	VFMADD231PS  Z9, Z7, Z1
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z6, Z3
-	VFMADD231PS  Z9, Z7, Z4
-	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z9
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z9, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z9, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z9, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z9, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z9, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z9, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile3x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Z4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X4
+	VBROADCASTSS X4, Z4
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
 	VMOVAPS      Z4, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
 	VMOVAPS      Z4, K1, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z2, Z2, K1
 	VMOVAPS      Z4, K1, Z2
-	VMOVUPS      Z2, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile3x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z6, Z0
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z6, Z2
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z6, Z4
-	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z6, Z0
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z6, Z2
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z6, Z4
-	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z6, Z0
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z6, Z2
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z6, Z4
-	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z6, Z0
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z6, Z2
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z6, Z4
-	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z6, Z0
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z6, Z2
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z6, Z4
-	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z8, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z8, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z8, K1, Z2
-	VMOVUPS      Z2, (AX)
+	VMOVUPS      Z2, (BX)
 	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z8, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z8, K1, Z4
-	VMOVUPS      Z4, (AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z8, K1, Z5
-	VMOVUPS      Z5, 64(AX)
+	VMOVAPS      Z4, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile3x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	JMP    begin
+TEXT ·avx512Tile2x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
 
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	VMOVUPS 128(R8), Z5
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	VMOVUPS 128(R8), Z8
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z9, Z0
-	VFMADD231PS  Z12, Z10, Z1
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z9, Z3
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z9, Z6
-	VFMADD231PS  Z12, Z10, Z7
-	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z9, Z0
-	VFMADD231PS  Z12, Z10, Z1
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z9, Z3
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z9, Z6
-	VFMADD231PS  Z12, Z10, Z7
-	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z9, Z0
-	VFMADD231PS  Z12, Z10, Z1
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z9, Z3
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z9, Z6
-	VFMADD231PS  Z12, Z10, Z7
-	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z9, Z0
-	VFMADD231PS  Z12, Z10, Z1
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z9, Z3
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z9, Z6
-	VFMADD231PS  Z12, Z10, Z7
-	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z9, Z0
-	VFMADD231PS  Z12, Z10, Z1
-	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z9, Z3
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z9, Z6
-	VFMADD231PS  Z12, Z10, Z7
-	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X9
-	VBROADCASTSS X9, Z12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z12, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z12, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z12, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z12, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z12, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z12, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z12, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z12, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z12, K1, Z8
-	VMOVUPS      Z8, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile4x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Z5
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z5, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z5, K1, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z5, K1, Z2
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z5, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile4x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
 	TESTB  R9, R9
 	JNZ    load
 	VPXORD Z0, Z0, Z0
@@ -1203,189 +544,11 @@ TEXT ·avx512Tile4x32(SB), NOSPLIT, $0-65
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VFMADD231PS  Z10, Z8, Z2
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VFMADD231PS  Z10, Z8, Z4
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VFMADD231PS  Z10, Z8, Z6
-	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VFMADD231PS  Z10, Z8, Z2
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VFMADD231PS  Z10, Z8, Z4
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VFMADD231PS  Z10, Z8, Z6
-	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VFMADD231PS  Z10, Z8, Z2
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VFMADD231PS  Z10, Z8, Z4
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VFMADD231PS  Z10, Z8, Z6
-	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VFMADD231PS  Z10, Z8, Z2
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VFMADD231PS  Z10, Z8, Z4
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VFMADD231PS  Z10, Z8, Z6
-	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VFMADD231PS  Z10, Z8, Z0
-	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VFMADD231PS  Z10, Z8, Z2
-	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VFMADD231PS  Z10, Z8, Z4
-	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VFMADD231PS  Z10, Z8, Z6
-	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Z10
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z10, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z10, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z10, K1, Z2
-	VMOVUPS      Z2, (AX)
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z10, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z10, K1, Z4
-	VMOVUPS      Z4, (AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z10, K1, Z5
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z10, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z10, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile4x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -1393,341 +556,253 @@ load:
 	VMOVUPS (R9), Z3
 	VMOVUPS 64(R9), Z4
 	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z9
-	VMOVUPS 64(R9), Z10
-	VMOVUPS 128(R9), Z11
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z12, Z0
-	VFMADD231PS  Z15, Z13, Z1
-	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VFMADD231PS  Z15, Z12, Z3
-	VFMADD231PS  Z15, Z13, Z4
-	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VFMADD231PS  Z15, Z12, Z6
-	VFMADD231PS  Z15, Z13, Z7
-	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VFMADD231PS  Z15, Z12, Z9
-	VFMADD231PS  Z15, Z13, Z10
-	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z12, Z0
-	VFMADD231PS  Z15, Z13, Z1
-	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VFMADD231PS  Z15, Z12, Z3
-	VFMADD231PS  Z15, Z13, Z4
-	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VFMADD231PS  Z15, Z12, Z6
-	VFMADD231PS  Z15, Z13, Z7
-	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VFMADD231PS  Z15, Z12, Z9
-	VFMADD231PS  Z15, Z13, Z10
-	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z12, Z0
-	VFMADD231PS  Z15, Z13, Z1
-	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VFMADD231PS  Z15, Z12, Z3
-	VFMADD231PS  Z15, Z13, Z4
-	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VFMADD231PS  Z15, Z12, Z6
-	VFMADD231PS  Z15, Z13, Z7
-	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VFMADD231PS  Z15, Z12, Z9
-	VFMADD231PS  Z15, Z13, Z10
-	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z12, Z0
-	VFMADD231PS  Z15, Z13, Z1
-	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VFMADD231PS  Z15, Z12, Z3
-	VFMADD231PS  Z15, Z13, Z4
-	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VFMADD231PS  Z15, Z12, Z6
-	VFMADD231PS  Z15, Z13, Z7
-	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VFMADD231PS  Z15, Z12, Z9
-	VFMADD231PS  Z15, Z13, Z10
-	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VFMADD231PS  Z15, Z12, Z0
-	VFMADD231PS  Z15, Z13, Z1
-	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VFMADD231PS  Z15, Z12, Z3
-	VFMADD231PS  Z15, Z13, Z4
-	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VFMADD231PS  Z15, Z12, Z6
-	VFMADD231PS  Z15, Z13, Z7
-	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VFMADD231PS  Z15, Z12, Z9
-	VFMADD231PS  Z15, Z13, Z10
-	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Z15
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z15, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z15, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z15, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z15, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z15, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z15, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z15, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z15, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z15, K1, Z8
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z15, K1, Z9
-	VMOVUPS      Z9, (AX)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z15, K1, Z10
-	VMOVUPS      Z10, 64(AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z15, K1, Z11
-	VMOVUPS      Z11, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile5x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X5
-	VBROADCASTSS X5, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Z6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
 	VMOVAPS      Z6, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
 	VMOVAPS      Z6, K1, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z1, 64(BX)
 	VCMPPS       $0x03, Z2, Z2, K1
 	VMOVAPS      Z6, K1, Z2
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z3, Z3, K1
 	VMOVAPS      Z6, K1, Z3
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z3, (BX)
 	VCMPPS       $0x03, Z4, Z4, K1
 	VMOVAPS      Z6, K1, Z4
-	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z6, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile5x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
+TEXT ·avx512Tile3x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X3
+	VBROADCASTSS X3, Z3
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z3, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z3, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z3, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile3x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
 	TESTB  R9, R9
 	JNZ    load
 	VPXORD Z0, Z0, Z0
@@ -1736,15 +811,11 @@ TEXT ·avx512Tile5x32(SB), NOSPLIT, $0-65
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	ADDQ    R10, R9
@@ -1753,180 +824,137 @@ load:
 	ADDQ    R10, R9
 	VMOVUPS (R9), Z4
 	VMOVUPS 64(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z8
-	VMOVUPS 64(R9), Z9
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z10, Z0
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z10, Z2
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VFMADD231PS  Z12, Z10, Z6
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VFMADD231PS  Z12, Z10, Z8
-	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z10, Z0
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z10, Z2
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VFMADD231PS  Z12, Z10, Z6
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VFMADD231PS  Z12, Z10, Z8
-	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z10, Z0
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z10, Z2
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VFMADD231PS  Z12, Z10, Z6
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VFMADD231PS  Z12, Z10, Z8
-	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z10, Z0
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z10, Z2
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VFMADD231PS  Z12, Z10, Z6
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VFMADD231PS  Z12, Z10, Z8
-	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VFMADD231PS  Z12, Z10, Z0
-	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VFMADD231PS  Z12, Z10, Z2
-	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VFMADD231PS  Z12, Z10, Z4
-	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VFMADD231PS  Z12, Z10, Z6
-	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VFMADD231PS  Z12, Z10, Z8
-	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X10
-	VBROADCASTSS X10, Z12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Z6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z12, K1, Z0
-	VMOVUPS      Z0, (AX)
+	VMOVAPS      Z6, K1, Z0
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z12, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
+	VMOVAPS      Z6, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z12, K1, Z2
-	VMOVUPS      Z2, (AX)
+	VMOVAPS      Z6, K1, Z2
+	VMOVUPS      Z2, (BX)
 	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z12, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
+	VMOVAPS      Z6, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z12, K1, Z4
-	VMOVUPS      Z4, (AX)
+	VMOVAPS      Z6, K1, Z4
+	VMOVUPS      Z4, (BX)
 	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z12, K1, Z5
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z12, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z12, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z12, K1, Z8
-	VMOVUPS      Z8, (AX)
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z12, K1, Z9
-	VMOVUPS      Z9, 64(AX)
+	VMOVAPS      Z6, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile5x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
+TEXT ·avx512Tile3x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
 	TESTB  R9, R9
 	JNZ    load
 	VPXORD Z0, Z0, Z0
@@ -1938,17 +966,11 @@ TEXT ·avx512Tile5x48(SB), NOSPLIT, $0-65
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
@@ -1960,1869 +982,1734 @@ load:
 	VMOVUPS (R9), Z6
 	VMOVUPS 64(R9), Z7
 	VMOVUPS 128(R9), Z8
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z9
-	VMOVUPS 64(R9), Z10
-	VMOVUPS 128(R9), Z11
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z12
-	VMOVUPS 64(R9), Z13
-	VMOVUPS 128(R9), Z14
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z15, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z15, Z3
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z15, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z15, Z9
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z15, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z15, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z15, Z3
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z15, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z15, Z9
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z15, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z15, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z15, Z3
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z15, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z15, Z9
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z15, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z15, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z15, Z3
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z15, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z15, Z9
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z15, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z15, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z15, Z3
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z15, Z6
-	VFMADD231PS  Z18, Z16, Z7
-	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z15, Z9
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z15, Z12
-	VFMADD231PS  Z18, Z16, Z13
-	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X15
-	VBROADCASTSS X15, Z18
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z18, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z18, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z18, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z18, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z18, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z18, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z18, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z18, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z18, K1, Z8
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z18, K1, Z9
-	VMOVUPS      Z9, (AX)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z18, K1, Z10
-	VMOVUPS      Z10, 64(AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z18, K1, Z11
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z18, K1, Z12
-	VMOVUPS      Z12, (AX)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z18, K1, Z13
-	VMOVUPS      Z13, 64(AX)
-	VCMPPS       $0x03, Z14, Z14, K1
-	VMOVAPS      Z18, K1, Z14
-	VMOVUPS      Z14, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile6x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z7
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z7, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z7, K1, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z7, K1, Z2
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z7, K1, Z3
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z7, K1, Z4
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z7, K1, Z5
-	VMOVUPS      Z5, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile6x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z10
-	VMOVUPS 64(R10), Z11
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VFMADD231PS  Z14, Z12, Z0
-	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VFMADD231PS  Z14, Z12, Z2
-	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VFMADD231PS  Z14, Z12, Z4
-	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VFMADD231PS  Z14, Z12, Z6
-	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VFMADD231PS  Z14, Z12, Z8
-	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VFMADD231PS  Z14, Z12, Z10
-	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VFMADD231PS  Z14, Z12, Z0
-	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VFMADD231PS  Z14, Z12, Z2
-	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VFMADD231PS  Z14, Z12, Z4
-	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VFMADD231PS  Z14, Z12, Z6
-	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VFMADD231PS  Z14, Z12, Z8
-	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VFMADD231PS  Z14, Z12, Z10
-	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VFMADD231PS  Z14, Z12, Z0
-	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VFMADD231PS  Z14, Z12, Z2
-	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VFMADD231PS  Z14, Z12, Z4
-	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VFMADD231PS  Z14, Z12, Z6
-	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VFMADD231PS  Z14, Z12, Z8
-	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VFMADD231PS  Z14, Z12, Z10
-	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VFMADD231PS  Z14, Z12, Z0
-	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VFMADD231PS  Z14, Z12, Z2
-	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VFMADD231PS  Z14, Z12, Z4
-	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VFMADD231PS  Z14, Z12, Z6
-	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VFMADD231PS  Z14, Z12, Z8
-	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VFMADD231PS  Z14, Z12, Z10
-	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VFMADD231PS  Z14, Z12, Z0
-	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VFMADD231PS  Z14, Z12, Z2
-	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VFMADD231PS  Z14, Z12, Z4
-	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VFMADD231PS  Z14, Z12, Z6
-	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VFMADD231PS  Z14, Z12, Z8
-	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VFMADD231PS  Z14, Z12, Z10
-	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Z14
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z14, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z14, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z14, K1, Z2
-	VMOVUPS      Z2, (AX)
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z14, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z14, K1, Z4
-	VMOVUPS      Z4, (AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z14, K1, Z5
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z14, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z14, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z14, K1, Z8
-	VMOVUPS      Z8, (AX)
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z14, K1, Z9
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z14, K1, Z10
-	VMOVUPS      Z10, (AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z14, K1, Z11
-	VMOVUPS      Z11, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile6x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z15
-	VMOVUPS 64(R10), Z16
-	VMOVUPS 128(R10), Z17
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VFMADD231PS  Z21, Z18, Z0
-	VFMADD231PS  Z21, Z19, Z1
-	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VFMADD231PS  Z21, Z18, Z3
-	VFMADD231PS  Z21, Z19, Z4
-	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VFMADD231PS  Z21, Z18, Z6
-	VFMADD231PS  Z21, Z19, Z7
-	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VFMADD231PS  Z21, Z18, Z9
-	VFMADD231PS  Z21, Z19, Z10
-	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VFMADD231PS  Z21, Z18, Z12
-	VFMADD231PS  Z21, Z19, Z13
-	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VFMADD231PS  Z21, Z18, Z15
-	VFMADD231PS  Z21, Z19, Z16
-	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VFMADD231PS  Z21, Z18, Z0
-	VFMADD231PS  Z21, Z19, Z1
-	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VFMADD231PS  Z21, Z18, Z3
-	VFMADD231PS  Z21, Z19, Z4
-	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VFMADD231PS  Z21, Z18, Z6
-	VFMADD231PS  Z21, Z19, Z7
-	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VFMADD231PS  Z21, Z18, Z9
-	VFMADD231PS  Z21, Z19, Z10
-	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VFMADD231PS  Z21, Z18, Z12
-	VFMADD231PS  Z21, Z19, Z13
-	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VFMADD231PS  Z21, Z18, Z15
-	VFMADD231PS  Z21, Z19, Z16
-	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VFMADD231PS  Z21, Z18, Z0
-	VFMADD231PS  Z21, Z19, Z1
-	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VFMADD231PS  Z21, Z18, Z3
-	VFMADD231PS  Z21, Z19, Z4
-	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VFMADD231PS  Z21, Z18, Z6
-	VFMADD231PS  Z21, Z19, Z7
-	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VFMADD231PS  Z21, Z18, Z9
-	VFMADD231PS  Z21, Z19, Z10
-	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VFMADD231PS  Z21, Z18, Z12
-	VFMADD231PS  Z21, Z19, Z13
-	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VFMADD231PS  Z21, Z18, Z15
-	VFMADD231PS  Z21, Z19, Z16
-	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VFMADD231PS  Z21, Z18, Z0
-	VFMADD231PS  Z21, Z19, Z1
-	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VFMADD231PS  Z21, Z18, Z3
-	VFMADD231PS  Z21, Z19, Z4
-	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VFMADD231PS  Z21, Z18, Z6
-	VFMADD231PS  Z21, Z19, Z7
-	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VFMADD231PS  Z21, Z18, Z9
-	VFMADD231PS  Z21, Z19, Z10
-	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VFMADD231PS  Z21, Z18, Z12
-	VFMADD231PS  Z21, Z19, Z13
-	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VFMADD231PS  Z21, Z18, Z15
-	VFMADD231PS  Z21, Z19, Z16
-	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VFMADD231PS  Z21, Z18, Z0
-	VFMADD231PS  Z21, Z19, Z1
-	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VFMADD231PS  Z21, Z18, Z3
-	VFMADD231PS  Z21, Z19, Z4
-	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VFMADD231PS  Z21, Z18, Z6
-	VFMADD231PS  Z21, Z19, Z7
-	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VFMADD231PS  Z21, Z18, Z9
-	VFMADD231PS  Z21, Z19, Z10
-	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VFMADD231PS  Z21, Z18, Z12
-	VFMADD231PS  Z21, Z19, Z13
-	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VFMADD231PS  Z21, Z18, Z15
-	VFMADD231PS  Z21, Z19, Z16
-	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X18
-	VBROADCASTSS X18, Z21
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z21, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z21, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z21, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z21, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z21, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z21, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z21, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z21, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z21, K1, Z8
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z21, K1, Z9
-	VMOVUPS      Z9, (AX)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z21, K1, Z10
-	VMOVUPS      Z10, 64(AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z21, K1, Z11
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z21, K1, Z12
-	VMOVUPS      Z12, (AX)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z21, K1, Z13
-	VMOVUPS      Z13, 64(AX)
-	VCMPPS       $0x03, Z14, Z14, K1
-	VMOVAPS      Z21, K1, Z14
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z15, Z15, K1
-	VMOVAPS      Z21, K1, Z15
-	VMOVUPS      Z15, (AX)
-	VCMPPS       $0x03, Z16, Z16, K1
-	VMOVAPS      Z21, K1, Z16
-	VMOVUPS      Z16, 64(AX)
-	VCMPPS       $0x03, Z17, Z17, K1
-	VMOVAPS      Z21, K1, Z17
-	VMOVUPS      Z17, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile7x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X7
-	VBROADCASTSS X7, Z8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z8, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z8, K1, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z8, K1, Z2
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z8, K1, Z3
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z8, K1, Z4
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z8, K1, Z5
-	VMOVUPS      Z5, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z8, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile7x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z10
-	VMOVUPS 64(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VFMADD231PS  Z16, Z14, Z0
-	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VFMADD231PS  Z16, Z14, Z2
-	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VFMADD231PS  Z16, Z14, Z4
-	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VFMADD231PS  Z16, Z14, Z6
-	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VFMADD231PS  Z16, Z14, Z8
-	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VFMADD231PS  Z16, Z14, Z10
-	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VFMADD231PS  Z16, Z14, Z12
-	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VFMADD231PS  Z16, Z14, Z0
-	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VFMADD231PS  Z16, Z14, Z2
-	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VFMADD231PS  Z16, Z14, Z4
-	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VFMADD231PS  Z16, Z14, Z6
-	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VFMADD231PS  Z16, Z14, Z8
-	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VFMADD231PS  Z16, Z14, Z10
-	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VFMADD231PS  Z16, Z14, Z12
-	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VFMADD231PS  Z16, Z14, Z0
-	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VFMADD231PS  Z16, Z14, Z2
-	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VFMADD231PS  Z16, Z14, Z4
-	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VFMADD231PS  Z16, Z14, Z6
-	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VFMADD231PS  Z16, Z14, Z8
-	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VFMADD231PS  Z16, Z14, Z10
-	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VFMADD231PS  Z16, Z14, Z12
-	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VFMADD231PS  Z16, Z14, Z0
-	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VFMADD231PS  Z16, Z14, Z2
-	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VFMADD231PS  Z16, Z14, Z4
-	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VFMADD231PS  Z16, Z14, Z6
-	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VFMADD231PS  Z16, Z14, Z8
-	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VFMADD231PS  Z16, Z14, Z10
-	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VFMADD231PS  Z16, Z14, Z12
-	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VFMADD231PS  Z16, Z14, Z0
-	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VFMADD231PS  Z16, Z14, Z2
-	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VFMADD231PS  Z16, Z14, Z4
-	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VFMADD231PS  Z16, Z14, Z6
-	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VFMADD231PS  Z16, Z14, Z8
-	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VFMADD231PS  Z16, Z14, Z10
-	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VFMADD231PS  Z16, Z14, Z12
-	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X14
-	VBROADCASTSS X14, Z16
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z16, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z16, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z16, K1, Z2
-	VMOVUPS      Z2, (AX)
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z16, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z16, K1, Z4
-	VMOVUPS      Z4, (AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z16, K1, Z5
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z16, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z16, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z16, K1, Z8
-	VMOVUPS      Z8, (AX)
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z16, K1, Z9
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z16, K1, Z10
-	VMOVUPS      Z10, (AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z16, K1, Z11
-	VMOVUPS      Z11, 64(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z16, K1, Z12
-	VMOVUPS      Z12, (AX)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z16, K1, Z13
-	VMOVUPS      Z13, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile7x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z15
-	VMOVUPS 64(R10), Z16
-	VMOVUPS 128(R10), Z17
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z18
-	VMOVUPS 64(R10), Z19
-	VMOVUPS 128(R10), Z20
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VFMADD231PS  Z24, Z21, Z0
-	VFMADD231PS  Z24, Z22, Z1
-	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VFMADD231PS  Z24, Z21, Z3
-	VFMADD231PS  Z24, Z22, Z4
-	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VFMADD231PS  Z24, Z21, Z6
-	VFMADD231PS  Z24, Z22, Z7
-	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VFMADD231PS  Z24, Z21, Z9
-	VFMADD231PS  Z24, Z22, Z10
-	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VFMADD231PS  Z24, Z21, Z12
-	VFMADD231PS  Z24, Z22, Z13
-	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VFMADD231PS  Z24, Z21, Z15
-	VFMADD231PS  Z24, Z22, Z16
-	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VFMADD231PS  Z24, Z21, Z18
-	VFMADD231PS  Z24, Z22, Z19
-	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VFMADD231PS  Z24, Z21, Z0
-	VFMADD231PS  Z24, Z22, Z1
-	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VFMADD231PS  Z24, Z21, Z3
-	VFMADD231PS  Z24, Z22, Z4
-	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VFMADD231PS  Z24, Z21, Z6
-	VFMADD231PS  Z24, Z22, Z7
-	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VFMADD231PS  Z24, Z21, Z9
-	VFMADD231PS  Z24, Z22, Z10
-	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VFMADD231PS  Z24, Z21, Z12
-	VFMADD231PS  Z24, Z22, Z13
-	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VFMADD231PS  Z24, Z21, Z15
-	VFMADD231PS  Z24, Z22, Z16
-	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VFMADD231PS  Z24, Z21, Z18
-	VFMADD231PS  Z24, Z22, Z19
-	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VFMADD231PS  Z24, Z21, Z0
-	VFMADD231PS  Z24, Z22, Z1
-	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VFMADD231PS  Z24, Z21, Z3
-	VFMADD231PS  Z24, Z22, Z4
-	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VFMADD231PS  Z24, Z21, Z6
-	VFMADD231PS  Z24, Z22, Z7
-	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VFMADD231PS  Z24, Z21, Z9
-	VFMADD231PS  Z24, Z22, Z10
-	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VFMADD231PS  Z24, Z21, Z12
-	VFMADD231PS  Z24, Z22, Z13
-	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VFMADD231PS  Z24, Z21, Z15
-	VFMADD231PS  Z24, Z22, Z16
-	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VFMADD231PS  Z24, Z21, Z18
-	VFMADD231PS  Z24, Z22, Z19
-	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VFMADD231PS  Z24, Z21, Z0
-	VFMADD231PS  Z24, Z22, Z1
-	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VFMADD231PS  Z24, Z21, Z3
-	VFMADD231PS  Z24, Z22, Z4
-	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VFMADD231PS  Z24, Z21, Z6
-	VFMADD231PS  Z24, Z22, Z7
-	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VFMADD231PS  Z24, Z21, Z9
-	VFMADD231PS  Z24, Z22, Z10
-	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VFMADD231PS  Z24, Z21, Z12
-	VFMADD231PS  Z24, Z22, Z13
-	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VFMADD231PS  Z24, Z21, Z15
-	VFMADD231PS  Z24, Z22, Z16
-	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VFMADD231PS  Z24, Z21, Z18
-	VFMADD231PS  Z24, Z22, Z19
-	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VFMADD231PS  Z24, Z21, Z0
-	VFMADD231PS  Z24, Z22, Z1
-	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VFMADD231PS  Z24, Z21, Z3
-	VFMADD231PS  Z24, Z22, Z4
-	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VFMADD231PS  Z24, Z21, Z6
-	VFMADD231PS  Z24, Z22, Z7
-	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VFMADD231PS  Z24, Z21, Z9
-	VFMADD231PS  Z24, Z22, Z10
-	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VFMADD231PS  Z24, Z21, Z12
-	VFMADD231PS  Z24, Z22, Z13
-	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VFMADD231PS  Z24, Z21, Z15
-	VFMADD231PS  Z24, Z22, Z16
-	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VFMADD231PS  Z24, Z21, Z18
-	VFMADD231PS  Z24, Z22, Z19
-	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X21
-	VBROADCASTSS X21, Z24
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z24, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z24, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z24, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z24, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z24, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z24, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z24, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z24, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z24, K1, Z8
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z24, K1, Z9
-	VMOVUPS      Z9, (AX)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z24, K1, Z10
-	VMOVUPS      Z10, 64(AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z24, K1, Z11
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z24, K1, Z12
-	VMOVUPS      Z12, (AX)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z24, K1, Z13
-	VMOVUPS      Z13, 64(AX)
-	VCMPPS       $0x03, Z14, Z14, K1
-	VMOVAPS      Z24, K1, Z14
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z15, Z15, K1
-	VMOVAPS      Z24, K1, Z15
-	VMOVUPS      Z15, (AX)
-	VCMPPS       $0x03, Z16, Z16, K1
-	VMOVAPS      Z24, K1, Z16
-	VMOVUPS      Z16, 64(AX)
-	VCMPPS       $0x03, Z17, Z17, K1
-	VMOVAPS      Z24, K1, Z17
-	VMOVUPS      Z17, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z18, Z18, K1
-	VMOVAPS      Z24, K1, Z18
-	VMOVUPS      Z18, (AX)
-	VCMPPS       $0x03, Z19, Z19, K1
-	VMOVAPS      Z24, K1, Z19
-	VMOVUPS      Z19, 64(AX)
-	VCMPPS       $0x03, Z20, Z20, K1
-	VMOVAPS      Z24, K1, Z20
-	VMOVUPS      Z20, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile8x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Z9
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X9
+	VBROADCASTSS X9, Z9
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
 	VMOVAPS      Z9, K1, Z0
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
 	VMOVAPS      Z9, K1, Z1
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z1, 64(BX)
 	VCMPPS       $0x03, Z2, Z2, K1
 	VMOVAPS      Z9, K1, Z2
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z3, Z3, K1
 	VMOVAPS      Z9, K1, Z3
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z3, (BX)
 	VCMPPS       $0x03, Z4, Z4, K1
 	VMOVAPS      Z9, K1, Z4
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z4, 64(BX)
 	VCMPPS       $0x03, Z5, Z5, K1
 	VMOVAPS      Z9, K1, Z5
-	VMOVUPS      Z5, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z6, Z6, K1
 	VMOVAPS      Z9, K1, Z6
-	VMOVUPS      Z6, (AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z6, (BX)
 	VCMPPS       $0x03, Z7, Z7, K1
 	VMOVAPS      Z9, K1, Z7
-	VMOVUPS      Z7, (AX)
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z9, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile8x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
+TEXT ·avx512Tile4x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X4
+	VBROADCASTSS X4, Z4
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z4, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z4, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z4, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z4, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile4x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	VMOVUPS 64(R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+	VMOVUPS 64(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X8
+	VBROADCASTSS X8, Z8
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z8, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z8, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z8, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z8, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z8, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z8, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z8, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z8, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile4x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	VMOVUPS 128(R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	VMOVUPS 64(R10), Z4
+	VMOVUPS 128(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	VMOVUPS 128(R10), Z8
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z9
+	VMOVUPS 64(R10), Z10
+	VMOVUPS 128(R10), Z11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X12
+	VBROADCASTSS X12, Z12
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z12, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z12, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z12, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z12, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z12, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z12, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z12, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z12, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z12, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z12, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z12, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z12, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile5x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X5
+	VBROADCASTSS X5, Z5
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z5, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z5, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z5, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z5, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z5, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile5x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	VMOVUPS 64(R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+	VMOVUPS 64(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z8
+	VMOVUPS 64(R10), Z9
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X10
+	VBROADCASTSS X10, Z10
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z10, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z10, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z10, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z10, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z10, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z10, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z10, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z10, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z10, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z10, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile5x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	VMOVUPS 128(R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	VMOVUPS 64(R10), Z4
+	VMOVUPS 128(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	VMOVUPS 128(R10), Z8
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z9
+	VMOVUPS 64(R10), Z10
+	VMOVUPS 128(R10), Z11
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z12
+	VMOVUPS 64(R10), Z13
+	VMOVUPS 128(R10), Z14
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X15
+	VBROADCASTSS X15, Z15
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z15, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z15, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z15, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z15, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z15, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z15, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z15, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z15, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z15, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z15, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z15, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z15, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z15, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z15, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z15, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile6x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Z6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z6, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z6, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z6, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z6, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z6, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z6, K1, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile6x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	VMOVUPS 64(R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	VMOVUPS 64(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z10
+	VMOVUPS 64(R11), Z11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X12
+	VBROADCASTSS X12, Z12
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z12, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z12, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z12, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z12, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z12, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z12, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z12, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z12, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z12, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z12, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z12, K1, Z10
+	VMOVUPS      Z10, (BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z12, K1, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile6x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
 	TESTB  R11, R11
 	JNZ    load
 	VPXORD Z0, Z0, Z0
@@ -3841,1706 +2728,2754 @@ TEXT ·avx512Tile8x32(SB), NOSPLIT, $0-65
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
 	VMOVUPS (R11), Z0
 	VMOVUPS 64(R11), Z1
+	VMOVUPS 128(R11), Z2
 	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
+	VMOVUPS (R11), Z3
+	VMOVUPS 64(R11), Z4
+	VMOVUPS 128(R11), Z5
 	ADDQ    R12, R11
 	VMOVUPS (R11), Z6
 	VMOVUPS 64(R11), Z7
+	VMOVUPS 128(R11), Z8
 	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
+	VMOVUPS (R11), Z9
+	VMOVUPS 64(R11), Z10
+	VMOVUPS 128(R11), Z11
 	ADDQ    R12, R11
 	VMOVUPS (R11), Z12
 	VMOVUPS 64(R11), Z13
+	VMOVUPS 128(R11), Z14
 	ADDQ    R12, R11
-	VMOVUPS (R11), Z14
-	VMOVUPS 64(R11), Z15
+	VMOVUPS (R11), Z15
+	VMOVUPS 64(R11), Z16
+	VMOVUPS 128(R11), Z17
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z16, Z0
-	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z16, Z2
-	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z16, Z6
-	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z16, Z8
-	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VFMADD231PS  Z18, Z16, Z12
-	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VFMADD231PS  Z18, Z16, Z14
-	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z16, Z0
-	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z16, Z2
-	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z16, Z6
-	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z16, Z8
-	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VFMADD231PS  Z18, Z16, Z12
-	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VFMADD231PS  Z18, Z16, Z14
-	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z16, Z0
-	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z16, Z2
-	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z16, Z6
-	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z16, Z8
-	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VFMADD231PS  Z18, Z16, Z12
-	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VFMADD231PS  Z18, Z16, Z14
-	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z16, Z0
-	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z16, Z2
-	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z16, Z6
-	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z16, Z8
-	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VFMADD231PS  Z18, Z16, Z12
-	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VFMADD231PS  Z18, Z16, Z14
-	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VFMADD231PS  Z18, Z16, Z0
-	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VFMADD231PS  Z18, Z16, Z2
-	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VFMADD231PS  Z18, Z16, Z4
-	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VFMADD231PS  Z18, Z16, Z6
-	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VFMADD231PS  Z18, Z16, Z8
-	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VFMADD231PS  Z18, Z16, Z10
-	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VFMADD231PS  Z18, Z16, Z12
-	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VFMADD231PS  Z18, Z16, Z14
-	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X16
-	VBROADCASTSS X16, Z18
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X18
+	VBROADCASTSS X18, Z18
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Z0, Z0, K1
 	VMOVAPS      Z18, K1, Z0
-	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z0, (BX)
 	VCMPPS       $0x03, Z1, Z1, K1
 	VMOVAPS      Z18, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z1, 64(BX)
 	VCMPPS       $0x03, Z2, Z2, K1
 	VMOVAPS      Z18, K1, Z2
-	VMOVUPS      Z2, (AX)
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z3, Z3, K1
 	VMOVAPS      Z18, K1, Z3
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z3, (BX)
 	VCMPPS       $0x03, Z4, Z4, K1
 	VMOVAPS      Z18, K1, Z4
-	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z4, 64(BX)
 	VCMPPS       $0x03, Z5, Z5, K1
 	VMOVAPS      Z18, K1, Z5
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z6, Z6, K1
 	VMOVAPS      Z18, K1, Z6
-	VMOVUPS      Z6, (AX)
+	VMOVUPS      Z6, (BX)
 	VCMPPS       $0x03, Z7, Z7, K1
 	VMOVAPS      Z18, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z7, 64(BX)
 	VCMPPS       $0x03, Z8, Z8, K1
 	VMOVAPS      Z18, K1, Z8
-	VMOVUPS      Z8, (AX)
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z9, Z9, K1
 	VMOVAPS      Z18, K1, Z9
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z9, (BX)
 	VCMPPS       $0x03, Z10, Z10, K1
 	VMOVAPS      Z18, K1, Z10
-	VMOVUPS      Z10, (AX)
+	VMOVUPS      Z10, 64(BX)
 	VCMPPS       $0x03, Z11, Z11, K1
 	VMOVAPS      Z18, K1, Z11
-	VMOVUPS      Z11, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z12, Z12, K1
 	VMOVAPS      Z18, K1, Z12
-	VMOVUPS      Z12, (AX)
+	VMOVUPS      Z12, (BX)
 	VCMPPS       $0x03, Z13, Z13, K1
 	VMOVAPS      Z18, K1, Z13
-	VMOVUPS      Z13, 64(AX)
-	ADDQ         CX, AX
+	VMOVUPS      Z13, 64(BX)
 	VCMPPS       $0x03, Z14, Z14, K1
 	VMOVAPS      Z18, K1, Z14
-	VMOVUPS      Z14, (AX)
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z15, Z15, K1
 	VMOVAPS      Z18, K1, Z15
-	VMOVUPS      Z15, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512Tile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F
-TEXT ·avx512Tile8x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z18
-	VMOVUPS 64(R11), Z19
-	VMOVUPS 128(R11), Z20
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z21
-	VMOVUPS 64(R11), Z22
-	VMOVUPS 128(R11), Z23
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VFMADD231PS  Z27, Z24, Z0
-	VFMADD231PS  Z27, Z25, Z1
-	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VFMADD231PS  Z27, Z24, Z3
-	VFMADD231PS  Z27, Z25, Z4
-	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VFMADD231PS  Z27, Z24, Z6
-	VFMADD231PS  Z27, Z25, Z7
-	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VFMADD231PS  Z27, Z24, Z9
-	VFMADD231PS  Z27, Z25, Z10
-	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VFMADD231PS  Z27, Z24, Z12
-	VFMADD231PS  Z27, Z25, Z13
-	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VFMADD231PS  Z27, Z24, Z15
-	VFMADD231PS  Z27, Z25, Z16
-	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VFMADD231PS  Z27, Z24, Z18
-	VFMADD231PS  Z27, Z25, Z19
-	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VFMADD231PS  Z27, Z24, Z21
-	VFMADD231PS  Z27, Z25, Z22
-	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VFMADD231PS  Z27, Z24, Z0
-	VFMADD231PS  Z27, Z25, Z1
-	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VFMADD231PS  Z27, Z24, Z3
-	VFMADD231PS  Z27, Z25, Z4
-	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VFMADD231PS  Z27, Z24, Z6
-	VFMADD231PS  Z27, Z25, Z7
-	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VFMADD231PS  Z27, Z24, Z9
-	VFMADD231PS  Z27, Z25, Z10
-	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VFMADD231PS  Z27, Z24, Z12
-	VFMADD231PS  Z27, Z25, Z13
-	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VFMADD231PS  Z27, Z24, Z15
-	VFMADD231PS  Z27, Z25, Z16
-	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VFMADD231PS  Z27, Z24, Z18
-	VFMADD231PS  Z27, Z25, Z19
-	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VFMADD231PS  Z27, Z24, Z21
-	VFMADD231PS  Z27, Z25, Z22
-	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VFMADD231PS  Z27, Z24, Z0
-	VFMADD231PS  Z27, Z25, Z1
-	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VFMADD231PS  Z27, Z24, Z3
-	VFMADD231PS  Z27, Z25, Z4
-	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VFMADD231PS  Z27, Z24, Z6
-	VFMADD231PS  Z27, Z25, Z7
-	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VFMADD231PS  Z27, Z24, Z9
-	VFMADD231PS  Z27, Z25, Z10
-	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VFMADD231PS  Z27, Z24, Z12
-	VFMADD231PS  Z27, Z25, Z13
-	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VFMADD231PS  Z27, Z24, Z15
-	VFMADD231PS  Z27, Z25, Z16
-	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VFMADD231PS  Z27, Z24, Z18
-	VFMADD231PS  Z27, Z25, Z19
-	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VFMADD231PS  Z27, Z24, Z21
-	VFMADD231PS  Z27, Z25, Z22
-	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VFMADD231PS  Z27, Z24, Z0
-	VFMADD231PS  Z27, Z25, Z1
-	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VFMADD231PS  Z27, Z24, Z3
-	VFMADD231PS  Z27, Z25, Z4
-	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VFMADD231PS  Z27, Z24, Z6
-	VFMADD231PS  Z27, Z25, Z7
-	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VFMADD231PS  Z27, Z24, Z9
-	VFMADD231PS  Z27, Z25, Z10
-	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VFMADD231PS  Z27, Z24, Z12
-	VFMADD231PS  Z27, Z25, Z13
-	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VFMADD231PS  Z27, Z24, Z15
-	VFMADD231PS  Z27, Z25, Z16
-	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VFMADD231PS  Z27, Z24, Z18
-	VFMADD231PS  Z27, Z25, Z19
-	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VFMADD231PS  Z27, Z24, Z21
-	VFMADD231PS  Z27, Z25, Z22
-	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VFMADD231PS  Z27, Z24, Z0
-	VFMADD231PS  Z27, Z25, Z1
-	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VFMADD231PS  Z27, Z24, Z3
-	VFMADD231PS  Z27, Z25, Z4
-	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VFMADD231PS  Z27, Z24, Z6
-	VFMADD231PS  Z27, Z25, Z7
-	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VFMADD231PS  Z27, Z24, Z9
-	VFMADD231PS  Z27, Z25, Z10
-	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VFMADD231PS  Z27, Z24, Z12
-	VFMADD231PS  Z27, Z25, Z13
-	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VFMADD231PS  Z27, Z24, Z15
-	VFMADD231PS  Z27, Z25, Z16
-	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VFMADD231PS  Z27, Z24, Z18
-	VFMADD231PS  Z27, Z25, Z19
-	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VFMADD231PS  Z27, Z24, Z21
-	VFMADD231PS  Z27, Z25, Z22
-	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X24
-	VBROADCASTSS X24, Z27
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Z0, Z0, K1
-	VMOVAPS      Z27, K1, Z0
-	VMOVUPS      Z0, (AX)
-	VCMPPS       $0x03, Z1, Z1, K1
-	VMOVAPS      Z27, K1, Z1
-	VMOVUPS      Z1, 64(AX)
-	VCMPPS       $0x03, Z2, Z2, K1
-	VMOVAPS      Z27, K1, Z2
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z3, Z3, K1
-	VMOVAPS      Z27, K1, Z3
-	VMOVUPS      Z3, (AX)
-	VCMPPS       $0x03, Z4, Z4, K1
-	VMOVAPS      Z27, K1, Z4
-	VMOVUPS      Z4, 64(AX)
-	VCMPPS       $0x03, Z5, Z5, K1
-	VMOVAPS      Z27, K1, Z5
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z6, Z6, K1
-	VMOVAPS      Z27, K1, Z6
-	VMOVUPS      Z6, (AX)
-	VCMPPS       $0x03, Z7, Z7, K1
-	VMOVAPS      Z27, K1, Z7
-	VMOVUPS      Z7, 64(AX)
-	VCMPPS       $0x03, Z8, Z8, K1
-	VMOVAPS      Z27, K1, Z8
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z9, Z9, K1
-	VMOVAPS      Z27, K1, Z9
-	VMOVUPS      Z9, (AX)
-	VCMPPS       $0x03, Z10, Z10, K1
-	VMOVAPS      Z27, K1, Z10
-	VMOVUPS      Z10, 64(AX)
-	VCMPPS       $0x03, Z11, Z11, K1
-	VMOVAPS      Z27, K1, Z11
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z12, Z12, K1
-	VMOVAPS      Z27, K1, Z12
-	VMOVUPS      Z12, (AX)
-	VCMPPS       $0x03, Z13, Z13, K1
-	VMOVAPS      Z27, K1, Z13
-	VMOVUPS      Z13, 64(AX)
-	VCMPPS       $0x03, Z14, Z14, K1
-	VMOVAPS      Z27, K1, Z14
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Z15, Z15, K1
-	VMOVAPS      Z27, K1, Z15
-	VMOVUPS      Z15, (AX)
+	VMOVUPS      Z15, (BX)
 	VCMPPS       $0x03, Z16, Z16, K1
-	VMOVAPS      Z27, K1, Z16
-	VMOVUPS      Z16, 64(AX)
+	VMOVAPS      Z18, K1, Z16
+	VMOVUPS      Z16, 64(BX)
 	VCMPPS       $0x03, Z17, Z17, K1
-	VMOVAPS      Z27, K1, Z17
-	VMOVUPS      Z17, 128(AX)
-	ADDQ         CX, AX
+	VMOVAPS      Z18, K1, Z17
+	VMOVUPS      Z17, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile7x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X7
+	VBROADCASTSS X7, Z7
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z7, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z7, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z7, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z7, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z7, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z7, K1, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z7, K1, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile7x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	VMOVUPS 64(R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	VMOVUPS 64(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z10
+	VMOVUPS 64(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X14
+	VBROADCASTSS X14, Z14
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z14, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z14, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z14, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z14, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z14, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z14, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z14, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z14, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z14, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z14, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z14, K1, Z10
+	VMOVUPS      Z10, (BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z14, K1, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z14, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z14, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile7x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	VMOVUPS 128(R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	VMOVUPS 64(R11), Z4
+	VMOVUPS 128(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	VMOVUPS 128(R11), Z8
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z9
+	VMOVUPS 64(R11), Z10
+	VMOVUPS 128(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+	VMOVUPS 128(R11), Z14
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z15
+	VMOVUPS 64(R11), Z16
+	VMOVUPS 128(R11), Z17
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z18
+	VMOVUPS 64(R11), Z19
+	VMOVUPS 128(R11), Z20
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X21
+	VBROADCASTSS X21, Z21
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z21, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z21, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z21, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z21, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z21, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z21, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z21, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z21, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z21, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z21, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z21, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z21, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z21, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z21, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z21, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z21, K1, Z15
+	VMOVUPS      Z15, (BX)
+	VCMPPS       $0x03, Z16, Z16, K1
+	VMOVAPS      Z21, K1, Z16
+	VMOVUPS      Z16, 64(BX)
+	VCMPPS       $0x03, Z17, Z17, K1
+	VMOVAPS      Z21, K1, Z17
+	VMOVUPS      Z17, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z18, Z18, K1
-	VMOVAPS      Z27, K1, Z18
-	VMOVUPS      Z18, (AX)
+	VMOVAPS      Z21, K1, Z18
+	VMOVUPS      Z18, (BX)
 	VCMPPS       $0x03, Z19, Z19, K1
-	VMOVAPS      Z27, K1, Z19
-	VMOVUPS      Z19, 64(AX)
+	VMOVAPS      Z21, K1, Z19
+	VMOVUPS      Z19, 64(BX)
 	VCMPPS       $0x03, Z20, Z20, K1
-	VMOVAPS      Z27, K1, Z20
-	VMOVUPS      Z20, 128(AX)
-	ADDQ         CX, AX
+	VMOVAPS      Z21, K1, Z20
+	VMOVUPS      Z20, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile8x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z1
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z2
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z3
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z4
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z7
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X8
+	VBROADCASTSS X8, Z8
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z8, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z8, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z8, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z8, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z8, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z8, K1, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z8, K1, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z8, K1, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile8x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z2
+	VMOVUPS 64(R12), Z3
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z4
+	VMOVUPS 64(R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	VMOVUPS 64(R12), Z7
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z8
+	VMOVUPS 64(R12), Z9
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z10
+	VMOVUPS 64(R12), Z11
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z12
+	VMOVUPS 64(R12), Z13
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z14
+	VMOVUPS 64(R12), Z15
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X16
+	VBROADCASTSS X16, Z16
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z16, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z16, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z16, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z16, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z16, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z16, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z16, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z16, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z16, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z16, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z16, K1, Z10
+	VMOVUPS      Z10, (BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z16, K1, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z16, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z16, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z16, K1, Z14
+	VMOVUPS      Z14, (BX)
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z16, K1, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F
+TEXT ·avx512Tile8x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS 128(R12), Z2
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z3
+	VMOVUPS 64(R12), Z4
+	VMOVUPS 128(R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	VMOVUPS 64(R12), Z7
+	VMOVUPS 128(R12), Z8
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z9
+	VMOVUPS 64(R12), Z10
+	VMOVUPS 128(R12), Z11
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z12
+	VMOVUPS 64(R12), Z13
+	VMOVUPS 128(R12), Z14
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z15
+	VMOVUPS 64(R12), Z16
+	VMOVUPS 128(R12), Z17
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z18
+	VMOVUPS 64(R12), Z19
+	VMOVUPS 128(R12), Z20
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z21
+	VMOVUPS 64(R12), Z22
+	VMOVUPS 128(R12), Z23
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X24
+	VBROADCASTSS X24, Z24
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z24, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z24, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z24, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z24, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z24, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z24, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z24, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z24, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z24, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z24, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z24, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z24, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z24, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z24, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z24, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z24, K1, Z15
+	VMOVUPS      Z15, (BX)
+	VCMPPS       $0x03, Z16, Z16, K1
+	VMOVAPS      Z24, K1, Z16
+	VMOVUPS      Z16, 64(BX)
+	VCMPPS       $0x03, Z17, Z17, K1
+	VMOVAPS      Z24, K1, Z17
+	VMOVUPS      Z17, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z18, Z18, K1
+	VMOVAPS      Z24, K1, Z18
+	VMOVUPS      Z18, (BX)
+	VCMPPS       $0x03, Z19, Z19, K1
+	VMOVAPS      Z24, K1, Z19
+	VMOVUPS      Z19, 64(BX)
+	VCMPPS       $0x03, Z20, Z20, K1
+	VMOVAPS      Z24, K1, Z20
+	VMOVUPS      Z20, 128(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Z21, Z21, K1
-	VMOVAPS      Z27, K1, Z21
-	VMOVUPS      Z21, (AX)
+	VMOVAPS      Z24, K1, Z21
+	VMOVUPS      Z21, (BX)
 	VCMPPS       $0x03, Z22, Z22, K1
-	VMOVAPS      Z27, K1, Z22
-	VMOVUPS      Z22, 64(AX)
+	VMOVAPS      Z24, K1, Z22
+	VMOVUPS      Z22, 64(BX)
 	VCMPPS       $0x03, Z23, Z23, K1
-	VMOVAPS      Z27, K1, Z23
-	VMOVUPS      Z23, 128(AX)
+	VMOVAPS      Z24, K1, Z23
+	VMOVUPS      Z23, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile1x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	JMP    begin
+TEXT ·avx2Tile1x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
 
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Y0
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X1
-	VBROADCASTSS X1, Y2
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y1
-	VBLENDVPS    Y1, Y2, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VZEROUPPER
-	RET
-
-// func avx2Tile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile1x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Y0
-	VMOVUPS 32(DI), Y1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y2, Y0
-	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y2, Y0
-	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y2, Y0
-	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y2, Y0
-	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y2, Y0
-	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Y4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y2
-	VBLENDVPS    Y2, Y4, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VCMPPS       $0x03, Y1, Y1, Y2
-	VBLENDVPS    Y2, Y4, Y1, Y1
-	VMOVUPS      Y1, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2Tile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile2x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
 	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
 	VMOVUPS (R8), Y0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y1
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Y3
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X1
+	VBROADCASTSS X1, Y1
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Y0, Y0, Y2
-	VBLENDVPS    Y2, Y3, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y1, Y1, Y2
-	VBLENDVPS    Y2, Y3, Y1, Y1
-	VMOVUPS      Y1, (AX)
+	VBLENDVPS    Y2, Y1, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	ADDQ         $0x20, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile2x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
+TEXT ·avx2Tile1x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
 	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
 	VMOVUPS (R8), Y0
 	VMOVUPS 32(R8), Y1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y2
-	VMOVUPS 32(R8), Y3
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y4, Y0
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y4, Y2
-	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y4, Y0
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y4, Y2
-	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y4, Y0
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y4, Y2
-	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y4, Y0
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y4, Y2
-	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y2, Y0
+	VFMADD231PS  Y4, Y3, Y1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y2, Y0
+	VFMADD231PS  Y4, Y3, Y1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y2, Y0
+	VFMADD231PS  Y4, Y3, Y1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y2, Y0
+	VFMADD231PS  Y4, Y3, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y4, Y0
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y4, Y2
-	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y2, Y0
+	VFMADD231PS  Y4, Y3, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Y6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y4
-	VBLENDVPS    Y4, Y6, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VCMPPS       $0x03, Y1, Y1, Y4
-	VBLENDVPS    Y4, Y6, Y1, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y4
-	VBLENDVPS    Y4, Y6, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	VCMPPS       $0x03, Y3, Y3, Y4
-	VBLENDVPS    Y4, Y6, Y3, Y3
-	VMOVUPS      Y3, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2Tile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile3x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Y0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Y4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Y2
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Y0, Y0, Y3
-	VBLENDVPS    Y3, Y4, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y3, Y2, Y0, Y0
+	VMOVUPS      Y0, (BX)
 	VCMPPS       $0x03, Y1, Y1, Y3
-	VBLENDVPS    Y3, Y4, Y1, Y1
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VBLENDVPS    Y3, Y4, Y2, Y2
-	VMOVUPS      Y2, (AX)
+	VBLENDVPS    Y3, Y2, Y1, Y1
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile3x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	JMP    begin
+TEXT ·avx2Tile2x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
 
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Y0
-	VMOVUPS 32(R8), Y1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y2
-	VMOVUPS 32(R8), Y3
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y4
-	VMOVUPS 32(R8), Y5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VFMADD231PS  Y8, Y6, Y0
-	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VFMADD231PS  Y8, Y6, Y2
-	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VFMADD231PS  Y8, Y6, Y4
-	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VFMADD231PS  Y8, Y6, Y0
-	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VFMADD231PS  Y8, Y6, Y2
-	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VFMADD231PS  Y8, Y6, Y4
-	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VFMADD231PS  Y8, Y6, Y0
-	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VFMADD231PS  Y8, Y6, Y2
-	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VFMADD231PS  Y8, Y6, Y4
-	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VFMADD231PS  Y8, Y6, Y0
-	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VFMADD231PS  Y8, Y6, Y2
-	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VFMADD231PS  Y8, Y6, Y4
-	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VFMADD231PS  Y8, Y6, Y0
-	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VFMADD231PS  Y8, Y6, Y2
-	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VFMADD231PS  Y8, Y6, Y4
-	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Y8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y6
-	VBLENDVPS    Y6, Y8, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VCMPPS       $0x03, Y1, Y1, Y6
-	VBLENDVPS    Y6, Y8, Y1, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y6
-	VBLENDVPS    Y6, Y8, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	VCMPPS       $0x03, Y3, Y3, Y6
-	VBLENDVPS    Y6, Y8, Y3, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y4, Y4, Y6
-	VBLENDVPS    Y6, Y8, Y4, Y4
-	VMOVUPS      Y4, (AX)
-	VCMPPS       $0x03, Y5, Y5, Y6
-	VBLENDVPS    Y6, Y8, Y5, Y5
-	VMOVUPS      Y5, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2Tile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile4x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
 	TESTB  R9, R9
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
 	VMOVUPS (R9), Y0
 	ADDQ    R10, R9
 	VMOVUPS (R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y3
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Y5
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y4
-	VBLENDVPS    Y4, Y5, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y1, Y1, Y4
-	VBLENDVPS    Y4, Y5, Y1, Y1
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y4
-	VBLENDVPS    Y4, Y5, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y3, Y3, Y4
-	VBLENDVPS    Y4, Y5, Y3, Y3
-	VMOVUPS      Y3, (AX)
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Y2
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y3
+	VBLENDVPS    Y3, Y2, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y1, Y1, Y3
+	VBLENDVPS    Y3, Y2, Y1, Y1
+	VMOVUPS      Y1, (BX)
+	ADDQ         $0x20, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile4x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
+TEXT ·avx2Tile2x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
 	TESTB  R9, R9
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
 	VMOVUPS (R9), Y0
 	VMOVUPS 32(R9), Y1
 	ADDQ    R10, R9
 	VMOVUPS (R9), Y2
 	VMOVUPS 32(R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-	VMOVUPS 32(R9), Y5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y6
-	VMOVUPS 32(R9), Y7
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
-	VFMADD231PS  Y10, Y8, Y0
-	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
-	VFMADD231PS  Y10, Y8, Y2
-	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
-	VFMADD231PS  Y10, Y8, Y4
-	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
-	VFMADD231PS  Y10, Y8, Y6
-	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
-	VFMADD231PS  Y10, Y8, Y0
-	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
-	VFMADD231PS  Y10, Y8, Y2
-	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
-	VFMADD231PS  Y10, Y8, Y4
-	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
-	VFMADD231PS  Y10, Y8, Y6
-	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
-	VFMADD231PS  Y10, Y8, Y0
-	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
-	VFMADD231PS  Y10, Y8, Y2
-	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
-	VFMADD231PS  Y10, Y8, Y4
-	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
-	VFMADD231PS  Y10, Y8, Y6
-	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
-	VFMADD231PS  Y10, Y8, Y0
-	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
-	VFMADD231PS  Y10, Y8, Y2
-	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
-	VFMADD231PS  Y10, Y8, Y4
-	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
-	VFMADD231PS  Y10, Y8, Y6
-	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
-	VFMADD231PS  Y10, Y8, Y0
-	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
-	VFMADD231PS  Y10, Y8, Y2
-	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
-	VFMADD231PS  Y10, Y8, Y4
-	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
-	VFMADD231PS  Y10, Y8, Y6
-	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y4, Y2
+	VFMADD231PS  Y6, Y5, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Y10
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y8
-	VBLENDVPS    Y8, Y10, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VCMPPS       $0x03, Y1, Y1, Y8
-	VBLENDVPS    Y8, Y10, Y1, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y8
-	VBLENDVPS    Y8, Y10, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	VCMPPS       $0x03, Y3, Y3, Y8
-	VBLENDVPS    Y8, Y10, Y3, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y4, Y4, Y8
-	VBLENDVPS    Y8, Y10, Y4, Y4
-	VMOVUPS      Y4, (AX)
-	VCMPPS       $0x03, Y5, Y5, Y8
-	VBLENDVPS    Y8, Y10, Y5, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y6, Y6, Y8
-	VBLENDVPS    Y8, Y10, Y6, Y6
-	VMOVUPS      Y6, (AX)
-	VCMPPS       $0x03, Y7, Y7, Y8
-	VBLENDVPS    Y8, Y10, Y7, Y7
-	VMOVUPS      Y7, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2Tile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile5x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X5
-	VBROADCASTSS X5, Y6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X4
+	VBROADCASTSS X4, Y4
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Y0, Y0, Y5
-	VBLENDVPS    Y5, Y6, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y5, Y4, Y0, Y0
+	VMOVUPS      Y0, (BX)
 	VCMPPS       $0x03, Y1, Y1, Y5
-	VBLENDVPS    Y5, Y6, Y1, Y1
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y5, Y4, Y1, Y1
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Y2, Y2, Y5
-	VBLENDVPS    Y5, Y6, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VMOVUPS      Y2, (BX)
 	VCMPPS       $0x03, Y3, Y3, Y5
-	VBLENDVPS    Y5, Y6, Y3, Y3
-	VMOVUPS      Y3, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y4, Y4, Y5
-	VBLENDVPS    Y5, Y6, Y4, Y4
-	VMOVUPS      Y4, (AX)
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	VMOVUPS      Y3, 32(BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile5x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
+TEXT ·avx2Tile3x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
 	TESTB  R9, R9
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y4, Y3, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VFMADD231PS  Y4, Y3, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X3
+	VBROADCASTSS X3, Y3
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y4
+	VBLENDVPS    Y4, Y3, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y1, Y1, Y4
+	VBLENDVPS    Y4, Y3, Y1, Y1
+	VMOVUPS      Y1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y4
+	VBLENDVPS    Y4, Y3, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	ADDQ         $0x20, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx2Tile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2Tile3x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y2
+	VMOVUPS 32(R9), Y3
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y4
+	VMOVUPS 32(R9), Y5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Y6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y7
+	VBLENDVPS    Y7, Y6, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	VCMPPS       $0x03, Y1, Y1, Y7
+	VBLENDVPS    Y7, Y6, Y1, Y1
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y7
+	VBLENDVPS    Y7, Y6, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	VCMPPS       $0x03, Y3, Y3, Y7
+	VBLENDVPS    Y7, Y6, Y3, Y3
+	VMOVUPS      Y3, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y4, Y4, Y7
+	VBLENDVPS    Y7, Y6, Y4, Y4
+	VMOVUPS      Y4, (BX)
+	VCMPPS       $0x03, Y5, Y5, Y7
+	VBLENDVPS    Y7, Y6, Y5, Y5
+	VMOVUPS      Y5, 32(BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx2Tile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2Tile4x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Y0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X4
+	VBROADCASTSS X4, Y4
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y5
+	VBLENDVPS    Y5, Y4, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y1, Y1, Y5
+	VBLENDVPS    Y5, Y4, Y1, Y1
+	VMOVUPS      Y1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y5
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y3, Y3, Y5
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	VMOVUPS      Y3, (BX)
+	ADDQ         $0x20, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx2Tile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2Tile4x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5550,196 +5485,176 @@ TEXT ·avx2Tile5x16(SB), NOSPLIT, $0-65
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-	VMOVUPS 32(R9), Y5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y6
-	VMOVUPS 32(R9), Y7
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y8
-	VMOVUPS 32(R9), Y9
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Y0
+	VMOVUPS 32(R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	VMOVUPS 32(R10), Y3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y4
+	VMOVUPS 32(R10), Y5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y6
+	VMOVUPS 32(R10), Y7
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VFMADD231PS  Y12, Y10, Y0
-	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VFMADD231PS  Y12, Y10, Y2
-	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VFMADD231PS  Y12, Y10, Y4
-	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VFMADD231PS  Y12, Y10, Y6
-	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VFMADD231PS  Y12, Y10, Y8
-	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VFMADD231PS  Y12, Y10, Y0
-	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VFMADD231PS  Y12, Y10, Y2
-	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VFMADD231PS  Y12, Y10, Y4
-	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VFMADD231PS  Y12, Y10, Y6
-	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VFMADD231PS  Y12, Y10, Y8
-	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VFMADD231PS  Y12, Y10, Y0
-	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VFMADD231PS  Y12, Y10, Y2
-	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VFMADD231PS  Y12, Y10, Y4
-	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VFMADD231PS  Y12, Y10, Y6
-	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VFMADD231PS  Y12, Y10, Y8
-	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VFMADD231PS  Y12, Y10, Y0
-	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VFMADD231PS  Y12, Y10, Y2
-	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VFMADD231PS  Y12, Y10, Y4
-	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VFMADD231PS  Y12, Y10, Y6
-	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VFMADD231PS  Y12, Y10, Y8
-	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(R8*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(R8*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (BX)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(R8*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(R8*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (BX)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(R8*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(R8*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (BX)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(R8*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(R8*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (BX)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VFMADD231PS  Y12, Y10, Y0
-	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VFMADD231PS  Y12, Y10, Y2
-	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VFMADD231PS  Y12, Y10, Y4
-	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VFMADD231PS  Y12, Y10, Y6
-	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VFMADD231PS  Y12, Y10, Y8
-	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (BX)(R8*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (BX)(R8*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (BX)(R9*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X10
-	VBROADCASTSS X10, Y12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y10
-	VBLENDVPS    Y10, Y12, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VCMPPS       $0x03, Y1, Y1, Y10
-	VBLENDVPS    Y10, Y12, Y1, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y10
-	VBLENDVPS    Y10, Y12, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	VCMPPS       $0x03, Y3, Y3, Y10
-	VBLENDVPS    Y10, Y12, Y3, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y4, Y4, Y10
-	VBLENDVPS    Y10, Y12, Y4, Y4
-	VMOVUPS      Y4, (AX)
-	VCMPPS       $0x03, Y5, Y5, Y10
-	VBLENDVPS    Y10, Y12, Y5, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y6, Y6, Y10
-	VBLENDVPS    Y10, Y12, Y6, Y6
-	VMOVUPS      Y6, (AX)
-	VCMPPS       $0x03, Y7, Y7, Y10
-	VBLENDVPS    Y10, Y12, Y7, Y7
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y8, Y8, Y10
-	VBLENDVPS    Y10, Y12, Y8, Y8
-	VMOVUPS      Y8, (AX)
-	VCMPPS       $0x03, Y9, Y9, Y10
-	VBLENDVPS    Y10, Y12, Y9, Y9
-	VMOVUPS      Y9, 32(AX)
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X8
+	VBROADCASTSS X8, Y8
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y9
+	VBLENDVPS    Y9, Y8, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	VCMPPS       $0x03, Y1, Y1, Y9
+	VBLENDVPS    Y9, Y8, Y1, Y1
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y9
+	VBLENDVPS    Y9, Y8, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	VCMPPS       $0x03, Y3, Y3, Y9
+	VBLENDVPS    Y9, Y8, Y3, Y3
+	VMOVUPS      Y3, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y4, Y4, Y9
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VMOVUPS      Y4, (BX)
+	VCMPPS       $0x03, Y5, Y5, Y9
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VMOVUPS      Y5, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y6, Y6, Y9
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VMOVUPS      Y6, (BX)
+	VCMPPS       $0x03, Y7, Y7, Y9
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	VMOVUPS      Y7, 32(BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile6x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
+TEXT ·avx2Tile5x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
 	TESTB  R10, R10
 	JNZ    load
 	VXORPS Y0, Y0, Y0
@@ -5747,12 +5662,11 @@ TEXT ·avx2Tile6x8(SB), NOSPLIT, $0-65
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
 	VMOVUPS (R10), Y0
 	ADDQ    R11, R10
 	VMOVUPS (R10), Y1
@@ -5762,147 +5676,516 @@ load:
 	VMOVUPS (R10), Y3
 	ADDQ    R11, R10
 	VMOVUPS (R10), Y4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y5
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y6, Y5, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VFMADD231PS  Y6, Y5, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VFMADD231PS  Y6, Y5, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VFMADD231PS  Y6, Y5, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Y7
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X5
+	VBROADCASTSS X5, Y5
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
 	VCMPPS       $0x03, Y0, Y0, Y6
-	VBLENDVPS    Y6, Y7, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y6, Y5, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Y1, Y1, Y6
-	VBLENDVPS    Y6, Y7, Y1, Y1
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y6, Y5, Y1, Y1
+	VMOVUPS      Y1, (BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Y2, Y2, Y6
-	VBLENDVPS    Y6, Y7, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y6, Y5, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Y3, Y3, Y6
-	VBLENDVPS    Y6, Y7, Y3, Y3
-	VMOVUPS      Y3, (AX)
-	ADDQ         CX, AX
+	VBLENDVPS    Y6, Y5, Y3, Y3
+	VMOVUPS      Y3, (BX)
+	ADDQ         SI, BX
 	VCMPPS       $0x03, Y4, Y4, Y6
-	VBLENDVPS    Y6, Y7, Y4, Y4
-	VMOVUPS      Y4, (AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y5, Y5, Y6
-	VBLENDVPS    Y6, Y7, Y5, Y5
-	VMOVUPS      Y5, (AX)
+	VBLENDVPS    Y6, Y5, Y4, Y4
+	VMOVUPS      Y4, (BX)
+	ADDQ         $0x20, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile6x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
+TEXT ·avx2Tile5x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
 	TESTB  R10, R10
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Y0
+	VMOVUPS 32(R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	VMOVUPS 32(R10), Y3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y4
+	VMOVUPS 32(R10), Y5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y6
+	VMOVUPS 32(R10), Y7
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y8
+	VMOVUPS 32(R10), Y9
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VFMADD231PS  Y12, Y10, Y8
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X10
+	VBROADCASTSS X10, Y10
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y11
+	VBLENDVPS    Y11, Y10, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	VCMPPS       $0x03, Y1, Y1, Y11
+	VBLENDVPS    Y11, Y10, Y1, Y1
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y11
+	VBLENDVPS    Y11, Y10, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	VCMPPS       $0x03, Y3, Y3, Y11
+	VBLENDVPS    Y11, Y10, Y3, Y3
+	VMOVUPS      Y3, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y4, Y4, Y11
+	VBLENDVPS    Y11, Y10, Y4, Y4
+	VMOVUPS      Y4, (BX)
+	VCMPPS       $0x03, Y5, Y5, Y11
+	VBLENDVPS    Y11, Y10, Y5, Y5
+	VMOVUPS      Y5, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y6, Y6, Y11
+	VBLENDVPS    Y11, Y10, Y6, Y6
+	VMOVUPS      Y6, (BX)
+	VCMPPS       $0x03, Y7, Y7, Y11
+	VBLENDVPS    Y11, Y10, Y7, Y7
+	VMOVUPS      Y7, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y8, Y8, Y11
+	VBLENDVPS    Y11, Y10, Y8, Y8
+	VMOVUPS      Y8, (BX)
+	VCMPPS       $0x03, Y9, Y9, Y11
+	VBLENDVPS    Y11, Y10, Y9, Y9
+	VMOVUPS      Y9, 32(BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx2Tile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2Tile6x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y6, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VFMADD231PS  Y7, Y6, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Y6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y7
+	VBLENDVPS    Y7, Y6, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y1, Y1, Y7
+	VBLENDVPS    Y7, Y6, Y1, Y1
+	VMOVUPS      Y1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y7
+	VBLENDVPS    Y7, Y6, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y3, Y3, Y7
+	VBLENDVPS    Y7, Y6, Y3, Y3
+	VMOVUPS      Y3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y4, Y4, Y7
+	VBLENDVPS    Y7, Y6, Y4, Y4
+	VMOVUPS      Y4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y5, Y5, Y7
+	VBLENDVPS    Y7, Y6, Y5, Y5
+	VMOVUPS      Y5, (BX)
+	ADDQ         $0x20, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx2Tile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2Tile6x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5919,8 +6202,10459 @@ TEXT ·avx2Tile6x16(SB), NOSPLIT, $0-65
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Y0
+	VMOVUPS 32(R11), Y1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y2
+	VMOVUPS 32(R11), Y3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y4
+	VMOVUPS 32(R11), Y5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y6
+	VMOVUPS 32(R11), Y7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y8
+	VMOVUPS 32(R11), Y9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y10
+	VMOVUPS 32(R11), Y11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS (BX)(R8*1), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VFMADD231PS  Y14, Y13, Y3
+	VBROADCASTSS (BX)(R8*2), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS (BX)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VFMADD231PS  Y14, Y13, Y7
+	VBROADCASTSS (BX)(R8*4), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS (BX)(R10*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VFMADD231PS  Y14, Y13, Y11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS (BX)(R8*1), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VFMADD231PS  Y14, Y13, Y3
+	VBROADCASTSS (BX)(R8*2), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS (BX)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VFMADD231PS  Y14, Y13, Y7
+	VBROADCASTSS (BX)(R8*4), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS (BX)(R10*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VFMADD231PS  Y14, Y13, Y11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS (BX)(R8*1), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VFMADD231PS  Y14, Y13, Y3
+	VBROADCASTSS (BX)(R8*2), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS (BX)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VFMADD231PS  Y14, Y13, Y7
+	VBROADCASTSS (BX)(R8*4), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS (BX)(R10*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VFMADD231PS  Y14, Y13, Y11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS (BX)(R8*1), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VFMADD231PS  Y14, Y13, Y3
+	VBROADCASTSS (BX)(R8*2), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS (BX)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VFMADD231PS  Y14, Y13, Y7
+	VBROADCASTSS (BX)(R8*4), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS (BX)(R10*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VFMADD231PS  Y14, Y13, Y11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS (BX)(R8*1), Y14
+	VFMADD231PS  Y14, Y12, Y2
+	VFMADD231PS  Y14, Y13, Y3
+	VBROADCASTSS (BX)(R8*2), Y14
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS (BX)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VFMADD231PS  Y14, Y13, Y7
+	VBROADCASTSS (BX)(R8*4), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS (BX)(R10*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VFMADD231PS  Y14, Y13, Y11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X12
+	VBROADCASTSS X12, Y12
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Y0, Y0, Y13
+	VBLENDVPS    Y13, Y12, Y0, Y0
+	VMOVUPS      Y0, (BX)
+	VCMPPS       $0x03, Y1, Y1, Y13
+	VBLENDVPS    Y13, Y12, Y1, Y1
+	VMOVUPS      Y1, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y2, Y2, Y13
+	VBLENDVPS    Y13, Y12, Y2, Y2
+	VMOVUPS      Y2, (BX)
+	VCMPPS       $0x03, Y3, Y3, Y13
+	VBLENDVPS    Y13, Y12, Y3, Y3
+	VMOVUPS      Y3, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y4, Y4, Y13
+	VBLENDVPS    Y13, Y12, Y4, Y4
+	VMOVUPS      Y4, (BX)
+	VCMPPS       $0x03, Y5, Y5, Y13
+	VBLENDVPS    Y13, Y12, Y5, Y5
+	VMOVUPS      Y5, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y6, Y6, Y13
+	VBLENDVPS    Y13, Y12, Y6, Y6
+	VMOVUPS      Y6, (BX)
+	VCMPPS       $0x03, Y7, Y7, Y13
+	VBLENDVPS    Y13, Y12, Y7, Y7
+	VMOVUPS      Y7, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y8, Y8, Y13
+	VBLENDVPS    Y13, Y12, Y8, Y8
+	VMOVUPS      Y8, (BX)
+	VCMPPS       $0x03, Y9, Y9, Y13
+	VBLENDVPS    Y13, Y12, Y9, Y9
+	VMOVUPS      Y9, 32(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Y10, Y10, Y13
+	VBLENDVPS    Y13, Y12, Y10, Y10
+	VMOVUPS      Y10, (BX)
+	VCMPPS       $0x03, Y11, Y11, Y13
+	VBLENDVPS    Y13, Y12, Y11, Y11
+	VMOVUPS      Y11, 32(BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile1x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPDPBUSD     Z1, Z2, Z0
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile1x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPDPBUSD     Z3, Z4, Z1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPDPBUSD     Z3, Z4, Z1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPDPBUSD     Z3, Z4, Z1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPDPBUSD     Z3, Z4, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z2, Z4, Z0
+	VPDPBUSD     Z3, Z4, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile1x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z3, Z6, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPDPBUSD     Z5, Z6, Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z3, Z6, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPDPBUSD     Z5, Z6, Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z3, Z6, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPDPBUSD     Z5, Z6, Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z3, Z6, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPDPBUSD     Z5, Z6, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z3, Z6, Z0
+	VPDPBUSD     Z4, Z6, Z1
+	VPDPBUSD     Z5, Z6, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile2x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPDPBUSD     Z2, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPDPBUSD     Z2, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPDPBUSD     Z2, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPDPBUSD     Z2, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPDPBUSD     Z2, Z3, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPDPBUSD     Z2, Z3, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile2x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+	VMOVUPS 64(R9), Z3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPDPBUSD     Z5, Z6, Z3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPDPBUSD     Z5, Z6, Z3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPDPBUSD     Z5, Z6, Z3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPDPBUSD     Z5, Z6, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z4, Z6, Z0
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z4, Z6, Z2
+	VPDPBUSD     Z5, Z6, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile2x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z3
+	VMOVUPS 64(R9), Z4
+	VMOVUPS 128(R9), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z6, Z9, Z0
+	VPDPBUSD     Z7, Z9, Z1
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z6, Z9, Z3
+	VPDPBUSD     Z7, Z9, Z4
+	VPDPBUSD     Z8, Z9, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z6, Z9, Z0
+	VPDPBUSD     Z7, Z9, Z1
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z6, Z9, Z3
+	VPDPBUSD     Z7, Z9, Z4
+	VPDPBUSD     Z8, Z9, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z6, Z9, Z0
+	VPDPBUSD     Z7, Z9, Z1
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z6, Z9, Z3
+	VPDPBUSD     Z7, Z9, Z4
+	VPDPBUSD     Z8, Z9, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z6, Z9, Z0
+	VPDPBUSD     Z7, Z9, Z1
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z6, Z9, Z3
+	VPDPBUSD     Z7, Z9, Z4
+	VPDPBUSD     Z8, Z9, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z6, Z9, Z0
+	VPDPBUSD     Z7, Z9, Z1
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z6, Z9, Z3
+	VPDPBUSD     Z7, Z9, Z4
+	VPDPBUSD     Z8, Z9, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile3x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z3, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPDPBUSD     Z3, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z3, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPDPBUSD     Z3, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z3, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPDPBUSD     Z3, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z3, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPDPBUSD     Z3, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPDPBUSD     Z3, Z4, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPDPBUSD     Z3, Z4, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPDPBUSD     Z3, Z4, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile3x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+	VMOVUPS 64(R9), Z3
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z4
+	VMOVUPS 64(R9), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPDPBUSD     Z7, Z8, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPDPBUSD     Z7, Z8, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPDPBUSD     Z7, Z8, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPDPBUSD     Z7, Z8, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z6, Z8, Z0
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z6, Z8, Z2
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z6, Z8, Z4
+	VPDPBUSD     Z7, Z8, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile3x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z3
+	VMOVUPS 64(R9), Z4
+	VMOVUPS 128(R9), Z5
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z6
+	VMOVUPS 64(R9), Z7
+	VMOVUPS 128(R9), Z8
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z9, Z12, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPDPBUSD     Z11, Z12, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z9, Z12, Z3
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z9, Z12, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPDPBUSD     Z11, Z12, Z8
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z9, Z12, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPDPBUSD     Z11, Z12, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z9, Z12, Z3
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z9, Z12, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPDPBUSD     Z11, Z12, Z8
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z9, Z12, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPDPBUSD     Z11, Z12, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z9, Z12, Z3
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z9, Z12, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPDPBUSD     Z11, Z12, Z8
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z9, Z12, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPDPBUSD     Z11, Z12, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z9, Z12, Z3
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z9, Z12, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPDPBUSD     Z11, Z12, Z8
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z9, Z12, Z0
+	VPDPBUSD     Z10, Z12, Z1
+	VPDPBUSD     Z11, Z12, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z9, Z12, Z3
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z9, Z12, Z6
+	VPDPBUSD     Z10, Z12, Z7
+	VPDPBUSD     Z11, Z12, Z8
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile4x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPDPBUSD     Z4, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPDPBUSD     Z4, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPDPBUSD     Z4, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPDPBUSD     Z4, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPDPBUSD     Z4, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPDPBUSD     Z4, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPDPBUSD     Z4, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPDPBUSD     Z4, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPDPBUSD     Z4, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPDPBUSD     Z4, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPDPBUSD     Z4, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPDPBUSD     Z4, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPDPBUSD     Z4, Z5, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPDPBUSD     Z4, Z5, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPDPBUSD     Z4, Z5, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPDPBUSD     Z4, Z5, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile4x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	VMOVUPS 64(R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+	VMOVUPS 64(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPDPBUSD     Z9, Z10, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPDPBUSD     Z9, Z10, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPDPBUSD     Z9, Z10, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPDPBUSD     Z9, Z10, Z7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPDPBUSD     Z9, Z10, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPDPBUSD     Z9, Z10, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPDPBUSD     Z9, Z10, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPDPBUSD     Z9, Z10, Z7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPDPBUSD     Z9, Z10, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPDPBUSD     Z9, Z10, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPDPBUSD     Z9, Z10, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPDPBUSD     Z9, Z10, Z7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPDPBUSD     Z9, Z10, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPDPBUSD     Z9, Z10, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPDPBUSD     Z9, Z10, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPDPBUSD     Z9, Z10, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPDPBUSD     Z8, Z10, Z0
+	VPDPBUSD     Z9, Z10, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPDPBUSD     Z8, Z10, Z2
+	VPDPBUSD     Z9, Z10, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPDPBUSD     Z8, Z10, Z4
+	VPDPBUSD     Z9, Z10, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPDPBUSD     Z8, Z10, Z6
+	VPDPBUSD     Z9, Z10, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile4x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	VMOVUPS 128(R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	VMOVUPS 64(R10), Z4
+	VMOVUPS 128(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	VMOVUPS 128(R10), Z8
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z9
+	VMOVUPS 64(R10), Z10
+	VMOVUPS 128(R10), Z11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPDPBUSD     Z12, Z15, Z0
+	VPDPBUSD     Z13, Z15, Z1
+	VPDPBUSD     Z14, Z15, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPDPBUSD     Z12, Z15, Z3
+	VPDPBUSD     Z13, Z15, Z4
+	VPDPBUSD     Z14, Z15, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPDPBUSD     Z12, Z15, Z6
+	VPDPBUSD     Z13, Z15, Z7
+	VPDPBUSD     Z14, Z15, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPDPBUSD     Z12, Z15, Z9
+	VPDPBUSD     Z13, Z15, Z10
+	VPDPBUSD     Z14, Z15, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile5x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z5, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPDPBUSD     Z5, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPDPBUSD     Z5, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z5, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPDPBUSD     Z5, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPDPBUSD     Z5, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z5, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPDPBUSD     Z5, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPDPBUSD     Z5, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z5, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPDPBUSD     Z5, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPDPBUSD     Z5, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPDPBUSD     Z5, Z6, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPDPBUSD     Z5, Z6, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPDPBUSD     Z5, Z6, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPDPBUSD     Z5, Z6, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPDPBUSD     Z5, Z6, Z4
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile5x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	VMOVUPS 64(R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+	VMOVUPS 64(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z8
+	VMOVUPS 64(R10), Z9
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPDPBUSD     Z11, Z12, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPDPBUSD     Z11, Z12, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPDPBUSD     Z11, Z12, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPDPBUSD     Z11, Z12, Z9
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPDPBUSD     Z11, Z12, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPDPBUSD     Z11, Z12, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPDPBUSD     Z11, Z12, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPDPBUSD     Z11, Z12, Z9
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPDPBUSD     Z11, Z12, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPDPBUSD     Z11, Z12, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPDPBUSD     Z11, Z12, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPDPBUSD     Z11, Z12, Z9
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPDPBUSD     Z11, Z12, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPDPBUSD     Z11, Z12, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPDPBUSD     Z11, Z12, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPDPBUSD     Z11, Z12, Z9
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPDPBUSD     Z10, Z12, Z0
+	VPDPBUSD     Z11, Z12, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPDPBUSD     Z10, Z12, Z2
+	VPDPBUSD     Z11, Z12, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPDPBUSD     Z10, Z12, Z4
+	VPDPBUSD     Z11, Z12, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPDPBUSD     Z10, Z12, Z6
+	VPDPBUSD     Z11, Z12, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPDPBUSD     Z10, Z12, Z8
+	VPDPBUSD     Z11, Z12, Z9
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile5x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	VMOVUPS 128(R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	VMOVUPS 64(R10), Z4
+	VMOVUPS 128(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	VMOVUPS 128(R10), Z8
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z9
+	VMOVUPS 64(R10), Z10
+	VMOVUPS 128(R10), Z11
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z12
+	VMOVUPS 64(R10), Z13
+	VMOVUPS 128(R10), Z14
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile6x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPDPBUSD     Z6, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPDPBUSD     Z6, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPDPBUSD     Z6, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPDPBUSD     Z6, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPDPBUSD     Z6, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPDPBUSD     Z6, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPDPBUSD     Z6, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPDPBUSD     Z6, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPDPBUSD     Z6, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPDPBUSD     Z6, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPDPBUSD     Z6, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPDPBUSD     Z6, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPDPBUSD     Z6, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPDPBUSD     Z6, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPDPBUSD     Z6, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPDPBUSD     Z6, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPDPBUSD     Z6, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPDPBUSD     Z6, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPDPBUSD     Z6, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPDPBUSD     Z6, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPDPBUSD     Z6, Z7, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPDPBUSD     Z6, Z7, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPDPBUSD     Z6, Z7, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPDPBUSD     Z6, Z7, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPDPBUSD     Z6, Z7, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPDPBUSD     Z6, Z7, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z5, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile6x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	VMOVUPS 64(R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	VMOVUPS 64(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z10
+	VMOVUPS 64(R11), Z11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile6x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	VMOVUPS 128(R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	VMOVUPS 64(R11), Z4
+	VMOVUPS 128(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	VMOVUPS 128(R11), Z8
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z9
+	VMOVUPS 64(R11), Z10
+	VMOVUPS 128(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+	VMOVUPS 128(R11), Z14
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z15
+	VMOVUPS 64(R11), Z16
+	VMOVUPS 128(R11), Z17
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPDPBUSD     Z18, Z21, Z0
+	VPDPBUSD     Z19, Z21, Z1
+	VPDPBUSD     Z20, Z21, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPDPBUSD     Z18, Z21, Z3
+	VPDPBUSD     Z19, Z21, Z4
+	VPDPBUSD     Z20, Z21, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPDPBUSD     Z18, Z21, Z6
+	VPDPBUSD     Z19, Z21, Z7
+	VPDPBUSD     Z20, Z21, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPDPBUSD     Z18, Z21, Z9
+	VPDPBUSD     Z19, Z21, Z10
+	VPDPBUSD     Z20, Z21, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPDPBUSD     Z18, Z21, Z12
+	VPDPBUSD     Z19, Z21, Z13
+	VPDPBUSD     Z20, Z21, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPDPBUSD     Z18, Z21, Z15
+	VPDPBUSD     Z19, Z21, Z16
+	VPDPBUSD     Z20, Z21, Z17
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPDPBUSD     Z18, Z21, Z0
+	VPDPBUSD     Z19, Z21, Z1
+	VPDPBUSD     Z20, Z21, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPDPBUSD     Z18, Z21, Z3
+	VPDPBUSD     Z19, Z21, Z4
+	VPDPBUSD     Z20, Z21, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPDPBUSD     Z18, Z21, Z6
+	VPDPBUSD     Z19, Z21, Z7
+	VPDPBUSD     Z20, Z21, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPDPBUSD     Z18, Z21, Z9
+	VPDPBUSD     Z19, Z21, Z10
+	VPDPBUSD     Z20, Z21, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPDPBUSD     Z18, Z21, Z12
+	VPDPBUSD     Z19, Z21, Z13
+	VPDPBUSD     Z20, Z21, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPDPBUSD     Z18, Z21, Z15
+	VPDPBUSD     Z19, Z21, Z16
+	VPDPBUSD     Z20, Z21, Z17
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPDPBUSD     Z18, Z21, Z0
+	VPDPBUSD     Z19, Z21, Z1
+	VPDPBUSD     Z20, Z21, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPDPBUSD     Z18, Z21, Z3
+	VPDPBUSD     Z19, Z21, Z4
+	VPDPBUSD     Z20, Z21, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPDPBUSD     Z18, Z21, Z6
+	VPDPBUSD     Z19, Z21, Z7
+	VPDPBUSD     Z20, Z21, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPDPBUSD     Z18, Z21, Z9
+	VPDPBUSD     Z19, Z21, Z10
+	VPDPBUSD     Z20, Z21, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPDPBUSD     Z18, Z21, Z12
+	VPDPBUSD     Z19, Z21, Z13
+	VPDPBUSD     Z20, Z21, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPDPBUSD     Z18, Z21, Z15
+	VPDPBUSD     Z19, Z21, Z16
+	VPDPBUSD     Z20, Z21, Z17
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPDPBUSD     Z18, Z21, Z0
+	VPDPBUSD     Z19, Z21, Z1
+	VPDPBUSD     Z20, Z21, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPDPBUSD     Z18, Z21, Z3
+	VPDPBUSD     Z19, Z21, Z4
+	VPDPBUSD     Z20, Z21, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPDPBUSD     Z18, Z21, Z6
+	VPDPBUSD     Z19, Z21, Z7
+	VPDPBUSD     Z20, Z21, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPDPBUSD     Z18, Z21, Z9
+	VPDPBUSD     Z19, Z21, Z10
+	VPDPBUSD     Z20, Z21, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPDPBUSD     Z18, Z21, Z12
+	VPDPBUSD     Z19, Z21, Z13
+	VPDPBUSD     Z20, Z21, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPDPBUSD     Z18, Z21, Z15
+	VPDPBUSD     Z19, Z21, Z16
+	VPDPBUSD     Z20, Z21, Z17
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPDPBUSD     Z18, Z21, Z0
+	VPDPBUSD     Z19, Z21, Z1
+	VPDPBUSD     Z20, Z21, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPDPBUSD     Z18, Z21, Z3
+	VPDPBUSD     Z19, Z21, Z4
+	VPDPBUSD     Z20, Z21, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPDPBUSD     Z18, Z21, Z6
+	VPDPBUSD     Z19, Z21, Z7
+	VPDPBUSD     Z20, Z21, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPDPBUSD     Z18, Z21, Z9
+	VPDPBUSD     Z19, Z21, Z10
+	VPDPBUSD     Z20, Z21, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPDPBUSD     Z18, Z21, Z12
+	VPDPBUSD     Z19, Z21, Z13
+	VPDPBUSD     Z20, Z21, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPDPBUSD     Z18, Z21, Z15
+	VPDPBUSD     Z19, Z21, Z16
+	VPDPBUSD     Z20, Z21, Z17
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z15, (BX)
+	VMOVUPS Z16, 64(BX)
+	VMOVUPS Z17, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile7x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z7, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z7, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPDPBUSD     Z7, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPDPBUSD     Z7, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPDPBUSD     Z7, Z8, Z6
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z7, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z7, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPDPBUSD     Z7, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPDPBUSD     Z7, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPDPBUSD     Z7, Z8, Z6
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z7, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z7, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPDPBUSD     Z7, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPDPBUSD     Z7, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPDPBUSD     Z7, Z8, Z6
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z7, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z7, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPDPBUSD     Z7, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPDPBUSD     Z7, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPDPBUSD     Z7, Z8, Z6
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPDPBUSD     Z7, Z8, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPDPBUSD     Z7, Z8, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPDPBUSD     Z7, Z8, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPDPBUSD     Z7, Z8, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPDPBUSD     Z7, Z8, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPDPBUSD     Z7, Z8, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPDPBUSD     Z7, Z8, Z6
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z5, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile7x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	VMOVUPS 64(R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	VMOVUPS 64(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z10
+	VMOVUPS 64(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPDPBUSD     Z14, Z16, Z0
+	VPDPBUSD     Z15, Z16, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPDPBUSD     Z14, Z16, Z2
+	VPDPBUSD     Z15, Z16, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPDPBUSD     Z14, Z16, Z4
+	VPDPBUSD     Z15, Z16, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPDPBUSD     Z14, Z16, Z6
+	VPDPBUSD     Z15, Z16, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPDPBUSD     Z14, Z16, Z8
+	VPDPBUSD     Z15, Z16, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPDPBUSD     Z14, Z16, Z10
+	VPDPBUSD     Z15, Z16, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPDPBUSD     Z14, Z16, Z12
+	VPDPBUSD     Z15, Z16, Z13
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPDPBUSD     Z14, Z16, Z0
+	VPDPBUSD     Z15, Z16, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPDPBUSD     Z14, Z16, Z2
+	VPDPBUSD     Z15, Z16, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPDPBUSD     Z14, Z16, Z4
+	VPDPBUSD     Z15, Z16, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPDPBUSD     Z14, Z16, Z6
+	VPDPBUSD     Z15, Z16, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPDPBUSD     Z14, Z16, Z8
+	VPDPBUSD     Z15, Z16, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPDPBUSD     Z14, Z16, Z10
+	VPDPBUSD     Z15, Z16, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPDPBUSD     Z14, Z16, Z12
+	VPDPBUSD     Z15, Z16, Z13
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPDPBUSD     Z14, Z16, Z0
+	VPDPBUSD     Z15, Z16, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPDPBUSD     Z14, Z16, Z2
+	VPDPBUSD     Z15, Z16, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPDPBUSD     Z14, Z16, Z4
+	VPDPBUSD     Z15, Z16, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPDPBUSD     Z14, Z16, Z6
+	VPDPBUSD     Z15, Z16, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPDPBUSD     Z14, Z16, Z8
+	VPDPBUSD     Z15, Z16, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPDPBUSD     Z14, Z16, Z10
+	VPDPBUSD     Z15, Z16, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPDPBUSD     Z14, Z16, Z12
+	VPDPBUSD     Z15, Z16, Z13
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPDPBUSD     Z14, Z16, Z0
+	VPDPBUSD     Z15, Z16, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPDPBUSD     Z14, Z16, Z2
+	VPDPBUSD     Z15, Z16, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPDPBUSD     Z14, Z16, Z4
+	VPDPBUSD     Z15, Z16, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPDPBUSD     Z14, Z16, Z6
+	VPDPBUSD     Z15, Z16, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPDPBUSD     Z14, Z16, Z8
+	VPDPBUSD     Z15, Z16, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPDPBUSD     Z14, Z16, Z10
+	VPDPBUSD     Z15, Z16, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPDPBUSD     Z14, Z16, Z12
+	VPDPBUSD     Z15, Z16, Z13
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPDPBUSD     Z14, Z16, Z0
+	VPDPBUSD     Z15, Z16, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPDPBUSD     Z14, Z16, Z2
+	VPDPBUSD     Z15, Z16, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPDPBUSD     Z14, Z16, Z4
+	VPDPBUSD     Z15, Z16, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPDPBUSD     Z14, Z16, Z6
+	VPDPBUSD     Z15, Z16, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPDPBUSD     Z14, Z16, Z8
+	VPDPBUSD     Z15, Z16, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPDPBUSD     Z14, Z16, Z10
+	VPDPBUSD     Z15, Z16, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPDPBUSD     Z14, Z16, Z12
+	VPDPBUSD     Z15, Z16, Z13
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile7x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	VMOVUPS 128(R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	VMOVUPS 64(R11), Z4
+	VMOVUPS 128(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	VMOVUPS 128(R11), Z8
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z9
+	VMOVUPS 64(R11), Z10
+	VMOVUPS 128(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+	VMOVUPS 128(R11), Z14
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z15
+	VMOVUPS 64(R11), Z16
+	VMOVUPS 128(R11), Z17
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z18
+	VMOVUPS 64(R11), Z19
+	VMOVUPS 128(R11), Z20
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPDPBUSD     Z21, Z24, Z0
+	VPDPBUSD     Z22, Z24, Z1
+	VPDPBUSD     Z23, Z24, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPDPBUSD     Z21, Z24, Z3
+	VPDPBUSD     Z22, Z24, Z4
+	VPDPBUSD     Z23, Z24, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPDPBUSD     Z21, Z24, Z6
+	VPDPBUSD     Z22, Z24, Z7
+	VPDPBUSD     Z23, Z24, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPDPBUSD     Z21, Z24, Z9
+	VPDPBUSD     Z22, Z24, Z10
+	VPDPBUSD     Z23, Z24, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPDPBUSD     Z21, Z24, Z12
+	VPDPBUSD     Z22, Z24, Z13
+	VPDPBUSD     Z23, Z24, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPDPBUSD     Z21, Z24, Z15
+	VPDPBUSD     Z22, Z24, Z16
+	VPDPBUSD     Z23, Z24, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPDPBUSD     Z21, Z24, Z18
+	VPDPBUSD     Z22, Z24, Z19
+	VPDPBUSD     Z23, Z24, Z20
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPDPBUSD     Z21, Z24, Z0
+	VPDPBUSD     Z22, Z24, Z1
+	VPDPBUSD     Z23, Z24, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPDPBUSD     Z21, Z24, Z3
+	VPDPBUSD     Z22, Z24, Z4
+	VPDPBUSD     Z23, Z24, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPDPBUSD     Z21, Z24, Z6
+	VPDPBUSD     Z22, Z24, Z7
+	VPDPBUSD     Z23, Z24, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPDPBUSD     Z21, Z24, Z9
+	VPDPBUSD     Z22, Z24, Z10
+	VPDPBUSD     Z23, Z24, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPDPBUSD     Z21, Z24, Z12
+	VPDPBUSD     Z22, Z24, Z13
+	VPDPBUSD     Z23, Z24, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPDPBUSD     Z21, Z24, Z15
+	VPDPBUSD     Z22, Z24, Z16
+	VPDPBUSD     Z23, Z24, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPDPBUSD     Z21, Z24, Z18
+	VPDPBUSD     Z22, Z24, Z19
+	VPDPBUSD     Z23, Z24, Z20
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPDPBUSD     Z21, Z24, Z0
+	VPDPBUSD     Z22, Z24, Z1
+	VPDPBUSD     Z23, Z24, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPDPBUSD     Z21, Z24, Z3
+	VPDPBUSD     Z22, Z24, Z4
+	VPDPBUSD     Z23, Z24, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPDPBUSD     Z21, Z24, Z6
+	VPDPBUSD     Z22, Z24, Z7
+	VPDPBUSD     Z23, Z24, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPDPBUSD     Z21, Z24, Z9
+	VPDPBUSD     Z22, Z24, Z10
+	VPDPBUSD     Z23, Z24, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPDPBUSD     Z21, Z24, Z12
+	VPDPBUSD     Z22, Z24, Z13
+	VPDPBUSD     Z23, Z24, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPDPBUSD     Z21, Z24, Z15
+	VPDPBUSD     Z22, Z24, Z16
+	VPDPBUSD     Z23, Z24, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPDPBUSD     Z21, Z24, Z18
+	VPDPBUSD     Z22, Z24, Z19
+	VPDPBUSD     Z23, Z24, Z20
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPDPBUSD     Z21, Z24, Z0
+	VPDPBUSD     Z22, Z24, Z1
+	VPDPBUSD     Z23, Z24, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPDPBUSD     Z21, Z24, Z3
+	VPDPBUSD     Z22, Z24, Z4
+	VPDPBUSD     Z23, Z24, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPDPBUSD     Z21, Z24, Z6
+	VPDPBUSD     Z22, Z24, Z7
+	VPDPBUSD     Z23, Z24, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPDPBUSD     Z21, Z24, Z9
+	VPDPBUSD     Z22, Z24, Z10
+	VPDPBUSD     Z23, Z24, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPDPBUSD     Z21, Z24, Z12
+	VPDPBUSD     Z22, Z24, Z13
+	VPDPBUSD     Z23, Z24, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPDPBUSD     Z21, Z24, Z15
+	VPDPBUSD     Z22, Z24, Z16
+	VPDPBUSD     Z23, Z24, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPDPBUSD     Z21, Z24, Z18
+	VPDPBUSD     Z22, Z24, Z19
+	VPDPBUSD     Z23, Z24, Z20
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPDPBUSD     Z21, Z24, Z0
+	VPDPBUSD     Z22, Z24, Z1
+	VPDPBUSD     Z23, Z24, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPDPBUSD     Z21, Z24, Z3
+	VPDPBUSD     Z22, Z24, Z4
+	VPDPBUSD     Z23, Z24, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPDPBUSD     Z21, Z24, Z6
+	VPDPBUSD     Z22, Z24, Z7
+	VPDPBUSD     Z23, Z24, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPDPBUSD     Z21, Z24, Z9
+	VPDPBUSD     Z22, Z24, Z10
+	VPDPBUSD     Z23, Z24, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPDPBUSD     Z21, Z24, Z12
+	VPDPBUSD     Z22, Z24, Z13
+	VPDPBUSD     Z23, Z24, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPDPBUSD     Z21, Z24, Z15
+	VPDPBUSD     Z22, Z24, Z16
+	VPDPBUSD     Z23, Z24, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPDPBUSD     Z21, Z24, Z18
+	VPDPBUSD     Z22, Z24, Z19
+	VPDPBUSD     Z23, Z24, Z20
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z15, (BX)
+	VMOVUPS Z16, 64(BX)
+	VMOVUPS Z17, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	VMOVUPS Z20, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile8x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z1
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z2
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z3
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z4
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z7
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z5, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z7, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile8x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z2
+	VMOVUPS 64(R12), Z3
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z4
+	VMOVUPS 64(R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	VMOVUPS 64(R12), Z7
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z8
+	VMOVUPS 64(R12), Z9
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z10
+	VMOVUPS 64(R12), Z11
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z12
+	VMOVUPS 64(R12), Z13
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z14
+	VMOVUPS 64(R12), Z15
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPDPBUSD     Z16, Z18, Z0
+	VPDPBUSD     Z17, Z18, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPDPBUSD     Z16, Z18, Z2
+	VPDPBUSD     Z17, Z18, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPDPBUSD     Z16, Z18, Z6
+	VPDPBUSD     Z17, Z18, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPDPBUSD     Z16, Z18, Z8
+	VPDPBUSD     Z17, Z18, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPDPBUSD     Z16, Z18, Z12
+	VPDPBUSD     Z17, Z18, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPDPBUSD     Z16, Z18, Z14
+	VPDPBUSD     Z17, Z18, Z15
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512QuadsTile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·avx512QuadsTile8x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS 128(R12), Z2
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z3
+	VMOVUPS 64(R12), Z4
+	VMOVUPS 128(R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	VMOVUPS 64(R12), Z7
+	VMOVUPS 128(R12), Z8
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z9
+	VMOVUPS 64(R12), Z10
+	VMOVUPS 128(R12), Z11
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z12
+	VMOVUPS 64(R12), Z13
+	VMOVUPS 128(R12), Z14
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z15
+	VMOVUPS 64(R12), Z16
+	VMOVUPS 128(R12), Z17
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z18
+	VMOVUPS 64(R12), Z19
+	VMOVUPS 128(R12), Z20
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z21
+	VMOVUPS 64(R12), Z22
+	VMOVUPS 128(R12), Z23
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPDPBUSD     Z24, Z27, Z0
+	VPDPBUSD     Z25, Z27, Z1
+	VPDPBUSD     Z26, Z27, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPDPBUSD     Z24, Z27, Z3
+	VPDPBUSD     Z25, Z27, Z4
+	VPDPBUSD     Z26, Z27, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPDPBUSD     Z24, Z27, Z6
+	VPDPBUSD     Z25, Z27, Z7
+	VPDPBUSD     Z26, Z27, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPDPBUSD     Z24, Z27, Z9
+	VPDPBUSD     Z25, Z27, Z10
+	VPDPBUSD     Z26, Z27, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPDPBUSD     Z24, Z27, Z12
+	VPDPBUSD     Z25, Z27, Z13
+	VPDPBUSD     Z26, Z27, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPDPBUSD     Z24, Z27, Z15
+	VPDPBUSD     Z25, Z27, Z16
+	VPDPBUSD     Z26, Z27, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPDPBUSD     Z24, Z27, Z18
+	VPDPBUSD     Z25, Z27, Z19
+	VPDPBUSD     Z26, Z27, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPDPBUSD     Z24, Z27, Z21
+	VPDPBUSD     Z25, Z27, Z22
+	VPDPBUSD     Z26, Z27, Z23
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPDPBUSD     Z24, Z27, Z0
+	VPDPBUSD     Z25, Z27, Z1
+	VPDPBUSD     Z26, Z27, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPDPBUSD     Z24, Z27, Z3
+	VPDPBUSD     Z25, Z27, Z4
+	VPDPBUSD     Z26, Z27, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPDPBUSD     Z24, Z27, Z6
+	VPDPBUSD     Z25, Z27, Z7
+	VPDPBUSD     Z26, Z27, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPDPBUSD     Z24, Z27, Z9
+	VPDPBUSD     Z25, Z27, Z10
+	VPDPBUSD     Z26, Z27, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPDPBUSD     Z24, Z27, Z12
+	VPDPBUSD     Z25, Z27, Z13
+	VPDPBUSD     Z26, Z27, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPDPBUSD     Z24, Z27, Z15
+	VPDPBUSD     Z25, Z27, Z16
+	VPDPBUSD     Z26, Z27, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPDPBUSD     Z24, Z27, Z18
+	VPDPBUSD     Z25, Z27, Z19
+	VPDPBUSD     Z26, Z27, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPDPBUSD     Z24, Z27, Z21
+	VPDPBUSD     Z25, Z27, Z22
+	VPDPBUSD     Z26, Z27, Z23
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPDPBUSD     Z24, Z27, Z0
+	VPDPBUSD     Z25, Z27, Z1
+	VPDPBUSD     Z26, Z27, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPDPBUSD     Z24, Z27, Z3
+	VPDPBUSD     Z25, Z27, Z4
+	VPDPBUSD     Z26, Z27, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPDPBUSD     Z24, Z27, Z6
+	VPDPBUSD     Z25, Z27, Z7
+	VPDPBUSD     Z26, Z27, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPDPBUSD     Z24, Z27, Z9
+	VPDPBUSD     Z25, Z27, Z10
+	VPDPBUSD     Z26, Z27, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPDPBUSD     Z24, Z27, Z12
+	VPDPBUSD     Z25, Z27, Z13
+	VPDPBUSD     Z26, Z27, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPDPBUSD     Z24, Z27, Z15
+	VPDPBUSD     Z25, Z27, Z16
+	VPDPBUSD     Z26, Z27, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPDPBUSD     Z24, Z27, Z18
+	VPDPBUSD     Z25, Z27, Z19
+	VPDPBUSD     Z26, Z27, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPDPBUSD     Z24, Z27, Z21
+	VPDPBUSD     Z25, Z27, Z22
+	VPDPBUSD     Z26, Z27, Z23
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPDPBUSD     Z24, Z27, Z0
+	VPDPBUSD     Z25, Z27, Z1
+	VPDPBUSD     Z26, Z27, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPDPBUSD     Z24, Z27, Z3
+	VPDPBUSD     Z25, Z27, Z4
+	VPDPBUSD     Z26, Z27, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPDPBUSD     Z24, Z27, Z6
+	VPDPBUSD     Z25, Z27, Z7
+	VPDPBUSD     Z26, Z27, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPDPBUSD     Z24, Z27, Z9
+	VPDPBUSD     Z25, Z27, Z10
+	VPDPBUSD     Z26, Z27, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPDPBUSD     Z24, Z27, Z12
+	VPDPBUSD     Z25, Z27, Z13
+	VPDPBUSD     Z26, Z27, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPDPBUSD     Z24, Z27, Z15
+	VPDPBUSD     Z25, Z27, Z16
+	VPDPBUSD     Z26, Z27, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPDPBUSD     Z24, Z27, Z18
+	VPDPBUSD     Z25, Z27, Z19
+	VPDPBUSD     Z26, Z27, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPDPBUSD     Z24, Z27, Z21
+	VPDPBUSD     Z25, Z27, Z22
+	VPDPBUSD     Z26, Z27, Z23
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPDPBUSD     Z24, Z27, Z0
+	VPDPBUSD     Z25, Z27, Z1
+	VPDPBUSD     Z26, Z27, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPDPBUSD     Z24, Z27, Z3
+	VPDPBUSD     Z25, Z27, Z4
+	VPDPBUSD     Z26, Z27, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPDPBUSD     Z24, Z27, Z6
+	VPDPBUSD     Z25, Z27, Z7
+	VPDPBUSD     Z26, Z27, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPDPBUSD     Z24, Z27, Z9
+	VPDPBUSD     Z25, Z27, Z10
+	VPDPBUSD     Z26, Z27, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPDPBUSD     Z24, Z27, Z12
+	VPDPBUSD     Z25, Z27, Z13
+	VPDPBUSD     Z26, Z27, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPDPBUSD     Z24, Z27, Z15
+	VPDPBUSD     Z25, Z27, Z16
+	VPDPBUSD     Z26, Z27, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPDPBUSD     Z24, Z27, Z18
+	VPDPBUSD     Z25, Z27, Z19
+	VPDPBUSD     Z26, Z27, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPDPBUSD     Z24, Z27, Z21
+	VPDPBUSD     Z25, Z27, Z22
+	VPDPBUSD     Z26, Z27, Z23
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z15, (BX)
+	VMOVUPS Z16, 64(BX)
+	VMOVUPS Z17, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	VMOVUPS Z20, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z21, (BX)
+	VMOVUPS Z22, 64(BX)
+	VMOVUPS Z23, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile1x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPMADDWD     Z1, Z2, Z1
+	VPADDD       Z1, Z0, Z0
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPMADDWD     Z1, Z2, Z1
+	VPADDD       Z1, Z0, Z0
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPMADDWD     Z1, Z2, Z1
+	VPADDD       Z1, Z0, Z0
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPMADDWD     Z1, Z2, Z1
+	VPADDD       Z1, Z0, Z0
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z1
+	VBROADCASTSS (BX), Z2
+	VPMADDWD     Z1, Z2, Z1
+	VPADDD       Z1, Z0, Z0
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile1x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z2, Z4, Z2
+	VPADDD       Z2, Z0, Z0
+	VPMADDWD     Z3, Z4, Z2
+	VPADDD       Z2, Z1, Z1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z2, Z4, Z2
+	VPADDD       Z2, Z0, Z0
+	VPMADDWD     Z3, Z4, Z2
+	VPADDD       Z2, Z1, Z1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z2, Z4, Z2
+	VPADDD       Z2, Z0, Z0
+	VPMADDWD     Z3, Z4, Z2
+	VPADDD       Z2, Z1, Z1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z2, Z4, Z2
+	VPADDD       Z2, Z0, Z0
+	VPMADDWD     Z3, Z4, Z2
+	VPADDD       Z2, Z1, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z2
+	VMOVUPS      64(CX)(R8*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z2, Z4, Z2
+	VPADDD       Z2, Z0, Z0
+	VPMADDWD     Z3, Z4, Z2
+	VPADDD       Z2, Z1, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile1x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z3, Z6, Z3
+	VPADDD       Z3, Z0, Z0
+	VPMADDWD     Z4, Z6, Z3
+	VPADDD       Z3, Z1, Z1
+	VPMADDWD     Z5, Z6, Z3
+	VPADDD       Z3, Z2, Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z3, Z6, Z3
+	VPADDD       Z3, Z0, Z0
+	VPMADDWD     Z4, Z6, Z3
+	VPADDD       Z3, Z1, Z1
+	VPMADDWD     Z5, Z6, Z3
+	VPADDD       Z3, Z2, Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z3, Z6, Z3
+	VPADDD       Z3, Z0, Z0
+	VPMADDWD     Z4, Z6, Z3
+	VPADDD       Z3, Z1, Z1
+	VPMADDWD     Z5, Z6, Z3
+	VPADDD       Z3, Z2, Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z3, Z6, Z3
+	VPADDD       Z3, Z0, Z0
+	VPMADDWD     Z4, Z6, Z3
+	VPADDD       Z3, Z1, Z1
+	VPMADDWD     Z5, Z6, Z3
+	VPADDD       Z3, Z2, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Z3
+	VMOVUPS      64(CX)(R8*1), Z4
+	VMOVUPS      128(CX)(R8*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z3, Z6, Z3
+	VPADDD       Z3, Z0, Z0
+	VPMADDWD     Z4, Z6, Z3
+	VPADDD       Z3, Z1, Z1
+	VPMADDWD     Z5, Z6, Z3
+	VPADDD       Z3, Z2, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile2x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VBROADCASTSS (BX), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z3
+	VPMADDWD     Z2, Z3, Z3
+	VPADDD       Z3, Z1, Z1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile2x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+	VMOVUPS 64(R9), Z3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z0, Z0
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z2, Z2
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z3, Z3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z0, Z0
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z2, Z2
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z3, Z3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z0, Z0
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z2, Z2
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z3, Z3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z0, Z0
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z2, Z2
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z3, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z4
+	VMOVUPS      64(CX)(R9*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z0, Z0
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z4, Z6, Z7
+	VPADDD       Z7, Z2, Z2
+	VPMADDWD     Z5, Z6, Z7
+	VPADDD       Z7, Z3, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile2x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z3
+	VMOVUPS 64(R9), Z4
+	VMOVUPS 128(R9), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z0, Z0
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z1, Z1
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z3, Z3
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z4, Z4
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z0, Z0
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z1, Z1
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z3, Z3
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z4, Z4
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z0, Z0
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z1, Z1
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z3, Z3
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z4, Z4
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z0, Z0
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z1, Z1
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z3, Z3
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z4, Z4
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z5, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VMOVUPS      128(CX)(R9*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z0, Z0
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z1, Z1
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z6, Z9, Z10
+	VPADDD       Z10, Z3, Z3
+	VPMADDWD     Z7, Z9, Z10
+	VPADDD       Z10, Z4, Z4
+	VPMADDWD     Z8, Z9, Z10
+	VPADDD       Z10, Z5, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile3x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z2, Z2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z2, Z2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z2, Z2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z2, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VBROADCASTSS (BX), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z4
+	VPMADDWD     Z3, Z4, Z4
+	VPADDD       Z4, Z2, Z2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile3x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z2
+	VMOVUPS 64(R9), Z3
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z4
+	VMOVUPS 64(R9), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z0, Z0
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z2, Z2
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z4, Z4
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z0, Z0
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z2, Z2
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z4, Z4
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z0, Z0
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z2, Z2
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z4, Z4
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z0, Z0
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z2, Z2
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z4, Z4
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z5, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z6
+	VMOVUPS      64(CX)(R9*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z0, Z0
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z2, Z2
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z6, Z8, Z9
+	VPADDD       Z9, Z4, Z4
+	VPMADDWD     Z7, Z8, Z9
+	VPADDD       Z9, Z5, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile3x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Z0
+	VMOVUPS 64(R9), Z1
+	VMOVUPS 128(R9), Z2
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z3
+	VMOVUPS 64(R9), Z4
+	VMOVUPS 128(R9), Z5
+	ADDQ    R10, R9
+	VMOVUPS (R9), Z6
+	VMOVUPS 64(R9), Z7
+	VMOVUPS 128(R9), Z8
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z9
+	VMOVUPS      64(CX)(R9*1), Z10
+	VMOVUPS      128(CX)(R9*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z9, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile4x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z3, Z3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z3, Z3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z3, Z3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z3, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VBROADCASTSS (BX), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z5
+	VPMADDWD     Z4, Z5, Z5
+	VPADDD       Z5, Z3, Z3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile4x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	VMOVUPS 64(R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+	VMOVUPS 64(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z0, Z0
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z2, Z2
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z4, Z4
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z6, Z6
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z7, Z7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z0, Z0
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z2, Z2
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z4, Z4
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z6, Z6
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z7, Z7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z0, Z0
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z2, Z2
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z4, Z4
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z6, Z6
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z7, Z7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z0, Z0
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z2, Z2
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z4, Z4
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z6, Z6
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z7, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z8
+	VMOVUPS      64(CX)(R10*1), Z9
+	VBROADCASTSS (BX), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z0, Z0
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z2, Z2
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z4, Z4
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z10
+	VPMADDWD     Z8, Z10, Z11
+	VPADDD       Z11, Z6, Z6
+	VPMADDWD     Z9, Z10, Z11
+	VPADDD       Z11, Z7, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile4x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	VMOVUPS 128(R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	VMOVUPS 64(R10), Z4
+	VMOVUPS 128(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	VMOVUPS 128(R10), Z8
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z9
+	VMOVUPS 64(R10), Z10
+	VMOVUPS 128(R10), Z11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z0, Z0
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z1, Z1
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z3, Z3
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z4, Z4
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z6, Z6
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z7, Z7
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z9, Z9
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z10, Z10
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z11, Z11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z0, Z0
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z1, Z1
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z3, Z3
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z4, Z4
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z6, Z6
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z7, Z7
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z9, Z9
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z10, Z10
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z11, Z11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z0, Z0
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z1, Z1
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z3, Z3
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z4, Z4
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z6, Z6
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z7, Z7
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z9, Z9
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z10, Z10
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z11, Z11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z0, Z0
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z1, Z1
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z3, Z3
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z4, Z4
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z6, Z6
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z7, Z7
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z9, Z9
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z10, Z10
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z11, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z12
+	VMOVUPS      64(CX)(R10*1), Z13
+	VMOVUPS      128(CX)(R10*1), Z14
+	VBROADCASTSS (BX), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z0, Z0
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z1, Z1
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z3, Z3
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z4, Z4
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z6, Z6
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z7, Z7
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z15
+	VPMADDWD     Z12, Z15, Z16
+	VPADDD       Z16, Z9, Z9
+	VPMADDWD     Z13, Z15, Z16
+	VPADDD       Z16, Z10, Z10
+	VPMADDWD     Z14, Z15, Z16
+	VPADDD       Z16, Z11, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile5x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z5
+	VBROADCASTSS (BX), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z6
+	VPMADDWD     Z5, Z6, Z6
+	VPADDD       Z6, Z4, Z4
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile5x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z2
+	VMOVUPS 64(R10), Z3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z4
+	VMOVUPS 64(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z8
+	VMOVUPS 64(R10), Z9
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z9, Z9
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z9, Z9
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z9, Z9
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z9, Z9
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z10
+	VMOVUPS      64(CX)(R10*1), Z11
+	VBROADCASTSS (BX), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z0, Z0
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z2, Z2
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z4, Z4
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z6, Z6
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z12
+	VPMADDWD     Z10, Z12, Z13
+	VPADDD       Z13, Z8, Z8
+	VPMADDWD     Z11, Z12, Z13
+	VPADDD       Z13, Z9, Z9
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile5x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Z0
+	VMOVUPS 64(R10), Z1
+	VMOVUPS 128(R10), Z2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z3
+	VMOVUPS 64(R10), Z4
+	VMOVUPS 128(R10), Z5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z6
+	VMOVUPS 64(R10), Z7
+	VMOVUPS 128(R10), Z8
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z9
+	VMOVUPS 64(R10), Z10
+	VMOVUPS 128(R10), Z11
+	ADDQ    R11, R10
+	VMOVUPS (R10), Z12
+	VMOVUPS 64(R10), Z13
+	VMOVUPS 128(R10), Z14
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z15
+	VMOVUPS      64(CX)(R10*1), Z16
+	VMOVUPS      128(CX)(R10*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z15, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile6x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VBROADCASTSS (BX), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z7
+	VPMADDWD     Z6, Z7, Z7
+	VPADDD       Z7, Z5, Z5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z5, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile6x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	VMOVUPS 64(R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	VMOVUPS 64(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z10
+	VMOVUPS 64(R11), Z11
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z0, Z0
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z2, Z2
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z4, Z4
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z6, Z6
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z8, Z8
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z10, Z10
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z0, Z0
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z2, Z2
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z4, Z4
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z6, Z6
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z8, Z8
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z10, Z10
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z0, Z0
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z2, Z2
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z4, Z4
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z6, Z6
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z8, Z8
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z10, Z10
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z0, Z0
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z2, Z2
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z4, Z4
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z6, Z6
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z8, Z8
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z10, Z10
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VBROADCASTSS (BX), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z0, Z0
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z2, Z2
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z4, Z4
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z6, Z6
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z8, Z8
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z14
+	VPMADDWD     Z12, Z14, Z15
+	VPADDD       Z15, Z10, Z10
+	VPMADDWD     Z13, Z14, Z15
+	VPADDD       Z15, Z11, Z11
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile6x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	VMOVUPS 128(R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	VMOVUPS 64(R11), Z4
+	VMOVUPS 128(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	VMOVUPS 128(R11), Z8
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z9
+	VMOVUPS 64(R11), Z10
+	VMOVUPS 128(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+	VMOVUPS 128(R11), Z14
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z15
+	VMOVUPS 64(R11), Z16
+	VMOVUPS 128(R11), Z17
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z0, Z0
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z1, Z1
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z3, Z3
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z4, Z4
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z6, Z6
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z7, Z7
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z9, Z9
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z10, Z10
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z12, Z12
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z13, Z13
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z15, Z15
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z16, Z16
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z17, Z17
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z0, Z0
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z1, Z1
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z3, Z3
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z4, Z4
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z6, Z6
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z7, Z7
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z9, Z9
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z10, Z10
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z12, Z12
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z13, Z13
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z15, Z15
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z16, Z16
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z17, Z17
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z0, Z0
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z1, Z1
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z3, Z3
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z4, Z4
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z6, Z6
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z7, Z7
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z9, Z9
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z10, Z10
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z12, Z12
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z13, Z13
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z15, Z15
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z16, Z16
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z17, Z17
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z0, Z0
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z1, Z1
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z3, Z3
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z4, Z4
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z6, Z6
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z7, Z7
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z9, Z9
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z10, Z10
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z12, Z12
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z13, Z13
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z15, Z15
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z16, Z16
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z17, Z17
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z18
+	VMOVUPS      64(CX)(R11*1), Z19
+	VMOVUPS      128(CX)(R11*1), Z20
+	VBROADCASTSS (BX), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z0, Z0
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z1, Z1
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z3, Z3
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z4, Z4
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z6, Z6
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z7, Z7
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z9, Z9
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z10, Z10
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z12, Z12
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z13, Z13
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z21
+	VPMADDWD     Z18, Z21, Z22
+	VPADDD       Z22, Z15, Z15
+	VPMADDWD     Z19, Z21, Z22
+	VPADDD       Z22, Z16, Z16
+	VPMADDWD     Z20, Z21, Z22
+	VPADDD       Z22, Z17, Z17
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z15, (BX)
+	VMOVUPS Z16, 64(BX)
+	VMOVUPS Z17, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile7x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z6, Z6
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z6, Z6
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z6, Z6
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z6, Z6
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z7
+	VBROADCASTSS (BX), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z8
+	VPMADDWD     Z7, Z8, Z8
+	VPADDD       Z8, Z6, Z6
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z5, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile7x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z2
+	VMOVUPS 64(R11), Z3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z4
+	VMOVUPS 64(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z8
+	VMOVUPS 64(R11), Z9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z10
+	VMOVUPS 64(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z0, Z0
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z2, Z2
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z4, Z4
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z6, Z6
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z8, Z8
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z10, Z10
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z12, Z12
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z13, Z13
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z0, Z0
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z2, Z2
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z4, Z4
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z6, Z6
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z8, Z8
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z10, Z10
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z12, Z12
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z13, Z13
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z0, Z0
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z2, Z2
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z4, Z4
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z6, Z6
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z8, Z8
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z10, Z10
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z12, Z12
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z13, Z13
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z0, Z0
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z2, Z2
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z4, Z4
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z6, Z6
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z8, Z8
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z10, Z10
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z12, Z12
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z13, Z13
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z14
+	VMOVUPS      64(CX)(R11*1), Z15
+	VBROADCASTSS (BX), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z0, Z0
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z2, Z2
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z4, Z4
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z6, Z6
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z8, Z8
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z10, Z10
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z16
+	VPMADDWD     Z14, Z16, Z17
+	VPADDD       Z17, Z12, Z12
+	VPMADDWD     Z15, Z16, Z17
+	VPADDD       Z17, Z13, Z13
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile7x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	VMOVUPS 128(R11), Z2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z3
+	VMOVUPS 64(R11), Z4
+	VMOVUPS 128(R11), Z5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z6
+	VMOVUPS 64(R11), Z7
+	VMOVUPS 128(R11), Z8
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z9
+	VMOVUPS 64(R11), Z10
+	VMOVUPS 128(R11), Z11
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z12
+	VMOVUPS 64(R11), Z13
+	VMOVUPS 128(R11), Z14
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z15
+	VMOVUPS 64(R11), Z16
+	VMOVUPS 128(R11), Z17
+	ADDQ    R12, R11
+	VMOVUPS (R11), Z18
+	VMOVUPS 64(R11), Z19
+	VMOVUPS 128(R11), Z20
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z0, Z0
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z1, Z1
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z3, Z3
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z4, Z4
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z6, Z6
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z7, Z7
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z9, Z9
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z10, Z10
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z12, Z12
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z13, Z13
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z15, Z15
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z16, Z16
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z18, Z18
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z19, Z19
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z20, Z20
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z0, Z0
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z1, Z1
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z3, Z3
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z4, Z4
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z6, Z6
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z7, Z7
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z9, Z9
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z10, Z10
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z12, Z12
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z13, Z13
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z15, Z15
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z16, Z16
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z18, Z18
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z19, Z19
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z20, Z20
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z0, Z0
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z1, Z1
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z3, Z3
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z4, Z4
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z6, Z6
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z7, Z7
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z9, Z9
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z10, Z10
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z12, Z12
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z13, Z13
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z15, Z15
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z16, Z16
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z18, Z18
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z19, Z19
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z20, Z20
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z0, Z0
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z1, Z1
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z3, Z3
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z4, Z4
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z6, Z6
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z7, Z7
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z9, Z9
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z10, Z10
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z12, Z12
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z13, Z13
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z15, Z15
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z16, Z16
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z18, Z18
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z19, Z19
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z20, Z20
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z21
+	VMOVUPS      64(CX)(R11*1), Z22
+	VMOVUPS      128(CX)(R11*1), Z23
+	VBROADCASTSS (BX), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z0, Z0
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z1, Z1
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z3, Z3
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z4, Z4
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z6, Z6
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z7, Z7
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z9, Z9
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z10, Z10
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z12, Z12
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z13, Z13
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z15, Z15
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z16, Z16
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z24
+	VPMADDWD     Z21, Z24, Z25
+	VPADDD       Z25, Z18, Z18
+	VPMADDWD     Z22, Z24, Z25
+	VPADDD       Z25, Z19, Z19
+	VPMADDWD     Z23, Z24, Z25
+	VPADDD       Z25, Z20, Z20
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z15, (BX)
+	VMOVUPS Z16, 64(BX)
+	VMOVUPS Z17, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	VMOVUPS Z20, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile8x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z1
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z2
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z3
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z4
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z7
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VBROADCASTSS (BX), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z0, Z0
+	VBROADCASTSS (BX)(R8*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z1, Z1
+	VBROADCASTSS (BX)(R8*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z2, Z2
+	VBROADCASTSS (BX)(R9*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z3, Z3
+	VBROADCASTSS (BX)(R8*4), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z4, Z4
+	VBROADCASTSS (BX)(R10*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z5, Z5
+	VBROADCASTSS (BX)(R9*2), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VBROADCASTSS (BX)(R11*1), Z9
+	VPMADDWD     Z8, Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z5, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Z7, (BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile8x32(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z2
+	VMOVUPS 64(R12), Z3
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z4
+	VMOVUPS 64(R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	VMOVUPS 64(R12), Z7
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z8
+	VMOVUPS 64(R12), Z9
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z10
+	VMOVUPS 64(R12), Z11
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z12
+	VMOVUPS 64(R12), Z13
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z14
+	VMOVUPS 64(R12), Z15
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z15, Z15
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z15, Z15
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z15, Z15
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z15, Z15
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z16
+	VMOVUPS      64(CX)(R12*1), Z17
+	VBROADCASTSS (BX), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z0, Z0
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z1, Z1
+	VBROADCASTSS (BX)(R8*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z2, Z2
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z3, Z3
+	VBROADCASTSS (BX)(R8*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z4, Z4
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z5, Z5
+	VBROADCASTSS (BX)(R9*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z6, Z6
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z7, Z7
+	VBROADCASTSS (BX)(R8*4), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z8, Z8
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z9, Z9
+	VBROADCASTSS (BX)(R10*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z10, Z10
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z11, Z11
+	VBROADCASTSS (BX)(R9*2), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z12, Z12
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z13, Z13
+	VBROADCASTSS (BX)(R11*1), Z18
+	VPMADDWD     Z16, Z18, Z19
+	VPADDD       Z19, Z14, Z14
+	VPMADDWD     Z17, Z18, Z19
+	VPADDD       Z19, Z15, Z15
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z4, (BX)
+	VMOVUPS Z5, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z8, (BX)
+	VMOVUPS Z9, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z10, (BX)
+	VMOVUPS Z11, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z14, (BX)
+	VMOVUPS Z15, 64(BX)
+	ADDQ    $0x80, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx512PairsTile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·avx512PairsTile8x48(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+	LEAQ (R9)(R8*4), R11
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R12
+	TESTB  R12, R12
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R12
+	VMOVUPS (R12), Z0
+	VMOVUPS 64(R12), Z1
+	VMOVUPS 128(R12), Z2
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z3
+	VMOVUPS 64(R12), Z4
+	VMOVUPS 128(R12), Z5
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z6
+	VMOVUPS 64(R12), Z7
+	VMOVUPS 128(R12), Z8
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z9
+	VMOVUPS 64(R12), Z10
+	VMOVUPS 128(R12), Z11
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z12
+	VMOVUPS 64(R12), Z13
+	VMOVUPS 128(R12), Z14
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z15
+	VMOVUPS 64(R12), Z16
+	VMOVUPS 128(R12), Z17
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z18
+	VMOVUPS 64(R12), Z19
+	VMOVUPS 128(R12), Z20
+	ADDQ    R13, R12
+	VMOVUPS (R12), Z21
+	VMOVUPS 64(R12), Z22
+	VMOVUPS 128(R12), Z23
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z0, Z0
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z1, Z1
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z3, Z3
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z4, Z4
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z6, Z6
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z7, Z7
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z9, Z9
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z10, Z10
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z12, Z12
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z13, Z13
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z15, Z15
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z16, Z16
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z18, Z18
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z19, Z19
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z20, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z21, Z21
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z22, Z22
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z23, Z23
+	ADDQ         AX, BX
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z0, Z0
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z1, Z1
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z3, Z3
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z4, Z4
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z6, Z6
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z7, Z7
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z9, Z9
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z10, Z10
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z12, Z12
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z13, Z13
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z15, Z15
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z16, Z16
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z18, Z18
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z19, Z19
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z20, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z21, Z21
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z22, Z22
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z23, Z23
+	ADDQ         AX, BX
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z0, Z0
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z1, Z1
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z3, Z3
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z4, Z4
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z6, Z6
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z7, Z7
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z9, Z9
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z10, Z10
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z12, Z12
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z13, Z13
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z15, Z15
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z16, Z16
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z18, Z18
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z19, Z19
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z20, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z21, Z21
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z22, Z22
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z23, Z23
+	ADDQ         AX, BX
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z0, Z0
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z1, Z1
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z3, Z3
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z4, Z4
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z6, Z6
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z7, Z7
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z9, Z9
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z10, Z10
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z12, Z12
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z13, Z13
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z15, Z15
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z16, Z16
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z18, Z18
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z19, Z19
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z20, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z21, Z21
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z22, Z22
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z23, Z23
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z24
+	VMOVUPS      64(CX)(R12*1), Z25
+	VMOVUPS      128(CX)(R12*1), Z26
+	VBROADCASTSS (BX), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z0, Z0
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z1, Z1
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z2, Z2
+	VBROADCASTSS (BX)(R8*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z3, Z3
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z4, Z4
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z5, Z5
+	VBROADCASTSS (BX)(R8*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z6, Z6
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z7, Z7
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z8, Z8
+	VBROADCASTSS (BX)(R9*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z9, Z9
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z10, Z10
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z11, Z11
+	VBROADCASTSS (BX)(R8*4), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z12, Z12
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z13, Z13
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z14, Z14
+	VBROADCASTSS (BX)(R10*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z15, Z15
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z16, Z16
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z17, Z17
+	VBROADCASTSS (BX)(R9*2), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z18, Z18
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z19, Z19
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z20, Z20
+	VBROADCASTSS (BX)(R11*1), Z27
+	VPMADDWD     Z24, Z27, Z28
+	VPADDD       Z28, Z21, Z21
+	VPMADDWD     Z25, Z27, Z28
+	VPADDD       Z28, Z22, Z22
+	VPMADDWD     Z26, Z27, Z28
+	VPADDD       Z28, Z23, Z23
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Z0, (BX)
+	VMOVUPS Z1, 64(BX)
+	VMOVUPS Z2, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z3, (BX)
+	VMOVUPS Z4, 64(BX)
+	VMOVUPS Z5, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z6, (BX)
+	VMOVUPS Z7, 64(BX)
+	VMOVUPS Z8, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z9, (BX)
+	VMOVUPS Z10, 64(BX)
+	VMOVUPS Z11, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z12, (BX)
+	VMOVUPS Z13, 64(BX)
+	VMOVUPS Z14, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z15, (BX)
+	VMOVUPS Z16, 64(BX)
+	VMOVUPS Z17, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z18, (BX)
+	VMOVUPS Z19, 64(BX)
+	VMOVUPS Z20, 128(BX)
+	ADDQ    SI, BX
+	VMOVUPS Z21, (BX)
+	VMOVUPS Z22, 64(BX)
+	VMOVUPS Z23, 128(BX)
+	ADDQ    $0xc0, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile1x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VPMADDWD     Y1, Y2, Y1
+	VPADDD       Y1, Y0, Y0
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VPMADDWD     Y1, Y2, Y1
+	VPADDD       Y1, Y0, Y0
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VPMADDWD     Y1, Y2, Y1
+	VPADDD       Y1, Y0, Y0
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VPMADDWD     Y1, Y2, Y1
+	VPADDD       Y1, Y0, Y0
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y1
+	VBROADCASTSS (BX), Y2
+	VPMADDWD     Y1, Y2, Y1
+	VPADDD       Y1, Y0, Y0
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	ADDQ    $0x20, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile1x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R8
+	VMOVUPS      (CX)(R8*1), Y2
+	VMOVUPS      32(CX)(R8*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y2, Y4, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMADDWD     Y3, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), BX
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile2x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y1
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VBROADCASTSS (BX), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y3
+	VPMADDWD     Y2, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y1, (BX)
+	ADDQ    $0x20, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile2x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y2
+	VMOVUPS 32(R9), Y3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y4
+	VMOVUPS      32(CX)(R9*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y0, Y0
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y4, Y6, Y7
+	VPADDD       Y7, Y2, Y2
+	VPMADDWD     Y5, Y6, Y7
+	VPADDD       Y7, Y3, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile3x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y2
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y3
+	VBROADCASTSS (BX), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y4
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	ADDQ    $0x20, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile3x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R9
+	TESTB  R9, R9
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R10
+	MOVQ    DX, R9
+	VMOVUPS (R9), Y0
+	VMOVUPS 32(R9), Y1
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y2
+	VMOVUPS 32(R9), Y3
+	ADDQ    R10, R9
+	VMOVUPS (R9), Y4
+	VMOVUPS 32(R9), Y5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y6
+	VMOVUPS      32(CX)(R9*1), Y7
+	VBROADCASTSS (BX), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y0, Y0
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y2, Y2
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y8
+	VPMADDWD     Y6, Y8, Y9
+	VPADDD       Y9, Y4, Y4
+	VPMADDWD     Y7, Y8, Y9
+	VPADDD       Y9, Y5, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile4x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Y0
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y3
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VBROADCASTSS (BX), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y3, (BX)
+	ADDQ    $0x20, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile4x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
 	VMOVUPS (R10), Y0
 	VMOVUPS 32(R10), Y1
 	ADDQ    R11, R10
@@ -5932,10345 +16666,182 @@ load:
 	ADDQ    R11, R10
 	VMOVUPS (R10), Y6
 	VMOVUPS 32(R10), Y7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y8
-	VMOVUPS 32(R10), Y9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y10
-	VMOVUPS 32(R10), Y11
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y14, Y12, Y0
-	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
-	VFMADD231PS  Y14, Y12, Y2
-	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
-	VFMADD231PS  Y14, Y12, Y4
-	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
-	VFMADD231PS  Y14, Y12, Y6
-	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
-	VFMADD231PS  Y14, Y12, Y8
-	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
-	VFMADD231PS  Y14, Y12, Y10
-	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y14, Y12, Y0
-	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
-	VFMADD231PS  Y14, Y12, Y2
-	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
-	VFMADD231PS  Y14, Y12, Y4
-	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
-	VFMADD231PS  Y14, Y12, Y6
-	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
-	VFMADD231PS  Y14, Y12, Y8
-	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
-	VFMADD231PS  Y14, Y12, Y10
-	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y14, Y12, Y0
-	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
-	VFMADD231PS  Y14, Y12, Y2
-	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
-	VFMADD231PS  Y14, Y12, Y4
-	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
-	VFMADD231PS  Y14, Y12, Y6
-	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
-	VFMADD231PS  Y14, Y12, Y8
-	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
-	VFMADD231PS  Y14, Y12, Y10
-	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y14, Y12, Y0
-	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
-	VFMADD231PS  Y14, Y12, Y2
-	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
-	VFMADD231PS  Y14, Y12, Y4
-	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
-	VFMADD231PS  Y14, Y12, Y6
-	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
-	VFMADD231PS  Y14, Y12, Y8
-	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
-	VFMADD231PS  Y14, Y12, Y10
-	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
-	VFMADD231PS  Y14, Y12, Y0
-	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
-	VFMADD231PS  Y14, Y12, Y2
-	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
-	VFMADD231PS  Y14, Y12, Y4
-	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
-	VFMADD231PS  Y14, Y12, Y6
-	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
-	VFMADD231PS  Y14, Y12, Y8
-	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
-	VFMADD231PS  Y14, Y12, Y10
-	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Y14
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VCMPPS       $0x03, Y0, Y0, Y12
-	VBLENDVPS    Y12, Y14, Y0, Y0
-	VMOVUPS      Y0, (AX)
-	VCMPPS       $0x03, Y1, Y1, Y12
-	VBLENDVPS    Y12, Y14, Y1, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y2, Y2, Y12
-	VBLENDVPS    Y12, Y14, Y2, Y2
-	VMOVUPS      Y2, (AX)
-	VCMPPS       $0x03, Y3, Y3, Y12
-	VBLENDVPS    Y12, Y14, Y3, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y4, Y4, Y12
-	VBLENDVPS    Y12, Y14, Y4, Y4
-	VMOVUPS      Y4, (AX)
-	VCMPPS       $0x03, Y5, Y5, Y12
-	VBLENDVPS    Y12, Y14, Y5, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y6, Y6, Y12
-	VBLENDVPS    Y12, Y14, Y6, Y6
-	VMOVUPS      Y6, (AX)
-	VCMPPS       $0x03, Y7, Y7, Y12
-	VBLENDVPS    Y12, Y14, Y7, Y7
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y8, Y8, Y12
-	VBLENDVPS    Y12, Y14, Y8, Y8
-	VMOVUPS      Y8, (AX)
-	VCMPPS       $0x03, Y9, Y9, Y12
-	VBLENDVPS    Y12, Y14, Y9, Y9
-	VMOVUPS      Y9, 32(AX)
-	ADDQ         CX, AX
-	VCMPPS       $0x03, Y10, Y10, Y12
-	VBLENDVPS    Y12, Y14, Y10, Y10
-	VMOVUPS      Y10, (AX)
-	VCMPPS       $0x03, Y11, Y11, Y12
-	VBLENDVPS    Y12, Y14, Y11, Y11
-	VMOVUPS      Y11, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile1x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X1
-	VBROADCASTSS X1, Z2
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile1x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z2, Z4, Z0
-	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z2, Z4, Z0
-	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z2, Z4, Z0
-	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z2, Z4, Z0
-	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z2, Z4, Z0
-	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Z4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile1x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z3, Z6, Z0
-	VPDPBUSD     Z4, Z6, Z1
-	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z3, Z6, Z0
-	VPDPBUSD     Z4, Z6, Z1
-	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z3, Z6, Z0
-	VPDPBUSD     Z4, Z6, Z1
-	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z3, Z6, Z0
-	VPDPBUSD     Z4, Z6, Z1
-	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z3, Z6, Z0
-	VPDPBUSD     Z4, Z6, Z1
-	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile2x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Z3
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile2x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z4, Z6, Z0
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z4, Z6, Z2
-	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z4, Z6, Z0
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z4, Z6, Z2
-	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z4, Z6, Z0
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z4, Z6, Z2
-	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z4, Z6, Z0
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z4, Z6, Z2
-	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z4, Z6, Z0
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z4, Z6, Z2
-	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile2x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	VMOVUPS 128(R8), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z6, Z9, Z0
-	VPDPBUSD     Z7, Z9, Z1
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z6, Z9, Z3
-	VPDPBUSD     Z7, Z9, Z4
-	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z6, Z9, Z0
-	VPDPBUSD     Z7, Z9, Z1
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z6, Z9, Z3
-	VPDPBUSD     Z7, Z9, Z4
-	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z6, Z9, Z0
-	VPDPBUSD     Z7, Z9, Z1
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z6, Z9, Z3
-	VPDPBUSD     Z7, Z9, Z4
-	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z6, Z9, Z0
-	VPDPBUSD     Z7, Z9, Z1
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z6, Z9, Z3
-	VPDPBUSD     Z7, Z9, Z4
-	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z6, Z9, Z0
-	VPDPBUSD     Z7, Z9, Z1
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z6, Z9, Z3
-	VPDPBUSD     Z7, Z9, Z4
-	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z9
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile3x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Z4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile3x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z6, Z8, Z0
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z6, Z8, Z2
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z6, Z8, Z4
-	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z6, Z8, Z0
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z6, Z8, Z2
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z6, Z8, Z4
-	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z6, Z8, Z0
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z6, Z8, Z2
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z6, Z8, Z4
-	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z6, Z8, Z0
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z6, Z8, Z2
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z6, Z8, Z4
-	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z6, Z8, Z0
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z6, Z8, Z2
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z6, Z8, Z4
-	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile3x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	VMOVUPS 128(R8), Z5
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	VMOVUPS 128(R8), Z8
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z9, Z12, Z0
-	VPDPBUSD     Z10, Z12, Z1
-	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z9, Z12, Z3
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z9, Z12, Z6
-	VPDPBUSD     Z10, Z12, Z7
-	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z9, Z12, Z0
-	VPDPBUSD     Z10, Z12, Z1
-	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z9, Z12, Z3
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z9, Z12, Z6
-	VPDPBUSD     Z10, Z12, Z7
-	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z9, Z12, Z0
-	VPDPBUSD     Z10, Z12, Z1
-	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z9, Z12, Z3
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z9, Z12, Z6
-	VPDPBUSD     Z10, Z12, Z7
-	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z9, Z12, Z0
-	VPDPBUSD     Z10, Z12, Z1
-	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z9, Z12, Z3
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z9, Z12, Z6
-	VPDPBUSD     Z10, Z12, Z7
-	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z9, Z12, Z0
-	VPDPBUSD     Z10, Z12, Z1
-	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z9, Z12, Z3
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z9, Z12, Z6
-	VPDPBUSD     Z10, Z12, Z7
-	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X9
-	VBROADCASTSS X9, Z12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile4x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Z5
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile4x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPDPBUSD     Z8, Z10, Z0
-	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPDPBUSD     Z8, Z10, Z2
-	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPDPBUSD     Z8, Z10, Z4
-	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPDPBUSD     Z8, Z10, Z6
-	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPDPBUSD     Z8, Z10, Z0
-	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPDPBUSD     Z8, Z10, Z2
-	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPDPBUSD     Z8, Z10, Z4
-	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPDPBUSD     Z8, Z10, Z6
-	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPDPBUSD     Z8, Z10, Z0
-	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPDPBUSD     Z8, Z10, Z2
-	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPDPBUSD     Z8, Z10, Z4
-	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPDPBUSD     Z8, Z10, Z6
-	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPDPBUSD     Z8, Z10, Z0
-	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPDPBUSD     Z8, Z10, Z2
-	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPDPBUSD     Z8, Z10, Z4
-	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPDPBUSD     Z8, Z10, Z6
-	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPDPBUSD     Z8, Z10, Z0
-	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPDPBUSD     Z8, Z10, Z2
-	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPDPBUSD     Z8, Z10, Z4
-	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPDPBUSD     Z8, Z10, Z6
-	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Z10
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile4x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z9
-	VMOVUPS 64(R9), Z10
-	VMOVUPS 128(R9), Z11
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPDPBUSD     Z12, Z15, Z0
-	VPDPBUSD     Z13, Z15, Z1
-	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPDPBUSD     Z12, Z15, Z3
-	VPDPBUSD     Z13, Z15, Z4
-	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPDPBUSD     Z12, Z15, Z6
-	VPDPBUSD     Z13, Z15, Z7
-	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPDPBUSD     Z12, Z15, Z9
-	VPDPBUSD     Z13, Z15, Z10
-	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPDPBUSD     Z12, Z15, Z0
-	VPDPBUSD     Z13, Z15, Z1
-	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPDPBUSD     Z12, Z15, Z3
-	VPDPBUSD     Z13, Z15, Z4
-	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPDPBUSD     Z12, Z15, Z6
-	VPDPBUSD     Z13, Z15, Z7
-	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPDPBUSD     Z12, Z15, Z9
-	VPDPBUSD     Z13, Z15, Z10
-	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPDPBUSD     Z12, Z15, Z0
-	VPDPBUSD     Z13, Z15, Z1
-	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPDPBUSD     Z12, Z15, Z3
-	VPDPBUSD     Z13, Z15, Z4
-	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPDPBUSD     Z12, Z15, Z6
-	VPDPBUSD     Z13, Z15, Z7
-	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPDPBUSD     Z12, Z15, Z9
-	VPDPBUSD     Z13, Z15, Z10
-	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPDPBUSD     Z12, Z15, Z0
-	VPDPBUSD     Z13, Z15, Z1
-	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPDPBUSD     Z12, Z15, Z3
-	VPDPBUSD     Z13, Z15, Z4
-	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPDPBUSD     Z12, Z15, Z6
-	VPDPBUSD     Z13, Z15, Z7
-	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPDPBUSD     Z12, Z15, Z9
-	VPDPBUSD     Z13, Z15, Z10
-	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPDPBUSD     Z12, Z15, Z0
-	VPDPBUSD     Z13, Z15, Z1
-	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPDPBUSD     Z12, Z15, Z3
-	VPDPBUSD     Z13, Z15, Z4
-	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPDPBUSD     Z12, Z15, Z6
-	VPDPBUSD     Z13, Z15, Z7
-	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPDPBUSD     Z12, Z15, Z9
-	VPDPBUSD     Z13, Z15, Z10
-	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Z15
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile5x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X5
-	VBROADCASTSS X5, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile5x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z8
-	VMOVUPS 64(R9), Z9
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z10, Z12, Z0
-	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z10, Z12, Z2
-	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPDPBUSD     Z10, Z12, Z6
-	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPDPBUSD     Z10, Z12, Z8
-	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z10, Z12, Z0
-	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z10, Z12, Z2
-	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPDPBUSD     Z10, Z12, Z6
-	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPDPBUSD     Z10, Z12, Z8
-	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z10, Z12, Z0
-	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z10, Z12, Z2
-	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPDPBUSD     Z10, Z12, Z6
-	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPDPBUSD     Z10, Z12, Z8
-	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z10, Z12, Z0
-	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z10, Z12, Z2
-	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPDPBUSD     Z10, Z12, Z6
-	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPDPBUSD     Z10, Z12, Z8
-	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPDPBUSD     Z10, Z12, Z0
-	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPDPBUSD     Z10, Z12, Z2
-	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPDPBUSD     Z10, Z12, Z4
-	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPDPBUSD     Z10, Z12, Z6
-	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPDPBUSD     Z10, Z12, Z8
-	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X10
-	VBROADCASTSS X10, Z12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile5x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z9
-	VMOVUPS 64(R9), Z10
-	VMOVUPS 128(R9), Z11
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z12
-	VMOVUPS 64(R9), Z13
-	VMOVUPS 128(R9), Z14
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z15, Z18, Z0
-	VPDPBUSD     Z16, Z18, Z1
-	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z15, Z18, Z3
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z15, Z18, Z6
-	VPDPBUSD     Z16, Z18, Z7
-	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z15, Z18, Z9
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z15, Z18, Z12
-	VPDPBUSD     Z16, Z18, Z13
-	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z15, Z18, Z0
-	VPDPBUSD     Z16, Z18, Z1
-	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z15, Z18, Z3
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z15, Z18, Z6
-	VPDPBUSD     Z16, Z18, Z7
-	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z15, Z18, Z9
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z15, Z18, Z12
-	VPDPBUSD     Z16, Z18, Z13
-	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z15, Z18, Z0
-	VPDPBUSD     Z16, Z18, Z1
-	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z15, Z18, Z3
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z15, Z18, Z6
-	VPDPBUSD     Z16, Z18, Z7
-	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z15, Z18, Z9
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z15, Z18, Z12
-	VPDPBUSD     Z16, Z18, Z13
-	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z15, Z18, Z0
-	VPDPBUSD     Z16, Z18, Z1
-	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z15, Z18, Z3
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z15, Z18, Z6
-	VPDPBUSD     Z16, Z18, Z7
-	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z15, Z18, Z9
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z15, Z18, Z12
-	VPDPBUSD     Z16, Z18, Z13
-	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z15, Z18, Z0
-	VPDPBUSD     Z16, Z18, Z1
-	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z15, Z18, Z3
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z15, Z18, Z6
-	VPDPBUSD     Z16, Z18, Z7
-	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z15, Z18, Z9
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z15, Z18, Z12
-	VPDPBUSD     Z16, Z18, Z13
-	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X15
-	VBROADCASTSS X15, Z18
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile6x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z7
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z5, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile6x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z10
-	VMOVUPS 64(R10), Z11
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPDPBUSD     Z12, Z14, Z0
-	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPDPBUSD     Z12, Z14, Z2
-	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPDPBUSD     Z12, Z14, Z4
-	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPDPBUSD     Z12, Z14, Z6
-	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPDPBUSD     Z12, Z14, Z8
-	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPDPBUSD     Z12, Z14, Z10
-	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPDPBUSD     Z12, Z14, Z0
-	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPDPBUSD     Z12, Z14, Z2
-	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPDPBUSD     Z12, Z14, Z4
-	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPDPBUSD     Z12, Z14, Z6
-	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPDPBUSD     Z12, Z14, Z8
-	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPDPBUSD     Z12, Z14, Z10
-	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPDPBUSD     Z12, Z14, Z0
-	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPDPBUSD     Z12, Z14, Z2
-	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPDPBUSD     Z12, Z14, Z4
-	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPDPBUSD     Z12, Z14, Z6
-	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPDPBUSD     Z12, Z14, Z8
-	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPDPBUSD     Z12, Z14, Z10
-	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPDPBUSD     Z12, Z14, Z0
-	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPDPBUSD     Z12, Z14, Z2
-	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPDPBUSD     Z12, Z14, Z4
-	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPDPBUSD     Z12, Z14, Z6
-	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPDPBUSD     Z12, Z14, Z8
-	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPDPBUSD     Z12, Z14, Z10
-	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPDPBUSD     Z12, Z14, Z0
-	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPDPBUSD     Z12, Z14, Z2
-	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPDPBUSD     Z12, Z14, Z4
-	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPDPBUSD     Z12, Z14, Z6
-	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPDPBUSD     Z12, Z14, Z8
-	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPDPBUSD     Z12, Z14, Z10
-	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Z14
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z10, (AX)
-	VMOVUPS      Z11, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile6x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z15
-	VMOVUPS 64(R10), Z16
-	VMOVUPS 128(R10), Z17
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPDPBUSD     Z18, Z21, Z0
-	VPDPBUSD     Z19, Z21, Z1
-	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPDPBUSD     Z18, Z21, Z3
-	VPDPBUSD     Z19, Z21, Z4
-	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPDPBUSD     Z18, Z21, Z6
-	VPDPBUSD     Z19, Z21, Z7
-	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPDPBUSD     Z18, Z21, Z9
-	VPDPBUSD     Z19, Z21, Z10
-	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPDPBUSD     Z18, Z21, Z12
-	VPDPBUSD     Z19, Z21, Z13
-	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPDPBUSD     Z18, Z21, Z15
-	VPDPBUSD     Z19, Z21, Z16
-	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPDPBUSD     Z18, Z21, Z0
-	VPDPBUSD     Z19, Z21, Z1
-	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPDPBUSD     Z18, Z21, Z3
-	VPDPBUSD     Z19, Z21, Z4
-	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPDPBUSD     Z18, Z21, Z6
-	VPDPBUSD     Z19, Z21, Z7
-	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPDPBUSD     Z18, Z21, Z9
-	VPDPBUSD     Z19, Z21, Z10
-	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPDPBUSD     Z18, Z21, Z12
-	VPDPBUSD     Z19, Z21, Z13
-	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPDPBUSD     Z18, Z21, Z15
-	VPDPBUSD     Z19, Z21, Z16
-	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPDPBUSD     Z18, Z21, Z0
-	VPDPBUSD     Z19, Z21, Z1
-	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPDPBUSD     Z18, Z21, Z3
-	VPDPBUSD     Z19, Z21, Z4
-	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPDPBUSD     Z18, Z21, Z6
-	VPDPBUSD     Z19, Z21, Z7
-	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPDPBUSD     Z18, Z21, Z9
-	VPDPBUSD     Z19, Z21, Z10
-	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPDPBUSD     Z18, Z21, Z12
-	VPDPBUSD     Z19, Z21, Z13
-	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPDPBUSD     Z18, Z21, Z15
-	VPDPBUSD     Z19, Z21, Z16
-	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPDPBUSD     Z18, Z21, Z0
-	VPDPBUSD     Z19, Z21, Z1
-	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPDPBUSD     Z18, Z21, Z3
-	VPDPBUSD     Z19, Z21, Z4
-	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPDPBUSD     Z18, Z21, Z6
-	VPDPBUSD     Z19, Z21, Z7
-	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPDPBUSD     Z18, Z21, Z9
-	VPDPBUSD     Z19, Z21, Z10
-	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPDPBUSD     Z18, Z21, Z12
-	VPDPBUSD     Z19, Z21, Z13
-	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPDPBUSD     Z18, Z21, Z15
-	VPDPBUSD     Z19, Z21, Z16
-	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPDPBUSD     Z18, Z21, Z0
-	VPDPBUSD     Z19, Z21, Z1
-	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPDPBUSD     Z18, Z21, Z3
-	VPDPBUSD     Z19, Z21, Z4
-	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPDPBUSD     Z18, Z21, Z6
-	VPDPBUSD     Z19, Z21, Z7
-	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPDPBUSD     Z18, Z21, Z9
-	VPDPBUSD     Z19, Z21, Z10
-	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPDPBUSD     Z18, Z21, Z12
-	VPDPBUSD     Z19, Z21, Z13
-	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPDPBUSD     Z18, Z21, Z15
-	VPDPBUSD     Z19, Z21, Z16
-	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X18
-	VBROADCASTSS X18, Z21
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z15, (AX)
-	VMOVUPS      Z16, 64(AX)
-	VMOVUPS      Z17, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile7x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X7
-	VBROADCASTSS X7, Z8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z5, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile7x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z10
-	VMOVUPS 64(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPDPBUSD     Z14, Z16, Z0
-	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPDPBUSD     Z14, Z16, Z2
-	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPDPBUSD     Z14, Z16, Z4
-	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPDPBUSD     Z14, Z16, Z6
-	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPDPBUSD     Z14, Z16, Z8
-	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPDPBUSD     Z14, Z16, Z10
-	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPDPBUSD     Z14, Z16, Z12
-	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPDPBUSD     Z14, Z16, Z0
-	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPDPBUSD     Z14, Z16, Z2
-	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPDPBUSD     Z14, Z16, Z4
-	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPDPBUSD     Z14, Z16, Z6
-	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPDPBUSD     Z14, Z16, Z8
-	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPDPBUSD     Z14, Z16, Z10
-	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPDPBUSD     Z14, Z16, Z12
-	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPDPBUSD     Z14, Z16, Z0
-	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPDPBUSD     Z14, Z16, Z2
-	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPDPBUSD     Z14, Z16, Z4
-	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPDPBUSD     Z14, Z16, Z6
-	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPDPBUSD     Z14, Z16, Z8
-	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPDPBUSD     Z14, Z16, Z10
-	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPDPBUSD     Z14, Z16, Z12
-	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPDPBUSD     Z14, Z16, Z0
-	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPDPBUSD     Z14, Z16, Z2
-	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPDPBUSD     Z14, Z16, Z4
-	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPDPBUSD     Z14, Z16, Z6
-	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPDPBUSD     Z14, Z16, Z8
-	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPDPBUSD     Z14, Z16, Z10
-	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPDPBUSD     Z14, Z16, Z12
-	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPDPBUSD     Z14, Z16, Z0
-	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPDPBUSD     Z14, Z16, Z2
-	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPDPBUSD     Z14, Z16, Z4
-	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPDPBUSD     Z14, Z16, Z6
-	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPDPBUSD     Z14, Z16, Z8
-	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPDPBUSD     Z14, Z16, Z10
-	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPDPBUSD     Z14, Z16, Z12
-	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X14
-	VBROADCASTSS X14, Z16
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z10, (AX)
-	VMOVUPS      Z11, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile7x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z15
-	VMOVUPS 64(R10), Z16
-	VMOVUPS 128(R10), Z17
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z18
-	VMOVUPS 64(R10), Z19
-	VMOVUPS 128(R10), Z20
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPDPBUSD     Z21, Z24, Z0
-	VPDPBUSD     Z22, Z24, Z1
-	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPDPBUSD     Z21, Z24, Z3
-	VPDPBUSD     Z22, Z24, Z4
-	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPDPBUSD     Z21, Z24, Z6
-	VPDPBUSD     Z22, Z24, Z7
-	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPDPBUSD     Z21, Z24, Z9
-	VPDPBUSD     Z22, Z24, Z10
-	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPDPBUSD     Z21, Z24, Z12
-	VPDPBUSD     Z22, Z24, Z13
-	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPDPBUSD     Z21, Z24, Z15
-	VPDPBUSD     Z22, Z24, Z16
-	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPDPBUSD     Z21, Z24, Z18
-	VPDPBUSD     Z22, Z24, Z19
-	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPDPBUSD     Z21, Z24, Z0
-	VPDPBUSD     Z22, Z24, Z1
-	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPDPBUSD     Z21, Z24, Z3
-	VPDPBUSD     Z22, Z24, Z4
-	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPDPBUSD     Z21, Z24, Z6
-	VPDPBUSD     Z22, Z24, Z7
-	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPDPBUSD     Z21, Z24, Z9
-	VPDPBUSD     Z22, Z24, Z10
-	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPDPBUSD     Z21, Z24, Z12
-	VPDPBUSD     Z22, Z24, Z13
-	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPDPBUSD     Z21, Z24, Z15
-	VPDPBUSD     Z22, Z24, Z16
-	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPDPBUSD     Z21, Z24, Z18
-	VPDPBUSD     Z22, Z24, Z19
-	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPDPBUSD     Z21, Z24, Z0
-	VPDPBUSD     Z22, Z24, Z1
-	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPDPBUSD     Z21, Z24, Z3
-	VPDPBUSD     Z22, Z24, Z4
-	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPDPBUSD     Z21, Z24, Z6
-	VPDPBUSD     Z22, Z24, Z7
-	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPDPBUSD     Z21, Z24, Z9
-	VPDPBUSD     Z22, Z24, Z10
-	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPDPBUSD     Z21, Z24, Z12
-	VPDPBUSD     Z22, Z24, Z13
-	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPDPBUSD     Z21, Z24, Z15
-	VPDPBUSD     Z22, Z24, Z16
-	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPDPBUSD     Z21, Z24, Z18
-	VPDPBUSD     Z22, Z24, Z19
-	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPDPBUSD     Z21, Z24, Z0
-	VPDPBUSD     Z22, Z24, Z1
-	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPDPBUSD     Z21, Z24, Z3
-	VPDPBUSD     Z22, Z24, Z4
-	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPDPBUSD     Z21, Z24, Z6
-	VPDPBUSD     Z22, Z24, Z7
-	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPDPBUSD     Z21, Z24, Z9
-	VPDPBUSD     Z22, Z24, Z10
-	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPDPBUSD     Z21, Z24, Z12
-	VPDPBUSD     Z22, Z24, Z13
-	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPDPBUSD     Z21, Z24, Z15
-	VPDPBUSD     Z22, Z24, Z16
-	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPDPBUSD     Z21, Z24, Z18
-	VPDPBUSD     Z22, Z24, Z19
-	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPDPBUSD     Z21, Z24, Z0
-	VPDPBUSD     Z22, Z24, Z1
-	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPDPBUSD     Z21, Z24, Z3
-	VPDPBUSD     Z22, Z24, Z4
-	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPDPBUSD     Z21, Z24, Z6
-	VPDPBUSD     Z22, Z24, Z7
-	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPDPBUSD     Z21, Z24, Z9
-	VPDPBUSD     Z22, Z24, Z10
-	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPDPBUSD     Z21, Z24, Z12
-	VPDPBUSD     Z22, Z24, Z13
-	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPDPBUSD     Z21, Z24, Z15
-	VPDPBUSD     Z22, Z24, Z16
-	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPDPBUSD     Z21, Z24, Z18
-	VPDPBUSD     Z22, Z24, Z19
-	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X21
-	VBROADCASTSS X21, Z24
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z15, (AX)
-	VMOVUPS      Z16, 64(AX)
-	VMOVUPS      Z17, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z18, (AX)
-	VMOVUPS      Z19, 64(AX)
-	VMOVUPS      Z20, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile8x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Z9
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z5, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z7, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile8x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z14
-	VMOVUPS 64(R11), Z15
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z16, Z18, Z0
-	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z16, Z18, Z2
-	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z16, Z18, Z6
-	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z16, Z18, Z8
-	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPDPBUSD     Z16, Z18, Z12
-	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPDPBUSD     Z16, Z18, Z14
-	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z16, Z18, Z0
-	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z16, Z18, Z2
-	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z16, Z18, Z6
-	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z16, Z18, Z8
-	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPDPBUSD     Z16, Z18, Z12
-	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPDPBUSD     Z16, Z18, Z14
-	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z16, Z18, Z0
-	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z16, Z18, Z2
-	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z16, Z18, Z6
-	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z16, Z18, Z8
-	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPDPBUSD     Z16, Z18, Z12
-	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPDPBUSD     Z16, Z18, Z14
-	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z16, Z18, Z0
-	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z16, Z18, Z2
-	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z16, Z18, Z6
-	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z16, Z18, Z8
-	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPDPBUSD     Z16, Z18, Z12
-	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPDPBUSD     Z16, Z18, Z14
-	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPDPBUSD     Z16, Z18, Z0
-	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPDPBUSD     Z16, Z18, Z2
-	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPDPBUSD     Z16, Z18, Z4
-	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPDPBUSD     Z16, Z18, Z6
-	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPDPBUSD     Z16, Z18, Z8
-	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPDPBUSD     Z16, Z18, Z10
-	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPDPBUSD     Z16, Z18, Z12
-	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPDPBUSD     Z16, Z18, Z14
-	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X16
-	VBROADCASTSS X16, Z18
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z10, (AX)
-	VMOVUPS      Z11, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z14, (AX)
-	VMOVUPS      Z15, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512QuadsTile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile8x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z18
-	VMOVUPS 64(R11), Z19
-	VMOVUPS 128(R11), Z20
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z21
-	VMOVUPS 64(R11), Z22
-	VMOVUPS 128(R11), Z23
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPDPBUSD     Z24, Z27, Z0
-	VPDPBUSD     Z25, Z27, Z1
-	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPDPBUSD     Z24, Z27, Z3
-	VPDPBUSD     Z25, Z27, Z4
-	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPDPBUSD     Z24, Z27, Z6
-	VPDPBUSD     Z25, Z27, Z7
-	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPDPBUSD     Z24, Z27, Z9
-	VPDPBUSD     Z25, Z27, Z10
-	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPDPBUSD     Z24, Z27, Z12
-	VPDPBUSD     Z25, Z27, Z13
-	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPDPBUSD     Z24, Z27, Z15
-	VPDPBUSD     Z25, Z27, Z16
-	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPDPBUSD     Z24, Z27, Z18
-	VPDPBUSD     Z25, Z27, Z19
-	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPDPBUSD     Z24, Z27, Z21
-	VPDPBUSD     Z25, Z27, Z22
-	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPDPBUSD     Z24, Z27, Z0
-	VPDPBUSD     Z25, Z27, Z1
-	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPDPBUSD     Z24, Z27, Z3
-	VPDPBUSD     Z25, Z27, Z4
-	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPDPBUSD     Z24, Z27, Z6
-	VPDPBUSD     Z25, Z27, Z7
-	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPDPBUSD     Z24, Z27, Z9
-	VPDPBUSD     Z25, Z27, Z10
-	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPDPBUSD     Z24, Z27, Z12
-	VPDPBUSD     Z25, Z27, Z13
-	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPDPBUSD     Z24, Z27, Z15
-	VPDPBUSD     Z25, Z27, Z16
-	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPDPBUSD     Z24, Z27, Z18
-	VPDPBUSD     Z25, Z27, Z19
-	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPDPBUSD     Z24, Z27, Z21
-	VPDPBUSD     Z25, Z27, Z22
-	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPDPBUSD     Z24, Z27, Z0
-	VPDPBUSD     Z25, Z27, Z1
-	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPDPBUSD     Z24, Z27, Z3
-	VPDPBUSD     Z25, Z27, Z4
-	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPDPBUSD     Z24, Z27, Z6
-	VPDPBUSD     Z25, Z27, Z7
-	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPDPBUSD     Z24, Z27, Z9
-	VPDPBUSD     Z25, Z27, Z10
-	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPDPBUSD     Z24, Z27, Z12
-	VPDPBUSD     Z25, Z27, Z13
-	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPDPBUSD     Z24, Z27, Z15
-	VPDPBUSD     Z25, Z27, Z16
-	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPDPBUSD     Z24, Z27, Z18
-	VPDPBUSD     Z25, Z27, Z19
-	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPDPBUSD     Z24, Z27, Z21
-	VPDPBUSD     Z25, Z27, Z22
-	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPDPBUSD     Z24, Z27, Z0
-	VPDPBUSD     Z25, Z27, Z1
-	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPDPBUSD     Z24, Z27, Z3
-	VPDPBUSD     Z25, Z27, Z4
-	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPDPBUSD     Z24, Z27, Z6
-	VPDPBUSD     Z25, Z27, Z7
-	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPDPBUSD     Z24, Z27, Z9
-	VPDPBUSD     Z25, Z27, Z10
-	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPDPBUSD     Z24, Z27, Z12
-	VPDPBUSD     Z25, Z27, Z13
-	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPDPBUSD     Z24, Z27, Z15
-	VPDPBUSD     Z25, Z27, Z16
-	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPDPBUSD     Z24, Z27, Z18
-	VPDPBUSD     Z25, Z27, Z19
-	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPDPBUSD     Z24, Z27, Z21
-	VPDPBUSD     Z25, Z27, Z22
-	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPDPBUSD     Z24, Z27, Z0
-	VPDPBUSD     Z25, Z27, Z1
-	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPDPBUSD     Z24, Z27, Z3
-	VPDPBUSD     Z25, Z27, Z4
-	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPDPBUSD     Z24, Z27, Z6
-	VPDPBUSD     Z25, Z27, Z7
-	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPDPBUSD     Z24, Z27, Z9
-	VPDPBUSD     Z25, Z27, Z10
-	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPDPBUSD     Z24, Z27, Z12
-	VPDPBUSD     Z25, Z27, Z13
-	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPDPBUSD     Z24, Z27, Z15
-	VPDPBUSD     Z25, Z27, Z16
-	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPDPBUSD     Z24, Z27, Z18
-	VPDPBUSD     Z25, Z27, Z19
-	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPDPBUSD     Z24, Z27, Z21
-	VPDPBUSD     Z25, Z27, Z22
-	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X24
-	VBROADCASTSS X24, Z27
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z15, (AX)
-	VMOVUPS      Z16, 64(AX)
-	VMOVUPS      Z17, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z18, (AX)
-	VMOVUPS      Z19, 64(AX)
-	VMOVUPS      Z20, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z21, (AX)
-	VMOVUPS      Z22, 64(AX)
-	VMOVUPS      Z23, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile1x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPMADDWD     Z1, Z2, Z1
-	VPADDD       Z1, Z0, Z0
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPMADDWD     Z1, Z2, Z1
-	VPADDD       Z1, Z0, Z0
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPMADDWD     Z1, Z2, Z1
-	VPADDD       Z1, Z0, Z0
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPMADDWD     Z1, Z2, Z1
-	VPADDD       Z1, Z0, Z0
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z1
-	VBROADCASTSS (CX), Z2
-	VPMADDWD     Z1, Z2, Z1
-	VPADDD       Z1, Z0, Z0
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X1
-	VBROADCASTSS X1, Z2
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile1x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile1x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z2, Z4, Z2
-	VPADDD       Z2, Z0, Z0
-	VPMADDWD     Z3, Z4, Z2
-	VPADDD       Z2, Z1, Z1
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z2, Z4, Z2
-	VPADDD       Z2, Z0, Z0
-	VPMADDWD     Z3, Z4, Z2
-	VPADDD       Z2, Z1, Z1
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z2, Z4, Z2
-	VPADDD       Z2, Z0, Z0
-	VPMADDWD     Z3, Z4, Z2
-	VPADDD       Z2, Z1, Z1
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z2, Z4, Z2
-	VPADDD       Z2, Z0, Z0
-	VPMADDWD     Z3, Z4, Z2
-	VPADDD       Z2, Z1, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z2
-	VMOVUPS      64(BX)(DI*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z2, Z4, Z2
-	VPADDD       Z2, Z0, Z0
-	VPMADDWD     Z3, Z4, Z2
-	VPADDD       Z2, Z1, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Z4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile1x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile1x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z3, Z6, Z3
-	VPADDD       Z3, Z0, Z0
-	VPMADDWD     Z4, Z6, Z3
-	VPADDD       Z3, Z1, Z1
-	VPMADDWD     Z5, Z6, Z3
-	VPADDD       Z3, Z2, Z2
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z3, Z6, Z3
-	VPADDD       Z3, Z0, Z0
-	VPMADDWD     Z4, Z6, Z3
-	VPADDD       Z3, Z1, Z1
-	VPMADDWD     Z5, Z6, Z3
-	VPADDD       Z3, Z2, Z2
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z3, Z6, Z3
-	VPADDD       Z3, Z0, Z0
-	VPMADDWD     Z4, Z6, Z3
-	VPADDD       Z3, Z1, Z1
-	VPMADDWD     Z5, Z6, Z3
-	VPADDD       Z3, Z2, Z2
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z3, Z6, Z3
-	VPADDD       Z3, Z0, Z0
-	VPMADDWD     Z4, Z6, Z3
-	VPADDD       Z3, Z1, Z1
-	VPMADDWD     Z5, Z6, Z3
-	VPADDD       Z3, Z2, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Z3
-	VMOVUPS      64(BX)(DI*1), Z4
-	VMOVUPS      128(BX)(DI*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z3, Z6, Z3
-	VPADDD       Z3, Z0, Z0
-	VPMADDWD     Z4, Z6, Z3
-	VPADDD       Z3, Z1, Z1
-	VPMADDWD     Z5, Z6, Z3
-	VPADDD       Z3, Z2, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile2x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z1, Z1
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z1, Z1
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z1, Z1
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z1, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z2
-	VBROADCASTSS (CX), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z3
-	VPMADDWD     Z2, Z3, Z3
-	VPADDD       Z3, Z1, Z1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Z3
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile2x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile2x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z0, Z0
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z2, Z2
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z3, Z3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z0, Z0
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z2, Z2
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z3, Z3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z0, Z0
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z2, Z2
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z3, Z3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z0, Z0
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z2, Z2
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z3, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z4
-	VMOVUPS      64(BX)(R8*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z0, Z0
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z4, Z6, Z7
-	VPADDD       Z7, Z2, Z2
-	VPMADDWD     Z5, Z6, Z7
-	VPADDD       Z7, Z3, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile2x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile2x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	VMOVUPS 128(R8), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z0, Z0
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z1, Z1
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z3, Z3
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z4, Z4
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z0, Z0
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z1, Z1
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z3, Z3
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z4, Z4
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z0, Z0
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z1, Z1
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z3, Z3
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z4, Z4
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z0, Z0
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z1, Z1
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z3, Z3
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z4, Z4
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z5, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VMOVUPS      128(BX)(R8*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z0, Z0
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z1, Z1
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z6, Z9, Z10
-	VPADDD       Z10, Z3, Z3
-	VPMADDWD     Z7, Z9, Z10
-	VPADDD       Z10, Z4, Z4
-	VPMADDWD     Z8, Z9, Z10
-	VPADDD       Z10, Z5, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z9
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile3x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z2, Z2
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z2, Z2
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z2, Z2
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z2, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z3
-	VBROADCASTSS (CX), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z4
-	VPMADDWD     Z3, Z4, Z4
-	VPADDD       Z4, Z2, Z2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Z4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile3x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile3x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z2
-	VMOVUPS 64(R8), Z3
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z4
-	VMOVUPS 64(R8), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z0, Z0
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z2, Z2
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z4, Z4
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z0, Z0
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z2, Z2
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z4, Z4
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z0, Z0
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z2, Z2
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z4, Z4
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z0, Z0
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z2, Z2
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z4, Z4
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z5, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z6
-	VMOVUPS      64(BX)(R8*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z0, Z0
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z2, Z2
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z6, Z8, Z9
-	VPADDD       Z9, Z4, Z4
-	VPMADDWD     Z7, Z8, Z9
-	VPADDD       Z9, Z5, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile3x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile3x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Z0
-	VMOVUPS 64(R8), Z1
-	VMOVUPS 128(R8), Z2
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z3
-	VMOVUPS 64(R8), Z4
-	VMOVUPS 128(R8), Z5
-	ADDQ    R9, R8
-	VMOVUPS (R8), Z6
-	VMOVUPS 64(R8), Z7
-	VMOVUPS 128(R8), Z8
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Z9
-	VMOVUPS      64(BX)(R8*1), Z10
-	VMOVUPS      128(BX)(R8*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z9, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X9
-	VBROADCASTSS X9, Z12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile4x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z3, Z3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z3, Z3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z3, Z3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z3, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z4
-	VBROADCASTSS (CX), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z5
-	VPMADDWD     Z4, Z5, Z5
-	VPADDD       Z5, Z3, Z3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Z5
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile4x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile4x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z0, Z0
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z2, Z2
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z4, Z4
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z6, Z6
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z7, Z7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z0, Z0
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z2, Z2
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z4, Z4
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z6, Z6
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z7, Z7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z0, Z0
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z2, Z2
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z4, Z4
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z6, Z6
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z7, Z7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z0, Z0
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z2, Z2
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z4, Z4
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z6, Z6
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z7, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z8
-	VMOVUPS      64(BX)(R9*1), Z9
-	VBROADCASTSS (CX), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z0, Z0
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z2, Z2
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z4, Z4
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z10
-	VPMADDWD     Z8, Z10, Z11
-	VPADDD       Z11, Z6, Z6
-	VPMADDWD     Z9, Z10, Z11
-	VPADDD       Z11, Z7, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Z10
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile4x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile4x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z9
-	VMOVUPS 64(R9), Z10
-	VMOVUPS 128(R9), Z11
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z0, Z0
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z1, Z1
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z3, Z3
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z4, Z4
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z6, Z6
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z7, Z7
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z9, Z9
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z10, Z10
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z11, Z11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z0, Z0
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z1, Z1
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z3, Z3
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z4, Z4
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z6, Z6
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z7, Z7
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z9, Z9
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z10, Z10
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z11, Z11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z0, Z0
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z1, Z1
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z3, Z3
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z4, Z4
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z6, Z6
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z7, Z7
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z9, Z9
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z10, Z10
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z11, Z11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z0, Z0
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z1, Z1
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z3, Z3
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z4, Z4
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z6, Z6
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z7, Z7
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z9, Z9
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z10, Z10
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z11, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z12
-	VMOVUPS      64(BX)(R9*1), Z13
-	VMOVUPS      128(BX)(R9*1), Z14
-	VBROADCASTSS (CX), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z0, Z0
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z1, Z1
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z3, Z3
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z4, Z4
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z6, Z6
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z7, Z7
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z15
-	VPMADDWD     Z12, Z15, Z16
-	VPADDD       Z16, Z9, Z9
-	VPMADDWD     Z13, Z15, Z16
-	VPADDD       Z16, Z10, Z10
-	VPMADDWD     Z14, Z15, Z16
-	VPADDD       Z16, Z11, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Z15
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile5x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z4, Z4
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z4, Z4
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z4, Z4
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z4, Z4
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z5
-	VBROADCASTSS (CX), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z6
-	VPMADDWD     Z5, Z6, Z6
-	VPADDD       Z6, Z4, Z4
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X5
-	VBROADCASTSS X5, Z6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile5x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile5x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z8
-	VMOVUPS 64(R9), Z9
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z9, Z9
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z9, Z9
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z9, Z9
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z9, Z9
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z10
-	VMOVUPS      64(BX)(R9*1), Z11
-	VBROADCASTSS (CX), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z0, Z0
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z2, Z2
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z4, Z4
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z6, Z6
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z12
-	VPMADDWD     Z10, Z12, Z13
-	VPADDD       Z13, Z8, Z8
-	VPMADDWD     Z11, Z12, Z13
-	VPADDD       Z13, Z9, Z9
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X10
-	VBROADCASTSS X10, Z12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile5x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile5x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z9
-	VMOVUPS 64(R9), Z10
-	VMOVUPS 128(R9), Z11
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z12
-	VMOVUPS 64(R9), Z13
-	VMOVUPS 128(R9), Z14
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Z15
-	VMOVUPS      64(BX)(R9*1), Z16
-	VMOVUPS      128(BX)(R9*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z15, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X15
-	VBROADCASTSS X15, Z18
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile6x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z5, Z5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z5, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z6
-	VBROADCASTSS (CX), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z7
-	VPMADDWD     Z6, Z7, Z7
-	VPADDD       Z7, Z5, Z5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Z7
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z5, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile6x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile6x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z10
-	VMOVUPS 64(R10), Z11
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z0, Z0
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z2, Z2
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z4, Z4
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z6, Z6
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z8, Z8
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z10, Z10
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z11, Z11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z0, Z0
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z2, Z2
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z4, Z4
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z6, Z6
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z8, Z8
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z10, Z10
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z11, Z11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z0, Z0
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z2, Z2
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z4, Z4
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z6, Z6
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z8, Z8
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z10, Z10
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z11, Z11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z0, Z0
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z2, Z2
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z4, Z4
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z6, Z6
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z8, Z8
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z10, Z10
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z11, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z12
-	VMOVUPS      64(BX)(R10*1), Z13
-	VBROADCASTSS (CX), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z0, Z0
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z2, Z2
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z4, Z4
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z6, Z6
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z8, Z8
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z14
-	VPMADDWD     Z12, Z14, Z15
-	VPADDD       Z15, Z10, Z10
-	VPMADDWD     Z13, Z14, Z15
-	VPADDD       Z15, Z11, Z11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Z14
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z10, (AX)
-	VMOVUPS      Z11, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile6x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile6x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z15
-	VMOVUPS 64(R10), Z16
-	VMOVUPS 128(R10), Z17
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z0, Z0
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z1, Z1
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z3, Z3
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z4, Z4
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z6, Z6
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z7, Z7
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z9, Z9
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z10, Z10
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z12, Z12
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z13, Z13
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z15, Z15
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z16, Z16
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z17, Z17
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z0, Z0
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z1, Z1
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z3, Z3
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z4, Z4
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z6, Z6
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z7, Z7
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z9, Z9
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z10, Z10
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z12, Z12
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z13, Z13
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z15, Z15
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z16, Z16
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z17, Z17
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z0, Z0
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z1, Z1
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z3, Z3
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z4, Z4
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z6, Z6
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z7, Z7
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z9, Z9
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z10, Z10
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z12, Z12
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z13, Z13
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z15, Z15
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z16, Z16
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z17, Z17
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z0, Z0
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z1, Z1
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z3, Z3
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z4, Z4
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z6, Z6
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z7, Z7
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z9, Z9
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z10, Z10
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z12, Z12
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z13, Z13
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z15, Z15
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z16, Z16
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z17, Z17
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z18
-	VMOVUPS      64(BX)(R10*1), Z19
-	VMOVUPS      128(BX)(R10*1), Z20
-	VBROADCASTSS (CX), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z0, Z0
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z1, Z1
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z3, Z3
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z4, Z4
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z6, Z6
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z7, Z7
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z9, Z9
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z10, Z10
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z12, Z12
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z13, Z13
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z21
-	VPMADDWD     Z18, Z21, Z22
-	VPADDD       Z22, Z15, Z15
-	VPMADDWD     Z19, Z21, Z22
-	VPADDD       Z22, Z16, Z16
-	VPMADDWD     Z20, Z21, Z22
-	VPADDD       Z22, Z17, Z17
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X18
-	VBROADCASTSS X18, Z21
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z15, (AX)
-	VMOVUPS      Z16, 64(AX)
-	VMOVUPS      Z17, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile7x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile7x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z6, Z6
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z6, Z6
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z6, Z6
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z6, Z6
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z7
-	VBROADCASTSS (CX), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z8
-	VPMADDWD     Z7, Z8, Z8
-	VPADDD       Z8, Z6, Z6
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X7
-	VBROADCASTSS X7, Z8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z5, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile7x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile7x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z10
-	VMOVUPS 64(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z0, Z0
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z2, Z2
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z4, Z4
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z6, Z6
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z8, Z8
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z10, Z10
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z12, Z12
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z13, Z13
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z0, Z0
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z2, Z2
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z4, Z4
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z6, Z6
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z8, Z8
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z10, Z10
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z12, Z12
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z13, Z13
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z0, Z0
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z2, Z2
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z4, Z4
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z6, Z6
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z8, Z8
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z10, Z10
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z12, Z12
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z13, Z13
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z0, Z0
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z2, Z2
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z4, Z4
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z6, Z6
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z8, Z8
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z10, Z10
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z12, Z12
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z13, Z13
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z14
-	VMOVUPS      64(BX)(R10*1), Z15
-	VBROADCASTSS (CX), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z0, Z0
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z2, Z2
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z4, Z4
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z6, Z6
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z8, Z8
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z10, Z10
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z16
-	VPMADDWD     Z14, Z16, Z17
-	VPADDD       Z17, Z12, Z12
-	VPMADDWD     Z15, Z16, Z17
-	VPADDD       Z17, Z13, Z13
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X14
-	VBROADCASTSS X14, Z16
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z10, (AX)
-	VMOVUPS      Z11, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile7x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile7x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z15
-	VMOVUPS 64(R10), Z16
-	VMOVUPS 128(R10), Z17
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z18
-	VMOVUPS 64(R10), Z19
-	VMOVUPS 128(R10), Z20
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z0, Z0
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z1, Z1
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z3, Z3
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z4, Z4
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z6, Z6
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z7, Z7
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z9, Z9
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z10, Z10
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z12, Z12
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z13, Z13
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z15, Z15
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z16, Z16
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z18, Z18
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z19, Z19
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z20, Z20
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z0, Z0
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z1, Z1
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z3, Z3
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z4, Z4
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z6, Z6
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z7, Z7
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z9, Z9
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z10, Z10
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z12, Z12
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z13, Z13
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z15, Z15
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z16, Z16
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z18, Z18
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z19, Z19
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z20, Z20
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z0, Z0
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z1, Z1
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z3, Z3
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z4, Z4
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z6, Z6
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z7, Z7
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z9, Z9
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z10, Z10
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z12, Z12
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z13, Z13
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z15, Z15
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z16, Z16
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z18, Z18
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z19, Z19
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z20, Z20
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z0, Z0
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z1, Z1
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z3, Z3
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z4, Z4
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z6, Z6
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z7, Z7
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z9, Z9
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z10, Z10
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z12, Z12
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z13, Z13
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z15, Z15
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z16, Z16
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z18, Z18
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z19, Z19
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z20, Z20
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Z21
-	VMOVUPS      64(BX)(R10*1), Z22
-	VMOVUPS      128(BX)(R10*1), Z23
-	VBROADCASTSS (CX), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z0, Z0
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z1, Z1
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z3, Z3
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z4, Z4
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z6, Z6
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z7, Z7
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z9, Z9
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z10, Z10
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z12, Z12
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z13, Z13
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z15, Z15
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z16, Z16
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z24
-	VPMADDWD     Z21, Z24, Z25
-	VPADDD       Z25, Z18, Z18
-	VPMADDWD     Z22, Z24, Z25
-	VPADDD       Z25, Z19, Z19
-	VPMADDWD     Z23, Z24, Z25
-	VPADDD       Z25, Z20, Z20
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X21
-	VBROADCASTSS X21, Z24
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z15, (AX)
-	VMOVUPS      Z16, 64(AX)
-	VMOVUPS      Z17, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z18, (AX)
-	VMOVUPS      Z19, 64(AX)
-	VMOVUPS      Z20, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile8x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile8x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z7, Z7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z7, Z7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z7, Z7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z7, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z8
-	VBROADCASTSS (CX), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (CX)(DI*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (CX)(DI*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (CX)(R8*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (CX)(DI*4), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (CX)(R9*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (CX)(R8*2), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (CX)(R10*1), Z9
-	VPMADDWD     Z8, Z9, Z9
-	VPADDD       Z9, Z7, Z7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Z9
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z5, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z7, (AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile8x32(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile8x32(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z14
-	VMOVUPS 64(R11), Z15
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z15, Z15
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z15, Z15
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z15, Z15
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z15, Z15
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z16
-	VMOVUPS      64(BX)(R11*1), Z17
-	VBROADCASTSS (CX), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z0, Z0
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (CX)(DI*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z2, Z2
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (CX)(DI*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z4, Z4
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (CX)(R8*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z6, Z6
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (CX)(DI*4), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z8, Z8
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (CX)(R9*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z10, Z10
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (CX)(R8*2), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z12, Z12
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (CX)(R10*1), Z18
-	VPMADDWD     Z16, Z18, Z19
-	VPADDD       Z19, Z14, Z14
-	VPMADDWD     Z17, Z18, Z19
-	VPADDD       Z19, Z15, Z15
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X16
-	VBROADCASTSS X16, Z18
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z2, (AX)
-	VMOVUPS      Z3, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z4, (AX)
-	VMOVUPS      Z5, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z8, (AX)
-	VMOVUPS      Z9, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z10, (AX)
-	VMOVUPS      Z11, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z14, (AX)
-	VMOVUPS      Z15, 64(AX)
-	VZEROUPPER
-	RET
-
-// func avx512PairsTile8x48(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile8x48(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	LEAQ   (R8)(DI*4), R10
-	MOVB   add+64(FP), R11
-	TESTB  R11, R11
-	JNZ    load
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R11
-	MOVQ    cRow+56(FP), R12
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z18
-	VMOVUPS 64(R11), Z19
-	VMOVUPS 128(R11), Z20
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z21
-	VMOVUPS 64(R11), Z22
-	VMOVUPS 128(R11), Z23
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z0, Z0
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z1, Z1
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z3, Z3
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z4, Z4
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z6, Z6
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z7, Z7
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z9, Z9
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z10, Z10
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z12, Z12
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z13, Z13
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z15, Z15
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z16, Z16
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z18, Z18
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z19, Z19
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z21, Z21
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z22, Z22
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z23, Z23
-	ADDQ         DX, CX
-	MOVQ         8(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z0, Z0
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z1, Z1
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z3, Z3
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z4, Z4
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z6, Z6
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z7, Z7
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z9, Z9
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z10, Z10
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z12, Z12
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z13, Z13
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z15, Z15
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z16, Z16
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z18, Z18
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z19, Z19
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z21, Z21
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z22, Z22
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z23, Z23
-	ADDQ         DX, CX
-	MOVQ         16(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z0, Z0
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z1, Z1
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z3, Z3
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z4, Z4
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z6, Z6
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z7, Z7
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z9, Z9
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z10, Z10
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z12, Z12
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z13, Z13
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z15, Z15
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z16, Z16
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z18, Z18
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z19, Z19
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z21, Z21
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z22, Z22
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z23, Z23
-	ADDQ         DX, CX
-	MOVQ         24(SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z0, Z0
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z1, Z1
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z3, Z3
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z4, Z4
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z6, Z6
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z7, Z7
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z9, Z9
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z10, Z10
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z12, Z12
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z13, Z13
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z15, Z15
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z16, Z16
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z18, Z18
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z19, Z19
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z21, Z21
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z22, Z22
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z23, Z23
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R11
-	VMOVUPS      (BX)(R11*1), Z24
-	VMOVUPS      64(BX)(R11*1), Z25
-	VMOVUPS      128(BX)(R11*1), Z26
-	VBROADCASTSS (CX), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z0, Z0
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z1, Z1
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (CX)(DI*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z3, Z3
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z4, Z4
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (CX)(DI*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z6, Z6
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z7, Z7
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (CX)(R8*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z9, Z9
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z10, Z10
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (CX)(DI*4), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z12, Z12
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z13, Z13
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (CX)(R9*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z15, Z15
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z16, Z16
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (CX)(R8*2), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z18, Z18
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z19, Z19
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (CX)(R10*1), Z27
-	VPMADDWD     Z24, Z27, Z28
-	VPADDD       Z28, Z21, Z21
-	VPMADDWD     Z25, Z27, Z28
-	VPADDD       Z28, Z22, Z22
-	VPMADDWD     Z26, Z27, Z28
-	VPADDD       Z28, Z23, Z23
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X24
-	VBROADCASTSS X24, Z27
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Z0, (AX)
-	VMOVUPS      Z1, 64(AX)
-	VMOVUPS      Z2, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z3, (AX)
-	VMOVUPS      Z4, 64(AX)
-	VMOVUPS      Z5, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z6, (AX)
-	VMOVUPS      Z7, 64(AX)
-	VMOVUPS      Z8, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z9, (AX)
-	VMOVUPS      Z10, 64(AX)
-	VMOVUPS      Z11, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z12, (AX)
-	VMOVUPS      Z13, 64(AX)
-	VMOVUPS      Z14, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z15, (AX)
-	VMOVUPS      Z16, 64(AX)
-	VMOVUPS      Z17, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z18, (AX)
-	VMOVUPS      Z19, 64(AX)
-	VMOVUPS      Z20, 128(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Z21, (AX)
-	VMOVUPS      Z22, 64(AX)
-	VMOVUPS      Z23, 128(AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile1x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Y0
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VPMADDWD     Y1, Y2, Y1
-	VPADDD       Y1, Y0, Y0
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VPMADDWD     Y1, Y2, Y1
-	VPADDD       Y1, Y0, Y0
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VPMADDWD     Y1, Y2, Y1
-	VPADDD       Y1, Y0, Y0
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VPMADDWD     Y1, Y2, Y1
-	VPADDD       Y1, Y0, Y0
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y1
-	VBROADCASTSS (CX), Y2
-	VPMADDWD     Y1, Y2, Y1
-	VPADDD       Y1, Y0, Y0
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X1
-	VBROADCASTSS X1, Y2
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile1x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), DI
-	TESTB  DI, DI
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), DI
-	MOVQ    cRow+56(FP), R8
-	VMOVUPS (DI), Y0
-	VMOVUPS 32(DI), Y1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y2, Y4, Y2
-	VPADDD       Y2, Y0, Y0
-	VPMADDWD     Y3, Y4, Y2
-	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	MOVQ         8(SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y2, Y4, Y2
-	VPADDD       Y2, Y0, Y0
-	VPMADDWD     Y3, Y4, Y2
-	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	MOVQ         16(SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y2, Y4, Y2
-	VPADDD       Y2, Y0, Y0
-	VPMADDWD     Y3, Y4, Y2
-	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	MOVQ         24(SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y2, Y4, Y2
-	VPADDD       Y2, Y0, Y0
-	VPMADDWD     Y3, Y4, Y2
-	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), DI
-	VMOVUPS      (BX)(DI*1), Y2
-	VMOVUPS      32(BX)(DI*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y2, Y4, Y2
-	VPADDD       Y2, Y0, Y0
-	VPMADDWD     Y3, Y4, Y2
-	VPADDD       Y2, Y1, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Y4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile2x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Y0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y1
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y2
-	VBROADCASTSS (CX), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPADDD       Y3, Y1, Y1
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X2
-	VBROADCASTSS X2, Y3
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y1, (AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile2x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Y0
-	VMOVUPS 32(R8), Y1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y2
-	VMOVUPS 32(R8), Y3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y3, Y3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y3, Y3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y3, Y3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y3, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y4
-	VMOVUPS      32(BX)(R8*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y0, Y0
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y4, Y6, Y7
-	VPADDD       Y7, Y2, Y2
-	VPMADDWD     Y5, Y6, Y7
-	VPADDD       Y7, Y3, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Y6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	VMOVUPS      Y3, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile3x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Y0
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y2
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y3
-	VBROADCASTSS (CX), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y4
-	VPMADDWD     Y3, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X3
-	VBROADCASTSS X3, Y4
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile3x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	MOVB   add+64(FP), R8
-	TESTB  R8, R8
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R8
-	MOVQ    cRow+56(FP), R9
-	VMOVUPS (R8), Y0
-	VMOVUPS 32(R8), Y1
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y2
-	VMOVUPS 32(R8), Y3
-	ADDQ    R9, R8
-	VMOVUPS (R8), Y4
-	VMOVUPS 32(R8), Y5
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y0, Y0
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y2, Y2
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y4, Y4
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y5, Y5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y0, Y0
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y2, Y2
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y4, Y4
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y5, Y5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y0, Y0
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y2, Y2
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y4, Y4
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y5, Y5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y0, Y0
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y2, Y2
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y4, Y4
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y5, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R8
-	VMOVUPS      (BX)(R8*1), Y6
-	VMOVUPS      32(BX)(R8*1), Y7
-	VBROADCASTSS (CX), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y0, Y0
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y2, Y2
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y8
-	VPMADDWD     Y6, Y8, Y9
-	VPADDD       Y9, Y4, Y4
-	VPMADDWD     Y7, Y8, Y9
-	VPADDD       Y9, Y5, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Y8
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile4x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y3
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y4
-	VBROADCASTSS (CX), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X4
-	VBROADCASTSS X4, Y5
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y3, (AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile4x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-	VMOVUPS 32(R9), Y5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y6
-	VMOVUPS 32(R9), Y7
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
+	VBROADCASTSS (BX)(R8*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
+	VBROADCASTSS (BX)(R8*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
+	VBROADCASTSS (BX)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
+	VBROADCASTSS (BX)(R8*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
+	VBROADCASTSS (BX)(R8*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
+	VBROADCASTSS (BX)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
+	VBROADCASTSS (BX)(R8*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
+	VBROADCASTSS (BX)(R8*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
+	VBROADCASTSS (BX)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
+	VBROADCASTSS (BX)(R8*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
+	VBROADCASTSS (BX)(R8*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
+	VBROADCASTSS (BX)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y8
-	VMOVUPS      32(BX)(R9*1), Y9
-	VBROADCASTSS (CX), Y10
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y8
+	VMOVUPS      32(CX)(R10*1), Y9
+	VBROADCASTSS (BX), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y10
+	VBROADCASTSS (BX)(R8*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y10
+	VBROADCASTSS (BX)(R8*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y10
+	VBROADCASTSS (BX)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X8
-	VBROADCASTSS X8, Y10
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y6, (AX)
-	VMOVUPS      Y7, 32(AX)
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y6, (BX)
+	VMOVUPS Y7, 32(BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile5x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
+TEXT ·avx2PairsTile5x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
+	TESTB  R10, R10
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16280,398 +16851,8 @@ TEXT ·avx2PairsTile5x8(SB), NOSPLIT, $0-65
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y5
-	VBROADCASTSS (CX), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y6
-	VPMADDWD     Y5, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X5
-	VBROADCASTSS X5, Y6
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y4, (AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile5x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	MOVB   add+64(FP), R9
-	TESTB  R9, R9
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R9
-	MOVQ    cRow+56(FP), R10
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-	VMOVUPS 32(R9), Y5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y6
-	VMOVUPS 32(R9), Y7
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y8
-	VMOVUPS 32(R9), Y9
-
-begin:
-	SUBQ $0x04, AX
-	JL   rest
-
-loop:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y0, Y0
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y2, Y2
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y6, Y6
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y8, Y8
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	ADDQ         DX, CX
-	MOVQ         8(SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y0, Y0
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y2, Y2
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y6, Y6
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y8, Y8
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	ADDQ         DX, CX
-	MOVQ         16(SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y0, Y0
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y2, Y2
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y6, Y6
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y8, Y8
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	ADDQ         DX, CX
-	MOVQ         24(SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y0, Y0
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y2, Y2
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y6, Y6
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y8, Y8
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
-	JGE          loop
-
-rest:
-	ADDQ $0x04, AX
-	JZ   store
-
-single:
-	MOVQ         (SI), R9
-	VMOVUPS      (BX)(R9*1), Y10
-	VMOVUPS      32(BX)(R9*1), Y11
-	VBROADCASTSS (CX), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y0, Y0
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y2, Y2
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y4, Y4
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y6, Y6
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y12
-	VPMADDWD     Y10, Y12, Y13
-	VPADDD       Y13, Y8, Y8
-	VPMADDWD     Y11, Y12, Y13
-	VPADDD       Y13, Y9, Y9
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
-	JNZ          single
-
-store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X10
-	VBROADCASTSS X10, Y12
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y6, (AX)
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y8, (AX)
-	VMOVUPS      Y9, 32(AX)
-	VZEROUPPER
-	RET
-
-// func avx2PairsTile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-// Requires: AVX, AVX2
-TEXT ·avx2PairsTile6x8(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
-	TESTB  R10, R10
-	JNZ    load
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	JMP    begin
-
-load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
 	VMOVUPS (R10), Y0
 	ADDQ    R11, R10
 	VMOVUPS (R10), Y1
@@ -16681,165 +16862,570 @@ load:
 	VMOVUPS (R10), Y3
 	ADDQ    R11, R10
 	VMOVUPS (R10), Y4
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y5
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y6
-	VBROADCASTSS (CX), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (CX)(DI*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (CX)(DI*2), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (CX)(R8*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (CX)(DI*4), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (CX)(R9*1), Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y5
+	VBROADCASTSS (BX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X6
-	VBROADCASTSS X6, Y7
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y3, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y4, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y5, (AX)
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	ADDQ    $0x20, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile6x16(SB), NOSPLIT, $0-65
-	MOVQ   terms+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   aStep+24(FP), DX
-	MOVQ   b+32(FP), BX
-	MOVQ   bAt+40(FP), SI
-	MOVQ   aRow+16(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (DI)(DI*4), R9
-	MOVB   add+64(FP), R10
+TEXT ·avx2PairsTile5x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R10
 	TESTB  R10, R10
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R10
+	VMOVUPS (R10), Y0
+	VMOVUPS 32(R10), Y1
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y2
+	VMOVUPS 32(R10), Y3
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y4
+	VMOVUPS 32(R10), Y5
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y6
+	VMOVUPS 32(R10), Y7
+	ADDQ    R11, R10
+	VMOVUPS (R10), Y8
+	VMOVUPS 32(R10), Y9
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         AX, BX
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         AX, BX
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         AX, BX
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y10
+	VMOVUPS      32(CX)(R10*1), Y11
+	VBROADCASTSS (BX), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y0, Y0
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y2, Y2
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y3, Y3
+	VBROADCASTSS (BX)(R8*2), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y4, Y4
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y5, Y5
+	VBROADCASTSS (BX)(R9*1), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y6, Y6
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y7, Y7
+	VBROADCASTSS (BX)(R8*4), Y12
+	VPMADDWD     Y10, Y12, Y13
+	VPADDD       Y13, Y8, Y8
+	VPMADDWD     Y11, Y12, Y13
+	VPADDD       Y13, Y9, Y9
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y6, (BX)
+	VMOVUPS Y7, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y8, (BX)
+	VMOVUPS Y9, 32(BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile6x8(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
+	JNZ    load
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Y0
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y2
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y4
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y5
+
+begin:
+	SUBQ $0x04, SI
+	JL   rest
+
+loop:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
+	JGE          loop
+
+rest:
+	ADDQ $0x04, SI
+	JZ   store
+
+single:
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y6
+	VBROADCASTSS (BX), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y1, Y1
+	VBROADCASTSS (BX)(R8*2), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VBROADCASTSS (BX)(R8*4), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VBROADCASTSS (BX)(R10*1), Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
+	JNZ          single
+
+store:
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y1, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y3, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	ADDQ    SI, BX
+	VMOVUPS Y5, (BX)
+	ADDQ    $0x20, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
+	VZEROUPPER
+	RET
+
+// func avx2PairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX2
+TEXT ·avx2PairsTile6x16(SB), NOSPLIT, $0-81
+	MOVQ aStep+32(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R8
+	LEAQ (R8)(R8*2), R9
+	LEAQ (R8)(R8*4), R10
+
+tile:
+	MOVQ   a+16(FP), BX
+	MOVQ   terms+8(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVB   add+80(FP), R11
+	TESTB  R11, R11
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16856,236 +17442,238 @@ TEXT ·avx2PairsTile6x16(SB), NOSPLIT, $0-65
 	JMP    begin
 
 load:
-	MOVQ    c+48(FP), R10
-	MOVQ    cRow+56(FP), R11
-	VMOVUPS (R10), Y0
-	VMOVUPS 32(R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	VMOVUPS 32(R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
-	VMOVUPS 32(R10), Y5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y6
-	VMOVUPS 32(R10), Y7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y8
-	VMOVUPS 32(R10), Y9
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y10
-	VMOVUPS 32(R10), Y11
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R11
+	VMOVUPS (R11), Y0
+	VMOVUPS 32(R11), Y1
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y2
+	VMOVUPS 32(R11), Y3
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y4
+	VMOVUPS 32(R11), Y5
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y6
+	VMOVUPS 32(R11), Y7
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y8
+	VMOVUPS 32(R11), Y9
+	ADDQ    R12, R11
+	VMOVUPS (R11), Y10
+	VMOVUPS 32(R11), Y11
 
 begin:
-	SUBQ $0x04, AX
+	SUBQ $0x04, SI
 	JL   rest
 
 loop:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
+	VBROADCASTSS (BX)(R8*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
+	VBROADCASTSS (BX)(R8*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
+	VBROADCASTSS (BX)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
+	VBROADCASTSS (BX)(R8*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
+	VBROADCASTSS (BX)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         DX, CX
-	MOVQ         8(SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
+	ADDQ         AX, BX
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
+	VBROADCASTSS (BX)(R8*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
+	VBROADCASTSS (BX)(R8*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
+	VBROADCASTSS (BX)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
+	VBROADCASTSS (BX)(R8*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
+	VBROADCASTSS (BX)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         DX, CX
-	MOVQ         16(SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
+	ADDQ         AX, BX
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
+	VBROADCASTSS (BX)(R8*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
+	VBROADCASTSS (BX)(R8*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
+	VBROADCASTSS (BX)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
+	VBROADCASTSS (BX)(R8*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
+	VBROADCASTSS (BX)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         DX, CX
-	MOVQ         24(SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
+	ADDQ         AX, BX
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
+	VBROADCASTSS (BX)(R8*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
+	VBROADCASTSS (BX)(R8*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
+	VBROADCASTSS (BX)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
+	VBROADCASTSS (BX)(R8*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
+	VBROADCASTSS (BX)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         DX, CX
-	ADDQ         $0x20, SI
-	SUBQ         $0x04, AX
+	ADDQ         AX, BX
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, SI
 	JGE          loop
 
 rest:
-	ADDQ $0x04, AX
+	ADDQ $0x04, SI
 	JZ   store
 
 single:
-	MOVQ         (SI), R10
-	VMOVUPS      (BX)(R10*1), Y12
-	VMOVUPS      32(BX)(R10*1), Y13
-	VBROADCASTSS (CX), Y14
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y12
+	VMOVUPS      32(CX)(R11*1), Y13
+	VBROADCASTSS (BX), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (CX)(DI*1), Y14
+	VBROADCASTSS (BX)(R8*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (CX)(DI*2), Y14
+	VBROADCASTSS (BX)(R8*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (CX)(R8*1), Y14
+	VBROADCASTSS (BX)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (CX)(DI*4), Y14
+	VBROADCASTSS (BX)(R8*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (CX)(R9*1), Y14
+	VBROADCASTSS (BX)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         DX, CX
-	ADDQ         $0x08, SI
-	DECQ         AX
+	ADDQ         AX, BX
+	ADDQ         $0x08, DI
+	DECQ         SI
 	JNZ          single
 
 store:
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X12
-	VBROADCASTSS X12, Y14
-	MOVQ         c+48(FP), AX
-	MOVQ         cRow+56(FP), CX
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y2, (AX)
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y6, (AX)
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y8, (AX)
-	VMOVUPS      Y9, 32(AX)
-	ADDQ         CX, AX
-	VMOVUPS      Y10, (AX)
-	VMOVUPS      Y11, 32(AX)
+	MOVQ    cRow+72(FP), SI
+	MOVQ    DX, BX
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y2, (BX)
+	VMOVUPS Y3, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y5, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y6, (BX)
+	VMOVUPS Y7, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y8, (BX)
+	VMOVUPS Y9, 32(BX)
+	ADDQ    SI, BX
+	VMOVUPS Y10, (BX)
+	VMOVUPS Y11, 32(BX)
+	ADDQ    $0x40, DX
+	MOVQ    bNext+48(FP), BX
+	ADDQ    BX, CX
+	DECQ    tiles+0(FP)
+	JNZ     tile
 	VZEROUPPER
 	RET

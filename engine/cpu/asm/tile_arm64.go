@@ -4,65 +4,65 @@
 
 package asm
 
-// neonTile1x8 advances a tile of 1×8 chains; see Tile.
+// neonTile1x8 advances tiles of 1×8 chains; see Tile.
 //
 //go:noescape
-func neonTile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile1x16 advances a tile of 1×16 chains; see Tile.
+// neonTile1x16 advances tiles of 1×16 chains; see Tile.
 //
 //go:noescape
-func neonTile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile2x8 advances a tile of 2×8 chains; see Tile.
+// neonTile2x8 advances tiles of 2×8 chains; see Tile.
 //
 //go:noescape
-func neonTile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile2x16 advances a tile of 2×16 chains; see Tile.
+// neonTile2x16 advances tiles of 2×16 chains; see Tile.
 //
 //go:noescape
-func neonTile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile3x8 advances a tile of 3×8 chains; see Tile.
+// neonTile3x8 advances tiles of 3×8 chains; see Tile.
 //
 //go:noescape
-func neonTile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile3x16 advances a tile of 3×16 chains; see Tile.
+// neonTile3x16 advances tiles of 3×16 chains; see Tile.
 //
 //go:noescape
-func neonTile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile4x8 advances a tile of 4×8 chains; see Tile.
+// neonTile4x8 advances tiles of 4×8 chains; see Tile.
 //
 //go:noescape
-func neonTile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile4x16 advances a tile of 4×16 chains; see Tile.
+// neonTile4x16 advances tiles of 4×16 chains; see Tile.
 //
 //go:noescape
-func neonTile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile5x8 advances a tile of 5×8 chains; see Tile.
+// neonTile5x8 advances tiles of 5×8 chains; see Tile.
 //
 //go:noescape
-func neonTile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile5x16 advances a tile of 5×16 chains; see Tile.
+// neonTile5x16 advances tiles of 5×16 chains; see Tile.
 //
 //go:noescape
-func neonTile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile6x8 advances a tile of 6×8 chains; see Tile.
+// neonTile6x8 advances tiles of 6×8 chains; see Tile.
 //
 //go:noescape
-func neonTile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// neonTile6x16 advances a tile of 6×16 chains; see Tile.
+// neonTile6x16 advances tiles of 6×16 chains; see Tile.
 //
 //go:noescape
-func neonTile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
+func neonTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 var neonTiles = [][]Tile{
 	{neonTile1x8, neonTile1x16},

@@ -4,24 +4,29 @@
 
 #include "textflag.h"
 
-// func neonTile1x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile1x8(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile1x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4]
 	ADD  R7, R6
 
@@ -41,22 +46,31 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4], (R6)
 	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile1x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile1x16(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile1x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -65,8 +79,8 @@ TEXT ·neonTile1x16(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
 	ADD  R7, R6
 
@@ -88,23 +102,32 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile2x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile2x8(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile2x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -113,8 +136,8 @@ TEXT ·neonTile2x8(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V2.S4, V3.S4]
@@ -140,25 +163,34 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4], (R6)
 	ADD  R7, R6
 	VST1 [V2.S4, V3.S4], (R6)
 	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile2x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile2x16(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile2x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -171,8 +203,8 @@ TEXT ·neonTile2x16(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
@@ -202,26 +234,35 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD  R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
 	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile3x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile3x8(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile3x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -232,8 +273,8 @@ TEXT ·neonTile3x8(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V2.S4, V3.S4]
@@ -265,28 +306,37 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4], (R6)
 	ADD  R7, R6
 	VST1 [V2.S4, V3.S4], (R6)
 	ADD  R7, R6
 	VST1 [V4.S4, V5.S4], (R6)
 	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile3x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile3x16(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile3x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -303,8 +353,8 @@ TEXT ·neonTile3x16(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
@@ -342,29 +392,38 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD  R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
 	ADD  R7, R6
 	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
 	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile4x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile4x8(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile4x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
 	ADD  R2, R10, R11
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -377,8 +436,8 @@ TEXT ·neonTile4x8(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V2.S4, V3.S4]
@@ -416,8 +475,8 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4], (R6)
 	ADD  R7, R6
 	VST1 [V2.S4, V3.S4], (R6)
@@ -426,21 +485,30 @@ store:
 	ADD  R7, R6
 	VST1 [V6.S4, V7.S4], (R6)
 	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile4x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile4x16(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile4x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
 	ADD  R2, R10, R11
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -461,8 +529,8 @@ TEXT ·neonTile4x16(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
@@ -508,8 +576,8 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD  R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
@@ -518,22 +586,31 @@ store:
 	ADD  R7, R6
 	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
 	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile5x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile5x8(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile5x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
 	ADD  R2, R10, R11
 	ADD  R2, R11, R12
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -548,8 +625,8 @@ TEXT ·neonTile5x8(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V2.S4, V3.S4]
@@ -593,8 +670,8 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4], (R6)
 	ADD  R7, R6
 	VST1 [V2.S4, V3.S4], (R6)
@@ -605,22 +682,31 @@ store:
 	ADD  R7, R6
 	VST1 [V8.S4, V9.S4], (R6)
 	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile5x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile5x16(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile5x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
 	ADD  R2, R10, R11
 	ADD  R2, R11, R12
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -645,8 +731,8 @@ TEXT ·neonTile5x16(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
@@ -700,8 +786,8 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD  R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
@@ -712,23 +798,32 @@ store:
 	ADD  R7, R6
 	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
 	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile6x8(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile6x8(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile6x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
 	ADD  R2, R10, R11
 	ADD  R2, R11, R12
 	ADD  R2, R12, R13
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -745,8 +840,8 @@ TEXT ·neonTile6x8(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V2.S4, V3.S4]
@@ -796,8 +891,8 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4], (R6)
 	ADD  R7, R6
 	VST1 [V2.S4, V3.S4], (R6)
@@ -810,23 +905,32 @@ store:
 	ADD  R7, R6
 	VST1 [V10.S4, V11.S4], (R6)
 	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET
 
-// func neonTile6x16(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile6x16(SB), NOSPLIT, $0-65
-	MOVD terms+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD aRow+16(FP), R2
-	MOVD aStep+24(FP), R3
-	MOVD b+32(FP), R4
-	MOVD bAt+40(FP), R5
+// func neonTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonTile6x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
 	ADD  R2, R1, R9
 	ADD  R2, R9, R10
 	ADD  R2, R10, R11
 	ADD  R2, R11, R12
 	ADD  R2, R12, R13
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
 	MOVD ZR, R16
-	MOVBU add+64(FP), R8
+	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
@@ -855,8 +959,8 @@ TEXT ·neonTile6x16(SB), NOSPLIT, $0-65
 	B    begin
 
 load:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
 	ADD  R7, R6
 	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
@@ -918,8 +1022,8 @@ loop:
 	BNE  loop
 
 store:
-	MOVD c+48(FP), R6
-	MOVD cRow+56(FP), R7
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD  R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
@@ -932,4 +1036,8 @@ store:
 	ADD  R7, R6
 	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (R6)
 	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
 	RET

@@ -52,3 +52,11 @@ var avx2PairsTiles = [][]Tile{
 	{avx2PairsTile5x8, avx2PairsTile5x16},
 	{avx2PairsTile6x8, avx2PairsTile6x16},
 }
+
+var avx512Turned = []Turned{avx512Turned1x16, avx512Turned2x16, avx512Turned3x16, avx512Turned4x16, avx512Turned5x16, avx512Turned6x16, avx512Turned7x16, avx512Turned8x16}
+
+var avx2Turned = []Turned{avx2Turned1x16, avx2Turned2x16, avx2Turned3x16, avx2Turned4x16}
+
+var avx512Swept = []Swept{avx512Swept1, avx512Swept2}
+
+var avx2Swept = []Swept{avx2Swept1, avx2Swept2}

@@ -66,9 +66,9 @@ func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild
 	if r.IntN(2) == 0 {
 		aRow, aStep = terms+3, 1 // in place
 	}
-	cRow := cols + r.IntN(2)*7
-	a, b := values(r, rows*aRow+terms*aStep+1, wild), values(r, 20*cols, wild)
-	const size = int(unsafe.Sizeof(float32(0)))
+	tiles, bNext := 1+r.IntN(3), r.IntN(2*cols)
+	cRow := tiles*cols + r.IntN(2)*7
+	a, b := values(r, rows*aRow+terms*aStep+1, wild), values(r, 24*cols, wild)
 	bAt := make([]int, terms+1) // one more, so that there is one
 	for t := range bAt {
 		bAt[t] = r.IntN(19*cols) * size
@@ -76,21 +76,94 @@ func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild
 	c := values(r, rows*cRow, wild)
 	want := append([]float32(nil), c...)
 	for i := range rows {
-		for j := range cols {
+		for j := range tiles * cols {
 			acc := float32(0)
 			if add {
 				acc = c[i*cRow+j]
 			}
 			for k := range terms {
-				acc = tensor.FMA(a[i*aRow+k*aStep], b[bAt[k]/size+j], acc)
+				acc = tensor.FMA(a[i*aRow+k*aStep], b[j/cols*bNext+bAt[k]/size+j%cols], acc)
 			}
 			want[i*cRow+j] = tensor.CanonNaN(acc)
 		}
 	}
-	run(terms, &a[0], aRow*size, aStep*size, &b[0], &bAt[0], &c[0], cRow*size, add)
+	run(tiles, terms, &a[0], aRow*size, aStep*size, &b[0], bNext*size, &bAt[0], &c[0], cRow*size, add)
+	compare(t, fmt.Sprintf("%d tiles, %d terms, add %v", tiles, terms, add), c, want, cRow)
+}
+
+const size = int(unsafe.Sizeof(float32(0)))
+
+// compare looks at the bits of rows of so many values.
+func compare(t *testing.T, name string, got, want []float32, row int) {
+	t.Helper()
 	for i := range want {
-		if math.Float32bits(c[i]) != math.Float32bits(want[i]) {
-			t.Fatalf("%d terms, add %v: element %d,%d is %#x, want %#x", terms, add, i/cRow, i%cRow, math.Float32bits(c[i]), math.Float32bits(want[i]))
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%s: element %d,%d is %#x, want %#x", name, i/row, i%row, math.Float32bits(got[i]), math.Float32bits(want[i]))
+		}
+	}
+}
+
+// Turned tiles give the same chains of columns that lie anywhere.
+func TestTurnedTilesEqualChains(t *testing.T) {
+	const cols = TurnedColumns
+	r := rand.New(rand.NewPCG(1, 4))
+	for _, s := range Sets() {
+		for i, run := range s.Turned {
+			rows := i + 1
+			for round := range 60 {
+				terms := TurnedTerms * (1 + r.IntN(4))
+				column, cRow, add := terms+r.IntN(9), cols+r.IntN(2)*7, round%2 == 0
+				a, b := values(r, rows*terms, round%3 == 0), values(r, cols*column, round%3 == 0)
+				c := values(r, rows*cRow, true)
+				want := append([]float32(nil), c...)
+				for i := range rows {
+					for j := range cols {
+						acc := float32(0)
+						if add {
+							acc = c[i*cRow+j]
+						}
+						for k := range terms {
+							acc = tensor.FMA(a[k*rows+i], b[j*column+k], acc)
+						}
+						want[i*cRow+j] = tensor.CanonNaN(acc)
+					}
+				}
+				run(terms, &a[0], &b[0], column*size, &c[0], cRow*size, add)
+				compare(t, fmt.Sprintf("%s, %d rows, %d terms, add %v", s.Name, rows, terms, add), c, want, cRow)
+			}
+		}
+	}
+}
+
+// Sweeps give the same chains along rows of any length.
+func TestSweepsEqualChains(t *testing.T) {
+	const terms = SweptTerms
+	r := rand.New(rand.NewPCG(1, 5))
+	for _, s := range Sets() {
+		for i, run := range s.Swept {
+			rows := i + 1
+			for round := range 60 {
+				vectors, wild := 1+r.IntN(5), round%3 == 0
+				cols := vectors * s.Lanes
+				aRow, aStep := 1, rows // packed
+				if r.IntN(2) == 0 {
+					aRow, aStep = terms+3, 1 // in place
+				}
+				row, cRow := cols+r.IntN(9), cols+r.IntN(2)*7
+				a, b, c := values(r, rows*aRow+terms*aStep, wild), values(r, terms*row, wild), values(r, rows*cRow, wild)
+				want := append([]float32(nil), c...)
+				for i := range rows {
+					for j := range cols {
+						acc := c[i*cRow+j]
+						for k := range terms {
+							acc = tensor.FMA(a[i*aRow+k*aStep], b[k*row+j], acc)
+						}
+						want[i*cRow+j] = tensor.CanonNaN(acc)
+					}
+				}
+				run(vectors, &a[0], aRow*size, aStep*size, &b[0], row*size, &c[0], cRow*size)
+				compare(t, fmt.Sprintf("%s, %d rows, %d vectors", s.Name, rows, vectors), c, want, cRow)
+			}
 		}
 	}
 }
@@ -112,7 +185,7 @@ func BenchmarkTile(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					run(terms, &x[0], 4, 4*rows, &y[0], &at[0], &z[0], 4*cols, true)
+					run(1, terms, &x[0], 4, 4*rows, &y[0], 0, &at[0], &z[0], 4*cols, true)
 				}
 				b.ReportMetric(2*float64(rows*cols*terms)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 			})
@@ -189,7 +262,7 @@ func checkByteTile(t *testing.T, r *rand.Rand, group int, run Tile, rows, cols, 
 		}
 	}
 	float := func(x []uint32) *float32 { return (*float32)(unsafe.Pointer(&x[0])) }
-	run(terms, float(a), 4, 4*rows, float(b), &bAt[0], float(c), 4*cols, add)
+	run(1, terms, float(a), 4, 4*rows, float(b), 0, &bAt[0], float(c), 4*cols, add)
 	for i := range want {
 		if c[i] != want[i] {
 			t.Fatalf("%d×%d, %d terms, add %v: element %d is %#x, want %#x", rows, cols, terms, add, i, c[i], want[i])

@@ -23,6 +23,8 @@ var families = []struct {
 	write func()
 }{
 	{"tile", tiles},
+	{"turned", turnedTiles},
+	{"swept", sweeps},
 	{"pack", packs},
 	{"map", maps},
 	{"fold", folds},

@@ -31,10 +31,10 @@ func neon() (assembly, declarations []byte) {
 		for vectors := 1; vectors <= neonVectors; vectors++ {
 			name := fmt.Sprintf("neonTile%dx%d", rows, vectors*neonLanes)
 			names = append(names, name)
-			const args = "(terms int, a *float32, aRow int, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)"
-			fmt.Fprintf(&text, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-65\n", name, args, name)
+			const args = "(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)"
+			fmt.Fprintf(&text, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-81\n", name, args, name)
 			neonTile(&text, rows, vectors*neonLanes/4)
-			fmt.Fprintf(&stubs, "\n// %s advances a tile of %d×%d chains; see Tile.\n//\n//go:noescape\nfunc %s%s\n", name, rows, vectors*neonLanes, name, args)
+			fmt.Fprintf(&stubs, "\n// %s advances tiles of %d×%d chains; see Tile.\n//\n//go:noescape\nfunc %s%s\n", name, rows, vectors*neonLanes, name, args)
 		}
 		fmt.Fprintf(&table, "\t{%s},\n", strings.Join(names, ", "))
 	}
@@ -54,21 +54,27 @@ func neonTile(text *bytes.Buffer, rows, quads int) {
 		return fmt.Sprintf("R%d", 8+row)
 	}
 	eachRow := func(do func(row int)) {
-		line("MOVD c+48(FP), R6")
-		line("MOVD cRow+56(FP), R7")
+		line("MOVD R19, R6")
+		line("MOVD cRow+72(FP), R7")
 		for row := range rows {
 			do(row)
 			line("ADD  R7, R6")
 		}
 	}
-	for i, arg := range []string{"terms+0", "a+8", "aRow+16", "aStep+24", "b+32", "bAt+40"} {
-		line("MOVD %s(FP), R%d", arg, i)
+	for i, arg := range []string{"a+16", "aRow+24", "aStep+32", "b+40"} {
+		line("MOVD %s(FP), R%d", arg, i+1)
 	}
+	line("MOVD tiles+0(FP), R20")
+	line("MOVD bNext+48(FP), R21")
+	line("MOVD c+64(FP), R19")
 	for row := 1; row < rows; row++ {
 		line("ADD  R2, %s, %s", rowPointer(row-1), rowPointer(row))
 	}
+	fmt.Fprintln(text, "\ntile:")
+	line("MOVD terms+8(FP), R0")
+	line("MOVD bAt+56(FP), R5")
 	line("MOVD ZR, R16")
-	line("MOVBU add+64(FP), R8")
+	line("MOVBU add+80(FP), R8")
 	line("CBNZ R8, load")
 	for v := range rows * quads {
 		line("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
@@ -95,6 +101,10 @@ func neonTile(text *bytes.Buffer, rows, quads int) {
 	line("BNE  loop")
 	fmt.Fprintln(text, "\nstore:")
 	eachRow(func(row int) { line("VST1 [%s], (R6)", acc(row)) })
+	line("ADD  $%d, R19", 16*quads)
+	line("ADD  R21, R4")
+	line("SUBS $1, R20")
+	line("BNE  tile")
 	line("RET")
 }
 

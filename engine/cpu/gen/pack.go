@@ -29,21 +29,9 @@ func turn() {
 	}
 	context.Label("loop")
 	for half := range 2 { // four terms of all rows
-		x, y := avx2.registers(4), avx2.registers(4)
-		for i := range x {
-			context.VMOVUPS(Mem{Base: src, Index: row[i], Scale: 4, Disp: 16 * half}, x[i].AsX())
-			context.VINSERTF128(Imm(1), Mem{Base: src, Index: row[i+4], Scale: 4, Disp: 16 * half}, x[i], x[i])
-		}
-		context.VUNPCKLPS(x[1], x[0], y[0])
-		context.VUNPCKHPS(x[1], x[0], y[1])
-		context.VUNPCKLPS(x[3], x[2], y[2])
-		context.VUNPCKHPS(x[3], x[2], y[3])
-		context.VSHUFPS(Imm(0x44), y[2], y[0], x[0])
-		context.VSHUFPS(Imm(0xee), y[2], y[0], x[1])
-		context.VSHUFPS(Imm(0x44), y[3], y[1], x[2])
-		context.VSHUFPS(Imm(0xee), y[3], y[1], x[3])
-		for i := range x {
-			context.VMOVUPS(x[i], Mem{Base: dst})
+		terms := avx2.turnQuads(func(r int) Mem { return Mem{Base: src, Index: row[r], Scale: 4, Disp: 16 * half} })
+		for _, x := range terms {
+			context.VMOVUPS(x, Mem{Base: dst})
 			context.ADDQ(step, dst)
 		}
 	}

@@ -65,41 +65,20 @@ func tiles() {
 }
 
 // tile writes one kernel: chains of fused multiply-adds, one for each element
-// of the tile, in registers.
+// of a tile, in registers; tile by tile.
 func tile(s shape, rows, vectors int) {
-	function(s.tile(rows, vectors), "func(terms int, a *float32, aRow, aStep int, b *float32, bAt *int, c *float32, cRow int, add bool)",
-		fmt.Sprintf("%s advances a tile of %d×%d chains%s; see Tile.", s.tile(rows, vectors), rows, vectors*s.lanes, s.doc))
-	terms, a, aStep, b, bAt := param("terms"), param("a"), param("aStep"), param("b"), param("bAt")
+	function(s.tile(rows, vectors), "func(tiles, terms int, a *float32, aRow, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)",
+		fmt.Sprintf("%s advances tiles of %d×%d chains%s; see Tile.", s.tile(rows, vectors), rows, vectors*s.lanes, s.doc))
+	aStep, b, c := param("aStep"), param("b"), param("c")
+	a, terms, bAt := context.GP64(), context.GP64(), context.GP64()
 	at := rowAddresses(rows, a, param("aRow"))
+	context.Label("tile")
+	context.Load(context.Param("a"), a)
+	context.Load(context.Param("terms"), terms)
+	context.Load(context.Param("bAt"), bAt)
 
-	acc := make([][]reg.VecVirtual, rows)
-	for i := range acc {
-		acc[i] = s.registers(vectors)
-	}
-	eachRow := func(do func(i, v int, at Mem)) {
-		c, cRow := param("c"), param("cRow")
-		for i := range rows {
-			for v := range vectors {
-				do(i, v, Mem{Base: c, Disp: v * s.bytes()})
-			}
-			if i < rows-1 {
-				context.ADDQ(cRow, c)
-			}
-		}
-	}
-	add := context.GP8()
-	context.Load(context.Param("add"), add)
-	context.TESTB(add, add)
-	context.JNZ(LabelRef("load"))
-	for i := range acc {
-		for _, x := range acc[i] {
-			s.zero(x)
-		}
-	}
-	context.JMP(LabelRef("begin"))
-	context.Label("load")
-	eachRow(func(i, v int, at Mem) { context.VMOVUPS(at, acc[i][v]) })
-	context.Label("begin")
+	acc := newChains(s.isa, rows, vectors)
+	acc.begin(c)
 
 	bs, x := s.registers(vectors), s.register()
 	var tmp reg.VecVirtual
@@ -112,10 +91,10 @@ func tile(s shape, rows, vectors int) {
 		for v, y := range bs {
 			context.VMOVUPS(Mem{Base: b, Index: term, Scale: 1, Disp: v * s.bytes()}, y)
 		}
-		for i := range acc {
+		for i, chains := range acc.rows {
 			context.VBROADCASTSS(at[i], x)
 			for v, y := range bs {
-				s.accumulate(x, y, acc[i][v], tmp)
+				s.accumulate(x, y, chains[v], tmp)
 			}
 		}
 		context.ADDQ(aStep, a)
@@ -140,14 +119,76 @@ func tile(s shape, rows, vectors int) {
 	context.JNZ(LabelRef("single"))
 
 	context.Label("store")
-	s.constant(x, canonicalNaN)
-	eachRow(func(i, v int, at Mem) {
-		if s.floats {
-			s.canonical(acc[i][v], x, bs[0])
-		}
-		context.VMOVUPS(acc[i][v], at)
-	})
+	acc.end(c, s.floats)
+	context.ADDQ(Imm(uint64(vectors*s.bytes())), c)
+	bNext := param("bNext")
+	context.ADDQ(bNext, b)
+	left, err := context.Param("tiles").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	context.DECQ(left.Addr)
+	context.JNZ(LabelRef("tile"))
 	ret()
+}
+
+// chains are the accumulators of a tile.
+type chains struct {
+	isa
+	rows [][]vec
+}
+
+func newChains(s isa, rows, vectors int) chains {
+	x := chains{s, make([][]vec, rows)}
+	for i := range x.rows {
+		x.rows[i] = s.registers(vectors)
+	}
+	return x
+}
+
+// begin sets the chains to those at c, if add says so, or to zeros.
+func (x chains) begin(c reg.GPVirtual) {
+	add := context.GP8()
+	context.Load(context.Param("add"), add)
+	context.TESTB(add, add)
+	context.JNZ(LabelRef("load"))
+	for _, row := range x.rows {
+		for _, y := range row {
+			x.zero(y)
+		}
+	}
+	context.JMP(LabelRef("begin"))
+	context.Label("load")
+	x.each(c, func(y vec, at Mem) { context.VMOVUPS(at, y) })
+	context.Label("begin")
+}
+
+// end stores the chains at c, with canonical NaNs if they are floats.
+func (x chains) end(c reg.GPVirtual, floats bool) {
+	nan, scratch := x.register(), x.register()
+	if floats {
+		x.constant(nan, canonicalNaN)
+	}
+	x.each(c, func(y vec, at Mem) {
+		if floats {
+			x.canonical(y, nan, scratch)
+		}
+		context.VMOVUPS(y, at)
+	})
+}
+
+// each goes through the chains and where they lie.
+func (x chains) each(c reg.GPVirtual, do func(y vec, at Mem)) {
+	at, cRow := context.GP64(), param("cRow")
+	context.MOVQ(c, at)
+	for i, row := range x.rows {
+		if i > 0 {
+			context.ADDQ(cRow, at)
+		}
+		for v, y := range row {
+			do(y, Mem{Base: at, Disp: v * x.bytes()})
+		}
+	}
 }
 
 // rowAddresses returns where the rows of a lie, of which the first is at a.
@@ -196,6 +237,19 @@ func tileTable() []byte {
 			fmt.Fprint(&text, "},\n")
 		}
 		fmt.Fprint(&text, "}\n")
+	}
+	list := func(name, kind string, rows int, function func(rows int) string) {
+		fmt.Fprintf(&text, "\nvar %s%s = []%[2]s{", name, kind)
+		for i := 1; i <= rows; i++ {
+			fmt.Fprintf(&text, "%s,", function(i))
+		}
+		fmt.Fprint(&text, "}\n")
+	}
+	for _, s := range turnedShapes {
+		list(s.name, "Turned", s.rows, s.turned)
+	}
+	for _, s := range sweptSets {
+		list(s.name, "Swept", sweptRows, s.swept)
 	}
 	out, err := format.Source(text.Bytes())
 	if err != nil {
