@@ -40,12 +40,15 @@ type lines struct {
 	strides []int // position of a column in a piece
 }
 
+const neither = -1 // of the operands
+
 // side is one operand as a linear form over the grids.
 type side struct {
 	arg, base         int
 	batch, own, terms []int // strides
 	bounds            []sideBound
 	ownRun, termRun   reach
+	matrix            bool // rows or terms lie side by side
 	inPlace           bool // tiles read it where it lies: rows have one stride
 	lined             bool // packed with the terms of a row side by side
 	turned            bool // and turn it, as terms lie side by side
@@ -64,7 +67,7 @@ type sideBound struct {
 const (
 	maxHigh     = 1024    // rows of a piece
 	maxWide     = 3072    // columns of a piece
-	maxStored   = 1 << 16 // elements of a piece that is not made in the output
+	maxStored   = 1 << 18 // elements of a piece that is not made in the output
 	maxDeep     = 512     // words packed at a time; divides tensor.KBlock
 	maxStrip    = 1 << 15 // elements of operand b that a row of tiles reads
 	thinRows    = 2       // rows for which reading operand b takes all the time
@@ -106,17 +109,19 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 		}
 	}
 	x, y := 0, 1
-	if k.effort(rows, cols) > k.effort(cols, rows) {
+	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	if k.effort(x, y, batch, rows, cols, terms) > k.effort(y, x, batch, cols, rows, terms) {
 		rows, cols, x, y = cols, rows, 1, 0
 	}
-	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
 	if narrow {
 		k.bytes = newBytes(p, set, x, y)
 		k.tiles = set.Bytes.Tiles
 	} else if k.convolve(x, y, batch, rows, cols, terms) {
 		return k
 	}
-	k.arrange(x, y, batch, rows, cols, terms, false)
+	if narrow || !k.pad(x, y, batch, rows, cols, terms) {
+		k.arrange(x, y, batch, rows, cols, terms, neither)
+	}
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
 	k.divide()
 	k.readA()
@@ -139,8 +144,7 @@ func (k *dot) regular(g *grid) bool { return k.plain && !k.bounded && g.simple()
 func (k *dot) readA() {
 	a := &k.a
 	a.inPlace = k.regular(&k.rows) && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols) <= fewTiles
-	matrix := len(a.bounds) == 0 && (a.ownRun == reach{k.rows.n, 1} || a.termRun == reach{k.terms.n, 1})
-	a.lined = !a.inPlace && k.bytes == nil && !matrix && a.termRun.length() >= min(a.ownRun.length(), k.tileRows)
+	a.lined = !a.inPlace && k.bytes == nil && !a.matrix && a.termRun.length() >= min(a.ownRun.length(), k.tileRows)
 }
 
 // stream suits k to few rows, for which operand b had better be read once, in
@@ -161,6 +165,22 @@ func (k *dot) stream() {
 	}
 }
 
+// pad prepares k to read rows from an image of operand x, if some terms lie
+// outside the operand: then all rows look alike.
+func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
+	if len(missing(k.p, x)) == 0 {
+		return false
+	}
+	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0])
+	if m == nil || m.size > maxImage || m.size > k.rows.n*k.terms.n {
+		return false
+	}
+	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m}
+	k.a.runs(&k.rows, &k.terms)
+	return true
+}
+
 // convolve prepares k to read an image of operand y, if that suits it: if y is
 // read through windows, which move with the last of the columns. Other columns
 // become part of the batch.
@@ -171,9 +191,9 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 	if len(cols) == 0 || k.p.Args[y].Flat || len(missing(k.p, x)) > 0 {
 		return false
 	}
-	batch, cols, terms = k.arrange(x, y, batch, rows, cols, terms, true)
-	m := newImage(k, y, batch, cols, terms, k.cols.extents[0])
-	if m == nil {
+	batch, _, cols, terms = k.arrange(x, y, batch, rows, cols, terms, y)
+	m := newImage(k, y, &k.cols, batch, cols, terms, k.cols.extents[0])
+	if m == nil || !m.oneRow(k.cols.extents) {
 		return false
 	}
 	k.lines = lines{k.cols.extents[0], k.cols.n / k.cols.extents[0], m.own[0], m.span(k.cols.extents), m.own}
@@ -182,10 +202,10 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 		return false
 	}
 	k.divide()
-	for m = newImage(k, y, batch, cols, terms, k.wide); m.size > maxImage && k.wide > 1; {
+	for m = newImage(k, y, &k.cols, batch, cols, terms, k.wide); m.size > maxImage && k.wide > 1; {
 		k.wide = ceilDiv(k.wide, 2)
 		k.beside = ceilDiv(k.lines.n, k.wide)
-		m = newImage(k, y, batch, cols, terms, k.wide)
+		m = newImage(k, y, &k.cols, batch, cols, terms, k.wide)
 	}
 	k.b = side{arg: y, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, inPlace: true, image: m}
 	k.readA()
@@ -206,15 +226,35 @@ func windowed(p *tensor.Primitive, arg, axis int) bool {
 	return false
 }
 
-// effort estimates what a contraction costs with the given axes as rows and
-// columns. Columns fill whole vectors, and are best side by side in the output.
-func (k *dot) effort(rows, cols []int) int {
-	m, n := newGrid(k.p.Shape, rows).n, newGrid(k.p.Shape, cols).n
-	e := (m + 1) * roundUp(n, k.set.Lanes)
-	if n > 1 && k.p.Shape.Strides()[cols[len(cols)-1]] != 1 {
-		e += e / 8
+// effort estimates what a contraction costs for each term with operand x as a, in
+// multiply-adds. Columns fill whole vectors, and are best side by side in the
+// output.
+func (k *dot) effort(x, y int, batch, rows, cols, terms []int) int {
+	k.arrange(x, y, batch, rows, cols, terms, neither)
+	e := (k.rows.n + 1) * roundUp(k.cols.n, k.set.Lanes)
+	if k.cols.n > 1 && last(k.out.cols) != 1 {
+		e += scattered * k.rows.n * k.cols.n / k.terms.n
 	}
-	return e
+	return e + k.a.effort(k.rows.n, false) + k.b.effort(k.cols.n, true)
+}
+
+// scattered is what it takes to write an element alone, in multiply-adds.
+const scattered = 128
+
+// effort estimates what it takes to pack so many rows of what is no matrix.
+func (s *side) effort(rows int, turn bool) int {
+	const segment, word, turned = 128, 8, 16
+	if s.matrix {
+		return 0
+	}
+	run := max(s.termRun.length(), 1)
+	if turn && s.ownRun.length() >= run {
+		return rows * (segment/s.ownRun.length() + word)
+	}
+	if turn {
+		return rows * (segment/run + word + turned)
+	}
+	return rows * (segment/run + word)
 }
 
 // group returns the terms in a word of a panel.
@@ -243,8 +283,8 @@ func depends(p *tensor.Primitive, arg, axis int) bool {
 
 // arrange sets the grids and the linear forms over them, with operand x as a,
 // and returns the axes that are left when neighbours are merged where nothing
-// tells them apart: no coordinate that is watched or, if wanted, none of y.
-func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart bool) (_, _, _ []int) {
+// tells them apart: no coordinate that is watched, and none of operand apart.
+func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart int) (_, _, _, _ []int) {
 	p := k.p
 	shape := append(p.Shape.Clone(), p.Fold...)
 	out := append(steps(p.Shape.Strides()), make(steps, len(p.Fold))...)
@@ -253,7 +293,7 @@ func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart bool) (_, 
 		_, strides, _ := linear(p, arg)
 		all = append(all, strides)
 		for d := range p.Args[arg].Dims {
-			if b, mayMiss := newBound(p, arg, d); mayMiss || apart && arg == y {
+			if b, mayMiss := newBound(p, arg, d); mayMiss || arg == apart {
 				all = append(all, b.steps)
 			}
 		}
@@ -269,8 +309,8 @@ func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart bool) (_, 
 	k.b.runs(&k.cols, &k.terms)
 	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
 	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
-	k.direct = !apart && (k.bytes != nil || k.terms.n <= tensor.KBlock) && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
-	return batch, cols, terms
+	k.direct = apart != y && (k.bytes != nil || k.terms.n <= tensor.KBlock) && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
+	return batch, rows, cols, terms
 }
 
 // missing returns the coordinates of operand arg that may lie outside it.
@@ -301,6 +341,7 @@ func (s *side) runs(own, terms *grid) {
 		watchedOwn, watchedTerms = append(watchedOwn, b.own), append(watchedTerms, b.terms)
 	}
 	s.ownRun, s.termRun = newReach(own.extents, s.own, watchedOwn...), newReach(terms.extents, s.terms, watchedTerms...)
+	s.matrix = len(s.bounds) == 0 && (s.ownRun == reach{own.n, 1} || s.termRun == reach{terms.n, 1})
 }
 
 // divide chooses the size of pieces: large ones pack less, but several threads

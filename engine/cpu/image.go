@@ -3,9 +3,10 @@ package cpu
 import "github.com/tally-network/tally/core/tensor"
 
 // image is a copy of the part of an operand that a piece of a convolution reads,
-// with zeros for what lies outside the operand. In it the columns of the piece
-// are one row: each line of the output, then some positions that stand for no
-// output, up to the next line. So tiles read it in place, whatever the term.
+// with zeros for what lies outside the operand. Columns of the piece are one row
+// in it: each line of the output, then some positions that stand for no output, up
+// to the next line. So tiles read it in place, whatever the term. Rows are packed
+// from it.
 type image struct {
 	dims       []imageDim
 	size       int
@@ -26,10 +27,10 @@ type imageDim struct {
 // second-level cache.
 const maxImage = 1 << 18
 
-// newImage returns the image of operand arg for pieces of so many lines along
-// the first axis of the columns. It is nil if the columns cannot be one row.
-func newImage(k *dot, arg int, batch, cols, terms []int, lines int) *image {
-	m := &image{size: 1, own: make([]int, len(cols)), terms: make([]int, len(terms))}
+// newImage returns the image of operand arg for pieces of so many lines along the
+// first axis of its rows or columns. It is nil if it is too large.
+func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int) *image {
+	m := &image{size: 1, own: make([]int, len(own)), terms: make([]int, len(terms))}
 	m.dims = make([]imageDim, len(k.p.Args[arg].Shape))
 	for d := len(m.dims) - 1; d >= 0; d-- {
 		b, _ := newBound(k.p, arg, d)
@@ -44,22 +45,27 @@ func newImage(k *dot, arg int, batch, cols, terms []int, lines int) *image {
 			}
 		}
 		spread(terms, k.terms.extents, m.terms)
-		spread(cols[:1], []int{lines}, m.own)
-		spread(cols[1:], k.cols.extents[1:], m.own[1:])
-		x.line = steps(b.steps).pick(cols)[0]
+		spread(own[:1], []int{lines}, m.own)
+		spread(own[1:], grid.extents[1:], m.own[1:])
+		x.line = steps(b.steps).pick(own)[0]
 		m.dims[d] = x
 		if m.size *= x.n; m.size > tensor.MaxDim {
 			return nil
 		}
 	}
+	return m
+}
+
+// oneRow reports whether columns of the given extents can be one row.
+func (m *image) oneRow(extents []int) bool {
 	next := 1 // the least step that passes over a whole inner axis
 	for i := len(m.own) - 1; i >= 0; i-- {
 		if m.own[i] < next || i == len(m.own)-1 && m.own[i] != 1 {
-			return nil
+			return false
 		}
-		next = m.own[i] * k.cols.extents[i]
+		next = m.own[i] * extents[i]
 	}
-	return m
+	return true
 }
 
 // span returns the columns from the first to the last of a line.

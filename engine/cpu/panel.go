@@ -35,6 +35,7 @@ type panels struct {
 	moved    []int // terms of bytes, from the first row
 	packed   int   // row of the piece at which words begins
 	words    []float32
+	drawn    []float32         // the image
 	lines    []float32         // rows before they are transposed
 	places   []int             // where each of those begins
 	eight    [asm.TurnRows]int // rows that are being transposed
@@ -94,7 +95,7 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 	p.base = k.batch.at(s.base, s.batch, batch)
 	p.coords = p.coords[:0]
 	switch {
-	case s.image != nil:
+	case s.image != nil && s.inPlace:
 		p.base = s.base
 		return
 	case s.inPlace:
@@ -110,23 +111,27 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 	}
 }
 
-// draw returns the side's image of src for a line of a batch.
+// draw returns the side's image of src for a line of a batch, or src itself.
 func (p *panels) draw(src operand, batch, line int) operand {
 	m := p.side.image
-	p.words = grow(p.words, m.size+maxLanes)
-	absent := m.draw(p.words, &src, p.batch, batch, line)
-	clear(p.words[m.size:])
-	p.absent = p.bounded && absent
-	if p.absent {
-		p.least = p.leastOf(m.size)
+	if m == nil {
+		return src
 	}
-	return operand{floats: p.words}
+	p.drawn = grow(p.drawn, m.size+maxLanes)
+	absent := m.draw(p.drawn, &src, p.batch, batch, line)
+	p.absent = p.bounded && absent
+	p.least = p.leastOf(p.drawn, m.size)
+	return operand{floats: p.drawn}
 }
 
-// leastOf returns the floor of the first n words, and of some zeros.
-func (p *panels) leastOf(n int) floor {
-	clear(p.words[n:][:maxLanes])
-	return floorOf(p.set.Least(ceilDiv(n, p.set.Lanes), &p.words[0]))
+// leastOf returns the floor of the first n words, and writes some zeros behind
+// them.
+func (p *panels) leastOf(words []float32, n int) floor {
+	clear(words[n:][:maxLanes])
+	if !p.bounded {
+		return noFloor
+	}
+	return floorOf(p.set.Least(ceilDiv(n, p.set.Lanes), &words[0]))
 }
 
 // reach moves to terms t … t+n−1.
@@ -163,7 +168,7 @@ func (p *panels) locate() {
 // in whole vectors. What is read in place needs it only for the vector that is
 // not full.
 func (p *panels) pack(from, n, most, vector int) {
-	if p.side.image != nil {
+	if p.side.image != nil && p.side.inPlace {
 		return
 	}
 	end := from + n
@@ -187,8 +192,8 @@ func (p *panels) pack(from, n, most, vector int) {
 		p.packTile(p.words[(row-p.packed)*p.deep:], row, size, roundUp(size, vector))
 		row += size
 	}
-	if p.bounded {
-		p.least = min(p.least, p.leastOf(roundUp(n, vector)*p.deep))
+	if p.bounded && p.side.image == nil {
+		p.least = min(p.least, p.leastOf(p.words, roundUp(n, vector)*p.deep))
 	}
 }
 

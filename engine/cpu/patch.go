@@ -147,24 +147,39 @@ func (p *panels) cut(across *course) {
 // addLine appends the segments of the line that is i lines after another, from
 // which its positions are counted, to be written from a place on.
 func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
-	lanes := p.set.Lanes
+	type edge struct{ at, step, extent int } // a coordinate that is watched
+	var edges [maxBounds]edge
+	n := len(p.coords)
+	for b := range n {
+		edges[b] = edge{lines.bounds[b].at[from+i], last(across.bounds[b].steps), p.side.bounds[b].extent}
+	}
+	base, step, lanes, segments := lines.at[from+i]-lines.at[from], across.run.step, p.set.Lanes, p.segments
 	for _, r := range p.runs {
 		lo, hi := 0, r.n
-		for b := range p.coords {
-			x, y := &lines.bounds[b], &across.bounds[b]
-			l, h := within(x.at[from+i]+y.at[r.from], last(y.steps), p.side.bounds[b].extent, r.n)
-			lo, hi = max(lo, l), min(hi, h)
+		for b, e := range edges[:n] {
+			switch c := e.at + across.bounds[b].at[r.from]; e.step {
+			case 0:
+				if c < 0 || c >= e.extent {
+					hi = 0
+				}
+			case 1:
+				lo, hi = max(lo, -c), min(hi, e.extent-c)
+			default:
+				l, h := within(c, e.step, e.extent, r.n)
+				lo, hi = max(lo, l), min(hi, h)
+			}
 		}
 		p.absent = p.absent || lo > 0 || hi < r.n
-		at := across.at[r.from] + lines.at[from+i] - lines.at[from]
+		at, put := across.at[r.from]+base, to+r.from
 		for j := 0; j < r.n; j += lanes {
 			mask := 0
 			if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
 				mask = 1<<h - 1<<l
 			}
-			p.segments = append(p.segments, asm.Segment{at + j*across.run.step, to + r.from + j, mask})
+			segments = append(segments, asm.Segment{at + j*step, put + j, mask})
 		}
 	}
+	p.segments = segments
 }
 
 // readSegments writes the segments of a line, with positions from at on, of

@@ -60,10 +60,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		p.chains = p.own
 	}
 	p.done = p.done[:0]
-	a, b := p.operand(&p.a, args), p.operand(&p.b, args)
-	if p.b.image != nil {
-		b = p.top.draw(b, p.batchAt, p.line)
-	}
+	a, b := p.left.draw(p.operand(&p.a, args), p.batchAt, 0), p.top.draw(p.operand(&p.b, args), p.batchAt, p.line)
 	for t := 0; t < p.terms.n; {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
