@@ -405,7 +405,11 @@ func remainder[T integer](x, y T) T {
 }
 
 func fill[T any](dst []T, x T) {
-	for i := range dst {
+	const short = 16
+	for i := range dst[:min(short, len(dst))] {
 		dst[i] = x
+	}
+	for n := short; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
 	}
 }

@@ -118,13 +118,13 @@ func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
 		for i := range size {
 			p.addLine(lines, done, i, across, i*pitch)
 		}
-		plain := p.src.widen == nil && across.run.step == 1
-		if plain {
-			p.set.Patch(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src.floats),
+		if copies := p.patcher(across.run.step); copies != nil {
+			copies(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src.floats),
 				&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
-		}
-		for i := 0; i < times && !plain; i++ {
-			p.readSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period], across.run.step)
+		} else {
+			for i := range times {
+				p.readSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period], across.run.step)
+			}
 		}
 		done += times * size
 	}
@@ -132,6 +132,18 @@ func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
 
 // run is a part of a line whose elements lie side by side, or a single element.
 type run struct{ from, n int }
+
+// patcher returns the kernel for segments of elements that lie so many steps
+// apart, if there is one.
+func (p *panels) patcher(step int) asm.Patch {
+	switch {
+	case p.src.widen == nil && step == 1:
+		return p.set.Patch
+	case p.src.widen == nil && step == 2:
+		return p.set.Sift
+	}
+	return nil
+}
 
 // cut finds the runs of a line.
 func (p *panels) cut(across *course) {

@@ -241,7 +241,16 @@ func (x *index) value(args []*tensor.Tensor, p *position) int {
 	for l, s := range x.steps {
 		i += s * p.coord[l]
 	}
-	return int(int64(args[x.arg].At(i)))
+	return whole(args[x.arg], i)
+}
+
+// whole returns element i of a tensor of integers; those of 64 bits are the
+// commonest.
+func whole(t *tensor.Tensor, i int) int {
+	if t.Type == tensor.Int64 {
+		return int(bits[int64](t)[i])
+	}
+	return int(int64(t.At(i)))
 }
 
 // overlay copies elements at, at+1, … of the view to dst and leaves alone what
@@ -314,7 +323,7 @@ func gather[T integer](v *view, args []*tensor.Tensor, dst, src []T, p *position
 		i += x.steps[k] * p.coord[k]
 	}
 	for j := range n {
-		if by := int(int64(args[x.arg].At(i))); by >= -tensor.MaxDim && by <= tensor.MaxDim {
+		if by := whole(args[x.arg], i); by >= -tensor.MaxDim && by <= tensor.MaxDim {
 			to := c + by
 			if to < 0 {
 				to, by = to+b.extent, by+b.extent

@@ -19,6 +19,11 @@ func avx2Weave(groups int, dst *float32, dstStep int, src *byte, at *int, blocks
 //go:noescape
 func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
+// avx512Sift copies segments; see Patch.
+//
+//go:noescape
+func avx512Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
 // avx512Least folds the bits of values; see Reduce.
 //
 //go:noescape
@@ -33,6 +38,11 @@ func avx512Greatest(vectors int, x *float32) uint32
 //
 //go:noescape
 func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
+// avx2Sift copies segments; see Patch.
+//
+//go:noescape
+func avx2Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
 // avx2Least folds the bits of values; see Reduce.
 //

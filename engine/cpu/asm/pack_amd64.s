@@ -166,6 +166,64 @@ loop:
 	VZEROUPPER
 	RET
 
+// func avx512Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·avx512Sift(SB), NOSPLIT, $0-64
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ at+32(FP), SI
+	MOVQ atStep+40(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+48(FP), R9
+	MOVQ n+56(FP), R10
+
+loop:
+	MOVQ      (R9), R11
+	MOVQ      8(R9), R12
+	MOVQ      $0x55555555, R13
+	MOVQ      16(R9), R14
+	PDEPQ     R13, R14, R13
+	KMOVW     R13, K1
+	SHRQ      $0x10, R13
+	KMOVW     R13, K2
+	VMOVUPS.Z (R8)(R11*4), K1, Z0
+	VMOVUPS.Z 64(R8)(R11*4), K2, Z1
+	VMOVUPS   evens<>+0(SB), Z2
+	VPERMT2PS Z1, Z2, Z0
+	VMOVUPS   Z0, (CX)(R12*4)
+	ADDQ      $0x18, R9
+	DECQ      R10
+	JNZ       loop
+	ADDQ      DI, SI
+	ADDQ      DX, CX
+	DECQ      AX
+	JNZ       line
+	VZEROUPPER
+	RET
+
+DATA evens<>+0(SB)/4, $0x00000000
+DATA evens<>+4(SB)/4, $0x00000002
+DATA evens<>+8(SB)/4, $0x00000004
+DATA evens<>+12(SB)/4, $0x00000006
+DATA evens<>+16(SB)/4, $0x00000008
+DATA evens<>+20(SB)/4, $0x0000000a
+DATA evens<>+24(SB)/4, $0x0000000c
+DATA evens<>+28(SB)/4, $0x0000000e
+DATA evens<>+32(SB)/4, $0x00000010
+DATA evens<>+36(SB)/4, $0x00000012
+DATA evens<>+40(SB)/4, $0x00000014
+DATA evens<>+44(SB)/4, $0x00000016
+DATA evens<>+48(SB)/4, $0x00000018
+DATA evens<>+52(SB)/4, $0x0000001a
+DATA evens<>+56(SB)/4, $0x0000001c
+DATA evens<>+60(SB)/4, $0x0000001e
+GLOBL evens<>(SB), RODATA|NOPTR, $64
+
 // func avx512Least(vectors int, x *float32) uint32
 // Requires: AVX, AVX2, AVX512F
 TEXT ·avx512Least(SB), NOSPLIT, $0-20
@@ -234,13 +292,12 @@ loop:
 // func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX2
 TEXT ·avx2Patch(SB), NOSPLIT, $0-64
-	MOVQ    times+0(FP), AX
-	MOVQ    dst+8(FP), CX
-	MOVQ    dstStep+16(FP), DX
-	MOVQ    src+24(FP), BX
-	MOVQ    at+32(FP), SI
-	MOVQ    atStep+40(FP), DI
-	VMOVUPS laneBits<>+0(SB), Y0
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ at+32(FP), SI
+	MOVQ atStep+40(FP), DI
 
 line:
 	MOVQ (SI), R8
@@ -251,11 +308,12 @@ line:
 loop:
 	MOVQ         (R9), R11
 	MOVQ         8(R9), R12
-	VPBROADCASTD 16(R9), Y1
-	VPAND        Y0, Y1, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VMASKMOVPS   (R8)(R11*4), Y1, Y1
-	VMOVUPS      Y1, (CX)(R12*4)
+	VPBROADCASTD 16(R9), Y0
+	VPAND        laneBits<>+0(SB), Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPCMPGTD     Y1, Y0, Y0
+	VMASKMOVPS   (R8)(R11*4), Y0, Y0
+	VMOVUPS      Y0, (CX)(R12*4)
 	ADDQ         $0x18, R9
 	DECQ         R10
 	JNZ          loop
@@ -275,6 +333,68 @@ DATA laneBits<>+20(SB)/4, $0x00000020
 DATA laneBits<>+24(SB)/4, $0x00000040
 DATA laneBits<>+28(SB)/4, $0x00000080
 GLOBL laneBits<>(SB), RODATA|NOPTR, $32
+
+// func avx2Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2Sift(SB), NOSPLIT, $0-64
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ at+32(FP), SI
+	MOVQ atStep+40(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+48(FP), R9
+	MOVQ n+56(FP), R10
+
+loop:
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	VPBROADCASTD 16(R9), Y0
+	VPAND        lowBits<>+0(SB), Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPCMPGTD     Y1, Y0, Y0
+	VMASKMOVPS   (R8)(R11*4), Y0, Y0
+	VPBROADCASTD 16(R9), Y1
+	VPAND        highBits<>+0(SB), Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPCMPGTD     Y2, Y1, Y1
+	VMASKMOVPS   32(R8)(R11*4), Y1, Y1
+	VSHUFPS      $0x88, Y1, Y0, Y0
+	VPERMPD      $0xd8, Y0, Y0
+	VMOVUPS      Y0, (CX)(R12*4)
+	ADDQ         $0x18, R9
+	DECQ         R10
+	JNZ          loop
+	ADDQ         DI, SI
+	ADDQ         DX, CX
+	DECQ         AX
+	JNZ          line
+	VZEROUPPER
+	RET
+
+DATA lowBits<>+0(SB)/4, $0x00000001
+DATA lowBits<>+4(SB)/4, $0x00000000
+DATA lowBits<>+8(SB)/4, $0x00000002
+DATA lowBits<>+12(SB)/4, $0x00000000
+DATA lowBits<>+16(SB)/4, $0x00000004
+DATA lowBits<>+20(SB)/4, $0x00000000
+DATA lowBits<>+24(SB)/4, $0x00000008
+DATA lowBits<>+28(SB)/4, $0x00000000
+GLOBL lowBits<>(SB), RODATA|NOPTR, $32
+
+DATA highBits<>+0(SB)/4, $0x00000010
+DATA highBits<>+4(SB)/4, $0x00000000
+DATA highBits<>+8(SB)/4, $0x00000020
+DATA highBits<>+12(SB)/4, $0x00000000
+DATA highBits<>+16(SB)/4, $0x00000040
+DATA highBits<>+20(SB)/4, $0x00000000
+DATA highBits<>+24(SB)/4, $0x00000080
+DATA highBits<>+28(SB)/4, $0x00000000
+GLOBL highBits<>(SB), RODATA|NOPTR, $32
 
 // func avx2Least(vectors int, x *float32) uint32
 // Requires: AVX, AVX2

@@ -31,9 +31,19 @@ func TestTurn(t *testing.T) {
 }
 
 func TestPatch(t *testing.T) {
+	for step, kernel := range map[int]func(*Set) Patch{1: func(s *Set) Patch { return s.Patch }, 2: func(s *Set) Patch { return s.Sift }} { // order: each case stands alone
+		testPatch(t, step, kernel)
+	}
+}
+
+// testPatch takes lanes that lie so many steps apart.
+func testPatch(t *testing.T, step int, kernel func(*Set) Patch) {
 	r := rand.New(rand.NewPCG(1, 4))
 	for _, s := range Sets() {
 		for range 200 {
+			if kernel(s) == nil {
+				break
+			}
 			times, n, lanes := 1+r.IntN(3), 1+r.IntN(4), s.Lanes
 			src := values(r, 64, false)
 			at := make([]int, 2*times)
@@ -46,7 +56,7 @@ func TestPatch(t *testing.T) {
 			for i := range segments {
 				segments[i] = Segment{r.IntN(60-4) - 4, i*lanes - i, r.IntN(1 << lanes)} // each overlaps the next by one
 				for lane := range lanes {
-					if x := segments[i][0] + lane; x < 0 || x >= 60 {
+					if x := segments[i][0] + step*lane; x < 0 || x >= 60 {
 						segments[i][2] &^= 1 << lane
 					}
 				}
@@ -54,7 +64,7 @@ func TestPatch(t *testing.T) {
 					for lane := range lanes {
 						x := float32(0)
 						if segments[i][2]>>lane&1 != 0 {
-							x = src[at[2*line]+segments[i][0]+lane]
+							x = src[at[2*line]+segments[i][0]+step*lane]
 						}
 						want[line*pitch+segments[i][1]+lane] = x
 					}
@@ -63,10 +73,10 @@ func TestPatch(t *testing.T) {
 			for line := range times {
 				copy(want[line*pitch+pitch-n+1:][:n-1], dst[line*pitch+pitch-n+1:])
 			}
-			s.Patch(times, &dst[0], 4*pitch, &src[0], &at[0], 16, &segments[0], n)
+			kernel(s)(times, &dst[0], 4*pitch, &src[0], &at[0], 16, &segments[0], n)
 			for i := range want {
 				if dst[i] != want[i] {
-					t.Fatalf("%s: element %d is %v, want %v", s.Name, i, dst[i], want[i])
+					t.Fatalf("%s, %d steps: element %d is %v, want %v", s.Name, step, i, dst[i], want[i])
 				}
 			}
 		}

@@ -23,6 +23,7 @@ type Set struct {
 	Turn            Turn
 	Weave           Weave
 	Patch           Patch
+	Sift            Patch // of every second element: lane i of src lies 2·i elements on
 	Least, Greatest Reduce
 
 	Maps   map[tensor.Fn]Map // of float32

@@ -17,14 +17,14 @@ var sets = []*Set{
 		Has: cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
 		Lanes: 16, Tiles: avx512Tiles, Turned: avx512Turned, Swept: avx512Swept, Bytes: avx512Bytes(),
-		Turn: avx2Turn, Weave: avx2Weave, Patch: avx512Patch, Least: avx512Least, Greatest: avx512Greatest,
+		Turn: avx2Turn, Weave: avx2Weave, Patch: avx512Patch, Sift: avx512Sift, Least: avx512Least, Greatest: avx512Greatest,
 		Maps: avx512Maps, Casts: avx512Casts, Folds: avx512Folds, Spread: avx512Spread, Take: avx512Take,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
 		Lanes: 8, Tiles: avx2Tiles, Turned: avx2Turned, Swept: avx2Swept, Bytes: Bytes{Group: 2, Tiles: avx2PairsTiles},
-		Turn: avx2Turn, Weave: avx2Weave, Patch: avx2Patch, Least: avx2Least, Greatest: avx2Greatest,
+		Turn: avx2Turn, Weave: avx2Weave, Patch: avx2Patch, Sift: avx2Sift, Least: avx2Least, Greatest: avx2Greatest,
 		Maps: avx2Maps, Casts: avx2Casts, Folds: avx2Folds, Spread: avx2Spread, Take: avx2Take,
 	},
 }

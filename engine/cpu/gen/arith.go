@@ -19,6 +19,7 @@ type vec = reg.VecVirtual
 var (
 	constants map[uint32]Mem
 	counts    map[int]Mem
+	tables    map[string]Mem // of which every lane has its own
 )
 
 const rodata = attr.RODATA | attr.NOPTR

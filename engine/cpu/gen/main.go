@@ -55,7 +55,7 @@ func main() {
 // write runs a family's generator and prints what it built.
 func write(path string, generate func()) error {
 	context = build.NewContext()
-	constants, counts = map[uint32]Mem{}, map[int]Mem{}
+	constants, counts, tables = map[uint32]Mem{}, map[int]Mem{}, map[string]Mem{}
 	context.ConstraintExpr("amd64")
 	generate()
 	file, err := context.Result()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -11,7 +10,8 @@ func packs() {
 	turn()
 	weave()
 	for _, s := range []isa{avx512, avx2} {
-		patch(s)
+		patch(s, "Patch", s.every)
+		patch(s, "Sift", s.second)
 		least(s)
 		greatest(s)
 	}
@@ -42,15 +42,12 @@ func turn() {
 }
 
 // patch copies segments of lines. What a load leaves out becomes 0, and what a
-// store writes too much the next one overwrites.
-func patch(s isa) {
-	name := s.name + "Patch"
+// store writes too much the next one overwrites. load brings the lanes of mask,
+// from an address on, into x.
+func patch(s isa, name string, load func(mask, at Mem, x vec)) {
+	name = s.name + name
 	function(name, "func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)", name+" copies segments; see Patch.")
 	times, dst, dstStep, src, at, atStep := param("times"), param("dst"), param("dstStep"), param("src"), param("at"), param("atStep")
-	bits := s.register()
-	if !s.wide {
-		context.VMOVUPS(laneBits(), bits)
-	}
 	base, segment, left, from, to := context.GP64(), context.GP64(), context.GP64(), context.GP64(), context.GP64()
 	context.Label("line")
 	context.MOVQ(Mem{Base: at}, base)
@@ -60,18 +57,8 @@ func patch(s isa) {
 	context.Label("loop")
 	context.MOVQ(Mem{Base: segment}, from)
 	context.MOVQ(Mem{Base: segment, Disp: 8}, to)
-	x, source := s.register(), Mem{Base: base, Index: from, Scale: 4}
-	if mask := (Mem{Base: segment, Disp: 16}); s.wide {
-		k := context.K()
-		context.KMOVW(mask, k)
-		context.VMOVUPS_Z(source, k, x)
-	} else {
-		lanes := s.register()
-		context.VPBROADCASTD(mask, lanes)
-		context.VPAND(bits, lanes, lanes)
-		context.VPCMPEQD(bits, lanes, lanes)
-		context.VMASKMOVPS(source, lanes, x)
-	}
+	x := s.register()
+	load(Mem{Base: segment, Disp: 16}, Mem{Base: base, Index: from, Scale: 4}, x)
 	context.VMOVUPS(x, Mem{Base: dst, Index: to, Scale: 4})
 	context.ADDQ(Imm(24), segment)
 	context.DECQ(left)
@@ -83,14 +70,68 @@ func patch(s isa) {
 	ret()
 }
 
-// laneBits holds bit i in lane i.
-func laneBits() Mem {
-	bits := context.StaticGlobal("laneBits")
-	context.DataAttributes(attr.RODATA | attr.NOPTR)
-	for i := range avx2.lanes {
-		context.AppendDatum(U32(1 << i))
+// every loads the lanes of mask, side by side.
+func (s isa) every(mask, at Mem, x vec) {
+	if s.wide {
+		k := context.K()
+		context.KMOVW(mask, k)
+		context.VMOVUPS_Z(at, k, x)
+		return
 	}
-	return bits
+	s.loadLanes(mask, at, x, "laneBits", 1, 2, 4, 8, 16, 32, 64, 128)
+}
+
+// second loads the lanes of mask, each two elements behind the one before.
+func (s isa) second(mask, at Mem, x vec) {
+	next, y := at, s.register()
+	next.Disp += s.bytes()
+	if s.wide {
+		apart, ks := context.GP64(), []reg.OpmaskVirtual{context.K(), context.K()}
+		context.MOVQ(U32(0x55555555), apart)
+		context.PDEPQ(apart, s.general(mask), apart)
+		context.KMOVW(apart.As32(), ks[0])
+		context.SHRQ(Imm(16), apart)
+		context.KMOVW(apart.As32(), ks[1])
+		context.VMOVUPS_Z(at, ks[0], x)
+		context.VMOVUPS_Z(next, ks[1], y)
+		context.VPERMT2PS(y, s.load(s.table("evens", 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)), x)
+		return
+	}
+	s.loadLanes(mask, at, x, "lowBits", 1, 0, 2, 0, 4, 0, 8, 0)
+	s.loadLanes(mask, next, y, "highBits", 16, 0, 32, 0, 64, 0, 128, 0)
+	context.VSHUFPS(Imm(0x88), y, x, x)
+	context.VPERMPD(Imm(0xd8), x, x)
+}
+
+// loadLanes loads the lanes of which mask has the bit.
+func (s isa) loadLanes(mask, at Mem, x vec, name string, bits ...uint32) {
+	lanes, zero := s.register(), s.register()
+	context.VPBROADCASTD(mask, lanes)
+	context.VPAND(s.table(name, bits...), lanes, lanes)
+	context.VPXOR(zero, zero, zero)
+	context.VPCMPGTD(zero, lanes, lanes)
+	context.VMASKMOVPS(at, lanes, x)
+}
+
+// general loads a register for general purposes.
+func (s isa) general(at Mem) reg.GPVirtual {
+	r := context.GP64()
+	context.MOVQ(at, r)
+	return r
+}
+
+// table returns a constant with a value for each lane.
+func (s isa) table(name string, values ...uint32) Mem {
+	m, ok := tables[name]
+	if !ok {
+		m = context.StaticGlobal(name)
+		context.DataAttributes(rodata)
+		for _, v := range values {
+			context.AppendDatum(U32(v))
+		}
+		tables[name] = m
+	}
+	return m
 }
 
 // least finds the least magnitude.
