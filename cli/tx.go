@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
@@ -14,6 +17,7 @@ import (
 	chainaddress "github.com/tally-network/tally/chain/address"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/consume"
 )
 
@@ -35,6 +39,20 @@ var messages = map[string][]message{
 			func(from string, args []string) (proto.Message, error) {
 				n, err := consume.ParseAmount(args[0])
 				return &providerv1.MsgWithdraw{Account: from, Amount: uint64(n)}, err
+			}},
+	},
+	"work": {
+		{"ask ORDER UNIT ATTEMPT KEEPER", "Ask a keeper to show that it keeps what it attested to", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
+			func(from string, args []string) (proto.Message, error) {
+				unit, err := strconv.ParseUint(args[1], 10, 32)
+				if err != nil {
+					return nil, fmt.Errorf("unit %q is no number: tally query work units ORDER lists them", args[1])
+				}
+				attempt, err := strconv.ParseUint(args[2], 10, 32)
+				if err != nil {
+					return nil, fmt.Errorf("attempt %q is no number: tally query work unit ORDER UNIT shows it", args[2])
+				}
+				return &workv1.MsgAsk{Sender: from, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Keeper: args[3]}, nil
 			}},
 	},
 	"market": {
@@ -86,6 +104,7 @@ says whether a block took the transaction.`,
 		"decode":              "tally tx decode CoYBCoMB…",
 		"simulate":            "tally tx simulate tx.json --from alice",
 		"provider":            "tally tx provider deposit 50tally -y",
+		"work":                "tally tx work ask 3f09… 3 0 tally1… -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
 )
 
 // others are the adversaries that forge no unit, or do more than that.
@@ -48,6 +49,22 @@ func others(t *training, pay float64) (out []experiment) {
 		}
 		s.truthful = true
 		return []string{cheater, griever}
+	})
+	for _, k := range []struct {
+		name string
+		has  func(proof.Question) bool
+	}{
+		{"keeper that keeps nothing", func(proof.Question) bool { return false }},
+		{"keeper that keeps the last checkpoint", func(q proof.Question) bool { return q.State == segments }},
+	} {
+		add(k.name, audited, func(s *scene) []string {
+			s.asking = asking{who: watcher, keeper: s.lease.Keepers[0].Account, has: k.has}
+			return []string{s.asking.keeper}
+		})
+	}
+	add("griefing questions", audited, func(s *scene) []string {
+		s.asking = asking{who: griever, keeper: s.lease.Keepers[0].Account, times: 8}
+		return []string{griever}
 	})
 	add("griefing challenge", audited, func(s *scene) []string {
 		s.challenges = func(i int, u *job.Unit) string {

@@ -27,6 +27,8 @@ type scene struct {
 	challenges func(unit int, u *job.Unit) string
 	truthful   bool
 
+	asking asking
+
 	ends map[int][]canon.Hash // the states that providers say their units had
 	seen map[string]bool      // attempts that the watcher has looked at
 }
@@ -65,7 +67,7 @@ func (s *scene) play() error {
 
 // act lets everybody do once what is due.
 func (s *scene) act() (acted bool, err error) {
-	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.join} {
+	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.join, s.ask, s.answer} {
 		did, err := f()
 		if err != nil {
 			return false, err

@@ -1,6 +1,6 @@
 // Package audit is a validator's role in the leases of others: where it is drawn
-// as keeper it fetches, checks and keeps the data of receipts and attests to
-// them; where it is drawn as auditor it re-executes the segments that its VRF
+// as keeper it fetches, checks and keeps the data of receipts, attests to them and
+// shows on chain what it is asked for; where it is drawn as auditor it re-executes the segments that its VRF
 // picks, and disputes what is wrong.
 package audit
 
@@ -26,15 +26,17 @@ type auditor struct {
 	kit    *role.Kit
 	fetch  *role.Tasks // keeping
 	replay *role.Tasks // auditing
+	answer *role.Tasks // showing what is kept
 	player *contest.Player
 	keep   *role.Keep
 }
 
 // Run audits and keeps until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	a := &auditor{kit: k, fetch: k.NewTasks(8), replay: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
+	a := &auditor{kit: k, fetch: k.NewTasks(8), replay: k.NewTasks(4), answer: k.NewTasks(2), player: contest.New(ctx, k), keep: k.NewKeep()}
 	defer a.fetch.Wait()
 	defer a.replay.Wait()
+	defer a.answer.Wait()
 	defer a.player.Wait()
 	return k.EachBlock(ctx, a.block)
 }
@@ -48,8 +50,9 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 	for _, l := range leases {
 		a.kit.Serve(l)
 		a.units(ctx, l, wanted)
+		a.answers(ctx, l, wanted)
 	}
-	for _, t := range []*role.Tasks{a.fetch, a.replay} {
+	for _, t := range []*role.Tasks{a.fetch, a.replay, a.answer} {
 		t.Keep(func(name string) bool { return wanted[name] || strings.HasPrefix(name, "files ") })
 	}
 	if err := a.keep.Block(b.Time, leases); err != nil {

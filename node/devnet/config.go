@@ -76,7 +76,7 @@ const (
 // providers, with deadlines that one can wait for.
 func Default() Config {
 	leases, disputes := work.ParamsToProto(job.DefaultParams.WithoutForced(), (10*time.Minute).Milliseconds()), dispute.DefaultParams()
-	leases.LeadTimeoutMs = 60_000
+	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{
 		Chain: "tally-devnet", Validators: 4, Providers: 4, Watchers: 1, Spread: 1,

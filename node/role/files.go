@@ -120,6 +120,27 @@ func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...strin
 	return ref, nil
 }
 
+// probing bounds how long a peer may take for one block.
+const probing = 5 * time.Second
+
+// Probe returns an error unless a peer hands over the first block of a file.
+func (k *Kit) Probe(ctx context.Context, account string, f job.File) error {
+	ref, err := RefOf(f)
+	if err != nil {
+		return err
+	}
+	id, err := k.Reach(ctx, account)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probing)
+	defer cancel()
+	if _, err = k.Host.Source(id).Block(ctx, ref.CID); err != nil {
+		return &FetchError{f.Role, err}
+	}
+	return nil
+}
+
 // FetchError says that bytes could not be had, as opposed to being wrong.
 type FetchError struct {
 	Role string

@@ -65,6 +65,8 @@ const (
 	Posted    Kind = "posted"    // a receipt or merge is on chain
 	Audited   Kind = "audited"   // an auditor answered
 	Attested  Kind = "attested"  // a keeper attested
+	Asked     Kind = "asked"     // a keeper was asked on chain to show what it keeps
+	Answered  Kind = "answered"  // it did
 	Replayed  Kind = "replayed"  // a challenger re-executed a unit or merge
 	Narrowed  Kind = "narrowed"  // a move of a dispute was made
 	Found     Kind = "found"     // wrong work was found

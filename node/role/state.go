@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/tally-network/tally/core/canon"
@@ -139,52 +138,24 @@ func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref
 }
 
 // State returns the state with the given root: a state of the lease's start,
-// merges or checkpoints, wherever it can be had. One that was here before is
-// computed again if nobody has it.
+// merges or checkpoints, wherever it can be had. One that nobody has is computed
+// again: a checkpoint that was here before, or a merge.
 func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.State, error) {
 	w, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	if root == l.Order.Problem.Start {
-		return w.Training.Start, nil
+	s, missing := k.findState(ctx, l, w, root)
+	if missing == nil || ctx.Err() != nil {
+		return s, missing
 	}
-	id := l.Order.ID()
-	ref, known := k.noted(id, root)
-	if known {
-		if b, err := k.Store.GetBytes(ref, w.StateBytes()); err == nil {
-			return replay.ReadState(b, root, k.Threads)
+	_, known := k.noted(l.Order.ID(), root)
+	for _, p := range places(l, root) {
+		if p.receipt != nil && known {
+			return k.derive(ctx, l, p.receipt, root)
 		}
 	}
-	s, err := k.fetchState(ctx, l, w, root)
-	if r := receiptOf(l, root); err != nil && known && r != nil && ctx.Err() == nil {
-		return k.derive(ctx, l, r, root)
-	}
-	return s, err
-}
-
-// fetchState brings a state of the lease and notes where it is.
-func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash) (*graph.State, error) {
-	f, from, err := k.locate(ctx, l, root)
-	if err != nil {
-		return nil, err
-	}
-	if size := w.StateBytes(); f.Size != uint64(size) {
-		return nil, fmt.Errorf("state %v is said to have %d bytes, the order's have %d", root.Short(), f.Size, size)
-	}
-	b, err := k.Read(ctx, l, f, append(from, Holders(l)...)...)
-	if err != nil {
-		return nil, err
-	}
-	s, err := replay.ReadState(b, root, k.Threads)
-	if err != nil {
-		return nil, err
-	}
-	ref, err := RefOf(f)
-	if err != nil {
-		return nil, err
-	}
-	return s, k.note(l.Order.ID(), root, ref)
+	return k.remerge(ctx, l, w, root, missing)
 }
 
 // HoldState makes sure that a state is here, as State would return it.
@@ -195,42 +166,6 @@ func (k *Kit) HoldState(ctx context.Context, l *job.Lease, root canon.Hash) erro
 	}
 	_, err := k.State(ctx, l, root)
 	return err
-}
-
-// locate finds which file of a lease holds the state with the given root.
-func (k *Kit) locate(ctx context.Context, l *job.Lease, root canon.Hash) (f job.File, from []string, err error) {
-	for _, m := range l.Merges[:l.Round] {
-		if m.Root == root {
-			return m.Data, []string{m.By}, nil
-		}
-	}
-	r := receiptOf(l, root)
-	if r == nil {
-		return f, nil, &FetchError{"state " + root.Short(), errors.New("nothing in the lease has this root")}
-	}
-	c, err := k.CheckpointsOf(ctx, l, r)
-	if err != nil {
-		return f, nil, err
-	}
-	return c.States[slices.Index(r.Checkpoints, root)-1], []string{r.Provider}, nil
-}
-
-// receiptOf returns the receipt that commits to a state after its first, nil if
-// none does.
-func receiptOf(l *job.Lease, root canon.Hash) *job.Receipt {
-	var receipts []*job.Receipt
-	for i := range l.Units {
-		receipts = append(receipts, l.Units[i].Receipt)
-	}
-	for i := range l.Verdicts {
-		receipts = append(receipts, &l.Verdicts[i].Receipt)
-	}
-	for _, r := range receipts {
-		if r != nil && slices.Index(r.Checkpoints, root) > 0 {
-			return r
-		}
-	}
-	return nil
 }
 
 // Notes is the directory of what a role notes about an order, until Forget.

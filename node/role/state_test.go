@@ -46,7 +46,7 @@ func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
 	b.Output(b.Op("Gather", b.Init("table", tensor.Must(tensor.New(tensor.Float32, tensor.Shape{8, 8}))), tokens), tensor.Float32, tensor.Shape{2, 4, 8})
 	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{12, 5}))
 	for i := range data.Len() {
-		data.Set(i, tensor.Word(i*i%8))
+		data.Set(i, tensor.Word(uint32(i+1)*2654435761>>29)) // scattered, so that no two shards are alike
 	}
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.5}, Batch: 2}
 	w, err := replay.New(replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, k.Exec)
@@ -364,5 +364,44 @@ func TestTasksWriteOneFileAtOnce(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(name)); err != nil || len(left) != 1 {
 		t.Fatalf("%v, %v", left, err)
+	}
+}
+
+// A merged state that nobody hands over is computed from what was merged.
+func TestMergeIsComputedAgain(t *testing.T) {
+	k := newKit(t)
+	l, w := newLease(t, k)
+	var ends []*graph.State
+	for shard := range l.Order.Problem.Shards {
+		states, roots := unit(t, w, l, shard)
+		receive(t, k, l, shard, roots, put(t, k, states[0]), put(t, k, states[1]))
+		l.Merges[0].Inputs = append(l.Merges[0].Inputs, roots[len(roots)-1])
+		ends = append(ends, states[1])
+	}
+	merged, err := w.MergeStates(t.Context(), ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := merged.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(l.Merges[0].Inputs, root) {
+		t.Fatal("the merge is one of what it merges")
+	}
+	nowhere := File("state", store.RefOf([]byte("nobody has it")))
+	l.Round, l.Merges[0].By, l.Merges[0].Root, l.Merges[0].Data = 1, "lead", root, nowhere
+	if err := k.HoldState(t.Context(), l, root); err != nil {
+		t.Fatal(err)
+	}
+	// Nor is one computed that is not what the lease says, nor in a circle.
+	for _, wrong := range []canon.Hash{canon.Sum("wrong"), canon.Sum("circle")} {
+		l.Merges[0].Root = wrong
+		if wrong == canon.Sum("circle") {
+			l.Merges[0].Inputs[0] = wrong
+		}
+		if _, err := k.State(t.Context(), l, wrong); err == nil {
+			t.Error("a wrong merge was computed")
+		}
 	}
 }

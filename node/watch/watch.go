@@ -1,6 +1,6 @@
 // Package watch is the role of a challenger: it re-executes every receipt and
-// every merge of every lease, oldest first, and disputes what is wrong. In the
-// disputes of others it takes the seat of an honest side that has fallen silent.
+// every merge of every lease, oldest first, and disputes what is wrong. Keepers that
+// hand nothing over it asks on chain to show what they keep. In the disputes of others it takes the seat of an honest side that has fallen silent.
 package watch
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -18,16 +19,19 @@ import (
 )
 
 type watcher struct {
-	kit    *role.Kit
-	checks *role.Tasks
-	player *contest.Player
-	keep   *role.Keep
+	kit     *role.Kit
+	checks  *role.Tasks
+	looks   *role.Tasks // at keepers
+	missing sync.Map    // since when a keeper has handed nothing over, by look
+	player  *contest.Player
+	keep    *role.Keep
 }
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	w := &watcher{kit: k, checks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
+	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
 	defer w.checks.Wait()
+	defer w.looks.Wait()
 	defer w.player.Wait()
 	return k.EachBlock(ctx, w.block)
 }
@@ -43,6 +47,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 		if t, id, ok := w.next(l); ok {
 			w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, id) })
 		}
+		w.keepers(ctx, l, b.Time)
 		for i := range l.Verdicts {
 			v := &l.Verdicts[i]
 			t, name := job.Target{Index: v.Unit, Auditor: v.Audit.Auditor}, v.Receipt.ID().String()+"-"+v.Audit.Auditor

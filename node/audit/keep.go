@@ -1,0 +1,63 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Who has attested is asked on chain to show what it keeps. Questions are read
+// from the chain, so a restart forgets none; answering has tasks of its own, so
+// that slow fetches do not make it late.
+
+// answers starts the answers to what this keeper is asked in a lease.
+func (a *auditor) answers(ctx context.Context, l *job.Lease, wanted map[string]bool) {
+	for i := range l.Requests {
+		r := &l.Requests[i]
+		q, drawn := l.Question(r)
+		if r.Keeper != a.kit.Account.Address || !drawn {
+			continue
+		}
+		name := fmt.Sprintf("answer %s %d %s", l.Order.ID().Short(), r.Unit, r.Seed.Short())
+		wanted[name] = true
+		a.answer.Start(ctx, name, func(ctx context.Context) error { return a.show(ctx, l, r.Unit, q) })
+	}
+}
+
+// show answers one question about a unit.
+func (a *auditor) show(ctx context.Context, l *job.Lease, unit int, q proof.Question) error {
+	shown, err := a.tile(ctx, l, q)
+	if err != nil {
+		return fmt.Errorf("answer about unit %d: %w", unit, err)
+	}
+	_, err = a.kit.Account.Send(ctx, &workv1.MsgAnswer{
+		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
+		Shown: canon.Marshal(&shown),
+	})
+	if err != nil {
+		return fmt.Errorf("answer about unit %d: %w", unit, err)
+	}
+	a.kit.Emit(role.Event{Kind: role.Answered, Order: l.Order.ID(), Unit: unit, Text: "showed the tile that was asked for"})
+	return nil
+}
+
+// tile opens what a question asks for.
+func (a *auditor) tile(ctx context.Context, l *job.Lease, q proof.Question) (proof.Shown, error) {
+	if q.State < 0 {
+		w, err := a.kit.Work(ctx, l)
+		if err != nil {
+			return proof.Shown{}, err
+		}
+		return q.ShowTensor(w.Data), nil
+	}
+	s, err := a.kit.State(ctx, l, q.Root)
+	if err != nil {
+		return proof.Shown{}, err
+	}
+	return q.ShowState(s)
+}

@@ -1,0 +1,134 @@
+package duty_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine/cpu"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/role"
+)
+
+// answerTime is what keepers have for an answer in these scenarios.
+func answerTime(d time.Duration) func(*devnet.Config) {
+	return func(c *devnet.Config) {
+		c.Validators, c.Work = 3, devnet.Default().Work
+		c.Work.AnswerMs = d.Milliseconds()
+	}
+}
+
+// A keeper that attests and keeps nothing hands nothing over. The watcher asks it
+// on chain; it loses its bond and its place, and who is drawn in its place attests
+// and is paid.
+func TestKeeperThatKeepsNothing(t *testing.T) {
+	t.Parallel()
+	names := []string{"validator-1", "validator-2"}
+	n := nettest.Start(t, nettest.Options{
+		Config: answerTime(3 * time.Second),
+		Spec: func(s *consume.Spec) {
+			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
+			s.Conditions.UnitWindow = consume.Duration(20 * time.Second) // until then it is asked
+		},
+		Idle: names,
+	})
+	id := n.Post(nil)
+	l := n.Lease(id, "a receipt", func(l *job.Lease) bool { return l.Units[0].Status == job.Received })
+	faker := n.Name(l.Keepers[0].Account)
+	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttest{Keeper: l.Keepers[0].Account, Order: id.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest := names[1-slices.Index(names, faker)]
+	n.Begin(honest)
+	l = n.Settle(id)
+	bond := l.Params.KeepFactor * l.Quote.Unit
+	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) {
+		t.Errorf("%d utally of %d were slashed, barred are %v", l.Ledger.Slashed, bond, barred(n, l))
+	}
+	if paid(n, l.Ledger.Paid, faker) != 0 || paid(n, l.Ledger.Paid, honest) != 4*l.Quote.Keep || paid(n, l.Ledger.SlashPaid, "watcher-0") == 0 {
+		t.Errorf("paid %+v, out of slashes %+v", l.Ledger.Paid, l.Ledger.SlashPaid)
+	}
+	for i, u := range l.Units {
+		if !u.Keeps(n.Member(honest).Home.Address) || u.Attempt != 0 {
+			t.Errorf("unit %d, attempt %d: attested %+v", i, u.Attempt, u.Attested)
+		}
+	}
+}
+
+// A keeper that was stopped and begun again answers what it was asked meanwhile,
+// and earns the fee.
+func TestKeeperAnswersAfterARestart(t *testing.T) {
+	t.Parallel()
+	gate := nettest.NewGate()
+	n := nettest.Start(t, nettest.Options{
+		Config: answerTime(nettest.Patience),
+		Bend:   holdRound(1, gate),
+	})
+	id := n.Post(nil)
+	l := n.Lease(id, "an accepted round", nettest.MergedBy(1))
+	keeper := n.Name(l.Keepers[0].Account)
+	n.End(keeper)
+	for unit := range 2 {
+		_, err := n.Consumer.Kit.Account.Send(t.Context(), &workv1.MsgAsk{
+			Sender: n.Consumer.Home.Address, Order: id.String(), Unit: uint32(unit), Keeper: l.Keepers[0].Account,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Moved("consumer", -int64(l.Params.AskFee))
+		n.Moved(keeper, int64(l.Params.AskFee))
+	}
+	n.Lease(id, "both questions drawn", func(l *job.Lease) bool {
+		return len(l.Requests) == 2 && !slices.ContainsFunc(l.Requests, func(r job.Request) bool { return r.Due == 0 })
+	})
+	n.Begin(keeper)
+	n.Lease(id, "both answers", func(l *job.Lease) bool { return len(l.Requests) == 0 })
+	if got := n.Count(func(e role.Event) bool { return e.Role == keeper && e.Kind == role.Answered }); got != 2 {
+		t.Errorf("%d answers", got)
+	}
+	gate.Open()
+	if l = n.Settle(id); l.Ledger.Slashed != 0 {
+		t.Errorf("%d utally were slashed", l.Ledger.Slashed)
+	}
+}
+
+// When provider, lead and consumer are gone, the keepers have all that a proof
+// needs.
+func TestBundleFromKeepersAlone(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators = 3 },
+		Spec:   func(s *consume.Spec) { s.Conditions.Keepers = 2 },
+		Idle:   []string{"watcher-0"}, // has seen nothing
+	})
+	l := n.Settle(n.Post(nil))
+	for _, name := range []string{"validator-0", "provider-0", "provider-1", "consumer"} {
+		if slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return n.Name(p.Account) == name }) {
+			t.Fatalf("%s keeps", name)
+		}
+		if err := n.Member(name).Kit.Host.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "proof.bundle")
+	trust, err := evidence.Collect(t.Context(), n.Member("watcher-0").Kit, l, file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), trust, cpu.New(1)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,124 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// findState returns a state that is here, or gets it from whoever has it.
+func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash) (*graph.State, error) {
+	if root == l.Order.Problem.Start {
+		return w.Training.Start, nil
+	}
+	if ref, ok := k.noted(l.Order.ID(), root); ok {
+		if b, err := k.Store.GetBytes(ref, w.StateBytes()); err == nil {
+			return replay.ReadState(b, root, k.Threads)
+		}
+	}
+	missing := error(&FetchError{"state " + root.Short(), errors.New("nothing in the lease has this root")})
+	for _, p := range places(l, root) {
+		if missing = ctx.Err(); missing != nil {
+			break
+		}
+		var s *graph.State
+		if s, missing = k.fetchState(ctx, l, w, root, p); missing == nil {
+			return s, nil
+		}
+	}
+	return nil, missing
+}
+
+// fetchState gets a state from one place in a lease.
+func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash, p place) (*graph.State, error) {
+	f, from := p.merge.Data, p.merge.By
+	if p.receipt != nil {
+		c, err := k.CheckpointsOf(ctx, l, p.receipt)
+		if err != nil {
+			return nil, err
+		}
+		f, from = c.States[p.at-1], p.receipt.Provider
+	}
+	if size := w.StateBytes(); f.Size != uint64(size) {
+		return nil, fmt.Errorf("state %v is said to have %d bytes, the order's have %d", root.Short(), f.Size, size)
+	}
+	b, err := k.Read(ctx, l, f, append([]string{from}, Holders(l)...)...)
+	if err != nil {
+		return nil, err
+	}
+	s, err := replay.ReadState(b, root, k.Threads)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := RefOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return s, k.note(l.Order.ID(), root, ref)
+}
+
+// remerge computes a merge that could not be fetched from the states that went into
+// it, which keepers attest to. Of any other state it says why it is missing.
+func (k *Kit) remerge(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash, missing error) (*graph.State, error) {
+	r := slices.IndexFunc(l.Merges[:l.Round], func(m job.Merge) bool { return m.Root == root })
+	if r < 0 || ctx.Err() != nil {
+		return nil, missing
+	}
+	var ends []*graph.State
+	for _, in := range l.Merges[r].Inputs {
+		s, err := k.findState(ctx, l, w, in) // never by merging: a lease could lie in a circle
+		if err != nil {
+			return nil, errors.Join(missing, err)
+		}
+		ends = append(ends, s)
+	}
+	s, err := w.MergeStates(ctx, ends)
+	if err != nil {
+		return nil, err
+	}
+	// A wrong merge is no state that anybody could keep.
+	if got, err := engine.StateRoot(s, k.Threads); err != nil || got != root {
+		return nil, errors.Join(missing, err)
+	}
+	_, _, err = k.KeepState(l.Order.ID(), s)
+	return s, err
+}
+
+// place is where a lease has a state: a merge, or a checkpoint of a receipt.
+type place struct {
+	merge   job.Merge
+	receipt *job.Receipt
+	at      int
+}
+
+// places returns where a lease has the state with the given root.
+func places(l *job.Lease, root canon.Hash) (out []place) {
+	for _, m := range l.Merges[:l.Round] {
+		if m.Root == root {
+			out = append(out, place{merge: m})
+		}
+	}
+	receipts := []*job.Receipt{}
+	for i := range l.Units {
+		receipts = append(receipts, l.Units[i].Receipt)
+	}
+	for i := range l.Verdicts {
+		receipts = append(receipts, &l.Verdicts[i].Receipt)
+	}
+	for _, r := range receipts {
+		if r == nil {
+			continue
+		}
+		if at := slices.Index(r.Checkpoints, root); at > 0 {
+			out = append(out, place{receipt: r, at: at})
+		}
+	}
+	return out
+}
