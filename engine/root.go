@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
 // tileGrain is the number of tiles that are worth a goroutine: 256 KiB of
@@ -27,7 +28,7 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		for i := sort.SearchInts(ends, lo+1); lo < hi; i++ {
 			begin := ends[i] - len(leaves[i])
 			end := min(hi, ends[i])
-			tensors[i].LeavesFrom(leaves[i][lo-begin:end-begin], lo-begin)
+			hashTiles(tensors[i], leaves[i][lo-begin:end-begin], lo-begin)
 			lo = end
 		}
 		return nil
@@ -38,6 +39,41 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.Root(leaves[i]))
 	}
 	return roots
+}
+
+// hashTiles sets dst to the hashes of the tiles of t from number at on, two at a
+// time where the machine can.
+func hashTiles(t *tensor.Tensor, dst []canon.Hash, at int) {
+	if !asm.HasTwins() {
+		t.LeavesFrom(dst, at)
+		return
+	}
+	l := tensor.LayoutOf(t.Type, t.Shape)
+	const room = tensor.TileSide * tensor.TileSide * 8
+	begun := canon.Begin(nil, canon.DomainTile)
+	x := append(make([]byte, 0, room+2*64), begun...)
+	y := append(make([]byte, 0, room+2*64), begun...)
+	for len(dst) > 0 {
+		if len(dst) == 1 || l.TileBytes(at) != l.TileBytes(at+1) {
+			t.LeavesFrom(dst[:1], at)
+			dst, at = dst[1:], at+1
+			continue
+		}
+		a, b := t.Tile(x, at), t.Tile(y, at+1)
+		dst[0], dst[1] = asm.SumTwins(a, b, ahead(t, l, at+2))
+		dst, at = dst[2:], at+2
+	}
+}
+
+// ahead is the memory of a tile and of the one beside it.
+func ahead(t *tensor.Tensor, l tensor.Layout, tile int) asm.Ahead {
+	first, err := l.Element(tile, 0)
+	if err != nil { // there is none
+		return asm.Ahead{}
+	}
+	size := t.Type.Size()
+	row := tile / l.Side
+	return asm.Ahead{First: &t.Bytes()[first*size], Step: l.Cols * size, Rows: min(tensor.TileSide, l.Rows-row*tensor.TileSide)}
 }
 
 // Root returns t's root, hashing on several threads.

@@ -1,6 +1,11 @@
 package asm
 
-import "golang.org/x/sys/cpu"
+import (
+	"github.com/klauspost/cpuid/v2"
+	"golang.org/x/sys/cpu"
+)
+
+var hasTwins = cpu.X86.HasAVX && cpuid.CPU.Supports(cpuid.SHA)
 
 func avx512Bytes() Bytes {
 	if cpu.X86.HasAVX512VNNI {

@@ -25,6 +25,7 @@ var families = []struct {
 	{"tile", tiles},
 	{"turned", turnedTiles},
 	{"swept", sweeps},
+	{"digest", digests},
 	{"pack", packs},
 	{"map", maps},
 	{"fold", folds},
