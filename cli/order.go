@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -255,8 +256,9 @@ type watched struct {
 
 // validated is what tally order validate tells.
 type validated struct {
-	Model     string  `json:"model"`
-	Program   string  `json:"program_root"` // of a training step
+	Model     string  `json:"model"`            // or the bundle that is continued
+	Parent    string  `json:"parent,omitempty"` // order that it continues
+	Program   string  `json:"program_root"`     // of a training step
 	Start     string  `json:"start_root"`
 	Data      string  `json:"data_root"`
 	Records   int     `json:"records"`
@@ -338,7 +340,7 @@ once. With a home it also asks the network what each offer would take.`,
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	p, c := &d.Problem, s.Terms()
 	return &validated{
-		Model: s.Problem.Model, Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
+		Model: cmp.Or(s.Problem.Model, s.Problem.Continue), Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
 		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: uint64(len(canon.Encode(d.Work.Training.Start.Encode))), MaxPrice: c.MaxPrice,
 		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),

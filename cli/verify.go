@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/plausibility"
@@ -27,6 +28,7 @@ type verified struct {
 	Chain     string   `json:"chain"`
 	Trust     string   `json:"trust_root"`
 	TrustFrom string   `json:"trust_from"`
+	Parent    string   `json:"parent,omitempty"` // settled order that this one continues
 	FinalRoot string   `json:"final_root"`
 	Verified  bool     `json:"verified"`
 	Segments  counted  `json:"segments"`
@@ -111,7 +113,7 @@ func (v *verifier) run(ctx context.Context) error {
 	l := p.Lease
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{
-		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Trust: trust.String(), TrustFrom: from, FinalRoot: l.FinalRoot().String(),
+		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Trust: trust.String(), TrustFrom: from, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
 		Executed: []string{},
 	}
 	pieces := p.Pieces()
@@ -140,6 +142,14 @@ func (v *verifier) run(ctx context.Context) error {
 	return v.e.show(r, func(w io.Writer) { r.tell(w) })
 }
 
+// given returns a hash as text, "" if it is zero.
+func given(h canon.Hash) string {
+	if h.IsZero() {
+		return ""
+	}
+	return h.String()
+}
+
 // judge returns the report of the six rules, if it is asked for.
 func (v *verifier) judge(ctx context.Context, p *evidence.Proof) (*plausibility.Report, error) {
 	if !v.plausible && v.plots == "" {
@@ -166,6 +176,9 @@ func (r *verified) count(x evidence.Piece) *counted {
 func (r *verified) tell(w io.Writer) {
 	fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
+	if r.Parent != "" {
+		fmt.Fprintf(w, "  continues order %s, whose bundle proves what came before\n", r.Parent)
+	}
 	if r.Plausibility != nil {
 		r.Plausibility.Tell(w)
 	}

@@ -54,6 +54,8 @@ type Problem struct {
 	Start canon.Hash // state root before the first round
 	Data  canon.Hash // tensor root of the training records
 
+	Parent canon.Hash // settled order whose final state Start is; zero if it is the model's or of unknown origin
+
 	Rounds, Shards int
 	Steps          int // local steps of a unit
 	Interval       int // steps between checkpoints
@@ -238,7 +240,7 @@ func (o *Order) Code(w *canon.Codec) {
 func (p *Problem) code(w *canon.Codec) {
 	w.String(&p.Kind, 32)
 	w.String(&p.Profile, 32)
-	for _, h := range []*canon.Hash{&p.Step, &p.Merge, &p.Start, &p.Data} {
+	for _, h := range []*canon.Hash{&p.Step, &p.Merge, &p.Start, &p.Data, &p.Parent} {
 		w.Hash(h)
 	}
 	for _, n := range []*int{&p.Rounds, &p.Shards, &p.Steps, &p.Interval, &p.Batch, &p.Records} {

@@ -41,7 +41,7 @@ type DraftFile struct {
 // NewDraft reads the files that a spec names, makes the programs, and tries one
 // step: what cannot be trained is found here, before money is locked.
 func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error) {
-	model, err := readModel(s.Problem.Model, s.Problem.Dims)
+	from, err := readOrigin(&s.Problem, exec)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error)
 	if err != nil {
 		return nil, err
 	}
-	return FromParts(ctx, s, model, body, exec)
+	return FromParts(ctx, s, from, body, exec)
 }
 
 func readModel(name string, dims map[string]int) (*graph.Graph, error) {
@@ -82,10 +82,10 @@ func readText(name string) (string, error) {
 	return s, nil
 }
 
-// FromParts makes a draft of a model and a text in memory.
-func FromParts(ctx context.Context, s Spec, model *graph.Graph, body string, exec engine.Executor) (*Draft, error) {
-	d := &Draft{Spec: s}
-	columns, vocabulary, err := languageShape(model, s.Problem.Batch)
+// FromParts makes a draft of an origin and a text in memory.
+func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engine.Executor) (*Draft, error) {
+	d := &Draft{Spec: s, Tokenizer: from.Tokenizer}
+	columns, vocabulary, err := languageShape(from.Model, s.Problem.Batch)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,10 @@ func FromParts(ctx context.Context, s Spec, model *graph.Graph, body string, exe
 	if err != nil {
 		return nil, err
 	}
-	if d.Tokenizer, err = text.Train(trainText, min(vocabulary, text.MaxVocabulary)); err != nil {
-		return nil, err
+	if d.Tokenizer == nil {
+		if d.Tokenizer, err = text.Train(trainText, min(vocabulary, text.MaxVocabulary)); err != nil {
+			return nil, err
+		}
 	}
 	records := func(s string) (*tensor.Tensor, error) {
 		ids, err := d.Tokenizer.Encode(s)
@@ -110,15 +112,15 @@ func FromParts(ctx context.Context, s Spec, model *graph.Graph, body string, exe
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
 	}
-	if d.Work, err = replay.New(replay.Inputs{Model: model, Recipe: s.Recipe(), Data: data}, s.Problem.Shards, exec); err != nil {
+	if d.Work, err = replay.New(replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, s.Problem.Shards, exec); err != nil {
 		return nil, err
 	}
 	p := &d.Problem
-	p.Rounds, p.Steps, p.Interval, p.Seed = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed
+	p.Rounds, p.Steps, p.Interval, p.Seed, p.Parent = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed, from.Parent
 	if err := d.Work.Bind(p); err != nil {
 		return nil, err
 	}
-	if err := d.addFiles(model, data); err != nil {
+	if err := d.addFiles(from, data); err != nil {
 		return nil, err
 	}
 	return d, d.try(ctx)
@@ -140,14 +142,17 @@ func languageShape(g *graph.Graph, batch int) (context, vocabulary int, err erro
 	return in.Shape[1], out.Shape[2], nil
 }
 
-func (d *Draft) addFiles(model *graph.Graph, data *tensor.Tensor) error {
-	b, err := onnx.Write(model)
+func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
+	b, err := onnx.Write(from.Model)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
 	d.Files = []DraftFile{
 		{replay.RoleModel, b}, {replay.RoleData, canon.Encode(data.Encode)},
 		{replay.RoleHeldOut, canon.Encode(d.HeldOut.Encode)}, {replay.RoleTokenizer, d.Tokenizer.Encoded()},
+	}
+	if from.State != nil {
+		d.Files = append(d.Files, DraftFile{replay.RoleStart, canon.Encode(from.State.Encode)})
 	}
 	// What providers will read must give what was made here.
 	back, err := onnx.Read(bytes.NewReader(b), int64(len(b)), onnx.Options{})

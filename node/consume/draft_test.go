@@ -37,7 +37,7 @@ func small() Spec {
 var prose = strings.Repeat("a tally is a stick that two people split. ", 20)
 
 func TestDraft(t *testing.T) {
-	d, err := FromParts(t.Context(), small(), bigram(2, 4, 20, 0.1), prose, cpu.New(1))
+	d, err := FromParts(t.Context(), small(), Origin{Model: bigram(2, 4, 20, 0.1)}, prose, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestDraft(t *testing.T) {
 	if d.Loss < 2.5 || d.Loss > 3.5 {
 		t.Errorf("loss %v of an untrained model of 20 tokens", d.Loss)
 	}
-	again, err := FromParts(t.Context(), small(), bigram(2, 4, 20, 0.1), prose, cpu.New(2))
+	again, err := FromParts(t.Context(), small(), Origin{Model: bigram(2, 4, 20, 0.1)}, prose, cpu.New(2))
 	if err != nil || again.Problem.Start != p.Start || again.Problem.Step != p.Step || again.Problem.Data != p.Data || again.Problem.Merge != p.Merge {
 		t.Errorf("the same parts make another problem (%v)", err)
 	}
@@ -75,7 +75,7 @@ func TestDraftRefuses(t *testing.T) {
 		if c.spec != nil {
 			c.spec(&s)
 		}
-		d, err := FromParts(t.Context(), s, c.model, c.text, cpu.New(1))
+		d, err := FromParts(t.Context(), s, Origin{Model: c.model}, c.text, cpu.New(1))
 		if err == nil { // what the order itself forbids
 			err = (&job.Order{Contact: job.Contact{Key: make([]byte, 32)}, Problem: d.Problem, Conditions: s.Terms()}).Check()
 		}

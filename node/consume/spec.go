@@ -27,9 +27,10 @@ type Spec struct {
 
 // SpecProblem says what shall be trained on what, and how.
 type SpecProblem struct {
-	Model     string         `json:"model"`          // ONNX file
-	Dims      map[string]int `json:"dims,omitempty"` // values of its symbolic dimensions
-	Text      string         `json:"text"`           // training text; its last tenth is held out
+	Model     string         `json:"model,omitempty"`    // ONNX file
+	Continue  string         `json:"continue,omitempty"` // in its place: proof bundle of an order in whose final state this one starts
+	Dims      map[string]int `json:"dims,omitempty"`     // values of its symbolic dimensions
+	Text      string         `json:"text"`               // training text; its last tenth is held out
 	Loss      string         `json:"loss"`
 	Profile   op.Profile     `json:"profile"` // of the arithmetic: fp32, mixed or int8
 	Optimizer SpecOptimizer  `json:"optimizer"`
@@ -125,7 +126,7 @@ func ReadSpec(name string) (Spec, error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
-	for _, p := range []*string{&s.Problem.Model, &s.Problem.Text} {
+	for _, p := range []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text} {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(name), *p)
 		}
@@ -147,8 +148,10 @@ func ParseSpec(b []byte) (Spec, error) {
 	switch {
 	case s.Kind != Kind:
 		return s, fmt.Errorf("kind is %q, write kind: %s", s.Kind, Kind)
-	case s.Problem.Model == "":
-		return s, errors.New("problem.model is missing: name an ONNX file")
+	case s.Problem.Model == "" && s.Problem.Continue == "":
+		return s, errors.New("problem.model is missing: name an ONNX file, or in problem.continue the proof bundle of an order")
+	case s.Problem.Model != "" && s.Problem.Continue != "":
+		return s, errors.New("problem.model and problem.continue: an order starts from one of them")
 	case s.Problem.Text == "":
 		return s, errors.New("problem.text is missing: name a text file to train on")
 	}

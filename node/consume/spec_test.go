@@ -101,7 +101,7 @@ func FuzzParseSpec(f *testing.F) {
 	f.Add([]byte(minimal + "conditions: {maxPrice: 2.5tally, unitWindow: 90s}\nname: x"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ParseSpec(b)
-		if err == nil && (s.Kind != Kind || s.Problem.Model == "" || s.Problem.Text == "") {
+		if err == nil && (s.Kind != Kind || s.Problem.Model == "" && s.Problem.Continue == "" || s.Problem.Text == "") {
 			t.Fatalf("%+v", s)
 		}
 	})

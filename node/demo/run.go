@@ -116,7 +116,7 @@ func (d *demo) order(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
-	draft, err := consume.FromParts(ctx, d.spec, g, body, d.kit.Exec)
+	draft, err := consume.FromParts(ctx, d.spec, consume.Origin{Model: g}, body, d.kit.Exec)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 	}
 	var held *tensor.Tensor
 	if f, ok := problem.File(replay.RoleHeldOut); ok {
-		b, err := p.file(f)
+		b, err := p.File(f)
 		if err != nil {
 			return nil, err
 		}

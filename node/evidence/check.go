@@ -63,7 +63,7 @@ func Check(src io.ReaderAt, size int64, trust Trust, exec engine.Executor) (*Pro
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Work, err = replay.Load(&p.Lease.Order.Problem, p.file, exec)
+	p.Work, err = replay.Load(&p.Lease.Order.Problem, p.File, exec)
 	if err != nil {
 		return nil, wrong("%v", err)
 	}
@@ -229,7 +229,7 @@ func partyOf(l *job.Lease, account string) *job.Party {
 // CID that the order names.
 func (p *Proof) checkStates() error {
 	for _, f := range p.Lease.Order.Problem.Files {
-		if _, err := p.file(f); err != nil {
+		if _, err := p.File(f); err != nil {
 			return err
 		}
 	}
@@ -241,8 +241,8 @@ func (p *Proof) checkStates() error {
 	return nil
 }
 
-// file returns a file of the order.
-func (p *Proof) file(f job.File) ([]byte, error) {
+// File returns a file of the order.
+func (p *Proof) File(f job.File) ([]byte, error) {
 	b, err := p.read(fileEntry(f.Role))
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -18,6 +20,7 @@ import (
 // Roles of an order's files.
 const (
 	RoleModel     = "model"     // ONNX, with the initial weights
+	RoleStart     = "start"     // state to start from, if not from the initial weights
 	RoleData      = "data"      // training records
 	RoleHeldOut   = "heldout"   // records that training never sees
 	RoleTokenizer = "tokenizer" // how text becomes records
@@ -28,6 +31,7 @@ type Inputs struct {
 	Model  *graph.Graph
 	Recipe train.Recipe
 	Data   *tensor.Tensor // int32 [records, columns]
+	Start  *graph.State   // nil: from the model's weights
 }
 
 // Work is a problem ready to be computed.
@@ -59,6 +63,12 @@ func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Start != nil {
+		if err := sameSlots(in.Start.Slots, t.Start.Slots); err != nil {
+			return nil, fmt.Errorf("the start state does not fit model and recipe: %w", err)
+		}
+		t.Start = in.Start
+	}
 	w := &Work{Inputs: in, Training: t, shards: shards, bytes: int64(len(canon.Encode(t.Start.Encode)))}
 	if w.Step, err = prepare(t.Program, exec); err != nil {
 		return nil, fmt.Errorf("training step: %w", err)
@@ -71,6 +81,18 @@ func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
 		return nil, fmt.Errorf("merge: %w", err)
 	}
 	return w, nil
+}
+
+func sameSlots(got, want []graph.Slot) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("it has %d tensors, want %d", len(got), len(want))
+	}
+	for i, g := range got {
+		if w := want[i]; g.Name != w.Name || g.Type != w.Type || !slices.Equal(g.Shape, w.Shape) {
+			return fmt.Errorf("it has %s %v%v, want %s %v%v", g.Name, g.Type, g.Shape, w.Name, w.Type, w.Shape)
+		}
+	}
+	return nil
 }
 
 // StateBytes returns the length of every state's file: all have the same slots.
@@ -128,6 +150,14 @@ func Load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Execu
 	}
 	if in.Data, err = ReadTensor(b); err != nil {
 		return nil, fmt.Errorf("training records: %w", err)
+	}
+	if _, ok := p.File(RoleStart); ok {
+		if b, err = file(RoleStart); err != nil {
+			return nil, err
+		}
+		if in.Start, err = ReadState(b, p.Start, runtime.GOMAXPROCS(0)); err != nil {
+			return nil, fmt.Errorf("start state: %w", err)
+		}
 	}
 	w, err := New(in, p.Shards, exec)
 	if err != nil {

@@ -32,7 +32,7 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 		return w, nil
 	}
 	// Who is slow to hand over one order's files must not hold up the others.
-	for _, r := range []string{replay.RoleModel, replay.RoleData} {
+	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleStart} {
 		if f, ok := l.Order.Problem.File(r); ok {
 			if _, err := k.Bring(ctx, l, f, Holders(l)...); err != nil {
 				return nil, fmt.Errorf("order %s: %w", id.Short(), err)

@@ -29,6 +29,9 @@ func OrderToProto(o *job.Order) marketv1.Order {
 			UnitTimeoutMs: c.UnitTimeout, UnitWindowMs: c.UnitWindow, WindowMs: c.Window,
 		},
 	}
+	if !p.Parent.IsZero() {
+		out.Problem.Parent = p.Parent.String()
+	}
 	for _, f := range p.Files {
 		out.Problem.Files = append(out.Problem.Files, FileToProto(f))
 	}
@@ -73,6 +76,12 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 			return o, fmt.Errorf("%s: %w", root.name, err)
 		}
 		*root.to = h
+	}
+	if p.Parent != "" {
+		var err error
+		if o.Problem.Parent, err = canon.ParseHash(p.Parent); err != nil || o.Problem.Parent.IsZero() {
+			return o, fmt.Errorf("parent %.80q is no order", p.Parent)
+		}
 	}
 	for _, f := range p.Files {
 		o.Problem.Files = append(o.Problem.Files, FileFromProto(f))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -70,6 +71,9 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	if err := o.Check(); err != nil {
 		return nil, errorsmod.Wrap(ErrOrder, err.Error())
 	}
+	if err := s.checkParent(ctx, &o.Problem); err != nil {
+		return nil, err
+	}
 	if v := o.Conditions.Validator; v != "" {
 		if _, err := address.Parse(v); err != nil {
 			return nil, errorsmod.Wrapf(ErrOrder, "validator: %s", err)
@@ -77,6 +81,22 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	}
 	id, err := s.Keeper.PostOrder(ctx, &o)
 	return &marketv1.MsgPostOrderResponse{Id: id.String()}, err
+}
+
+// checkParent checks that a problem that names a parent begins where that one
+// ended, so that what is proved of both is proved from the parent's start on.
+func (s msgServer) checkParent(ctx context.Context, p *job.Problem) error {
+	if p.Parent.IsZero() {
+		return nil
+	}
+	final, err := s.leases.Final(ctx, p.Parent)
+	switch {
+	case err != nil:
+		return errorsmod.Wrapf(ErrOrder, "parent: %s", err)
+	case final != p.Start:
+		return errorsmod.Wrapf(ErrOrder, "parent %s ended in state %s, this order starts from %s", p.Parent.Short(), final.Short(), p.Start.Short())
+	}
+	return nil
 }
 
 func (s msgServer) CancelOrder(ctx context.Context, m *marketv1.MsgCancelOrder) (*marketv1.MsgCancelOrderResponse, error) {

@@ -37,6 +37,8 @@ type Leases interface {
 	// Led returns how many leases that are not settled an account leads.
 	Led(ctx context.Context, account string) (int, error)
 	Begin(ctx context.Context, m job.Match) (job.Quote, error)
+	// Final returns the state root that a settled order ended in.
+	Final(ctx context.Context, order canon.Hash) (canon.Hash, error)
 }
 
 // Seeds gives what draws start from: nobody knew it when an order or offer of an

@@ -25,9 +25,11 @@ package work
 
 import (
 	"context"
+	"errors"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
+	errorsmod "cosmossdk.io/errors"
 	"github.com/cosmos/gogoproto/proto"
 
 	"github.com/cosmos/cosmos-sdk/codec"
@@ -114,6 +116,26 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
 	p, err := k.params.Get(ctx)
 	return ParamsFromProto(p), err
+}
+
+// Final returns the state root that a settled order ended in; ErrNoLease if it is
+// not settled, or no round of it was merged.
+func (k *Keeper) Final(ctx context.Context, order canon.Hash) (canon.Hash, error) {
+	b, err := k.settlements.Get(ctx, order[:])
+	if errors.Is(err, collections.ErrNotFound) {
+		return canon.Hash{}, errorsmod.Wrapf(ErrNoLease, "order %s is not settled", order)
+	}
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	var s job.Settlement
+	if err := canon.Unmarshal(b, &s); err != nil {
+		return canon.Hash{}, err
+	}
+	if s.Final.IsZero() {
+		return s.Final, errorsmod.Wrapf(ErrNoLease, "order %s ended before a round was merged", order)
+	}
+	return s.Final, nil
 }
 
 // Led returns how many leases that are not settled an account leads.

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
@@ -218,6 +219,27 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 	if n, err := p.Chain.Work.Led(p.Ctx(), next.String()); err != nil || n != 0 {
 		t.Errorf("%d leases are led after the end: %v", n, err)
 	}
+}
+
+// Proofs stack: an order may begin in the state that a settled one ended in, and
+// in no other if it says so.
+func TestOrderContinuesAnother(t *testing.T) {
+	p := begin(t)
+	next := func(start canon.Hash) *marketv1.MsgPostOrder {
+		o := p.Order
+		o.Nonce, o.Problem.Parent, o.Problem.Start = 2, p.ID, start
+		return worktest.Post(o)
+	}
+	p.Refuse(market.ErrOrder, worktest.Consumer, next(p.Order.Problem.Start)) // it is not settled
+	p.Finish()
+	final := settlement(p).Final
+	p.Refuse(market.ErrOrder, worktest.Consumer, next(p.Order.Problem.Start))
+	m := next(final)
+	m.Order.Problem.Parent = "00"
+	p.Refuse(market.ErrOrder, worktest.Consumer, m)
+	m.Order.Problem.Parent = final.String() // no order
+	p.Refuse(market.ErrOrder, worktest.Consumer, m)
+	p.Deliver(worktest.Consumer, next(final))
 }
 
 // Who waits for a unit is served before others, unless it may get no work now.

@@ -39,7 +39,7 @@ func draft(ctx context.Context, s consume.Spec) (*consume.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	return consume.FromParts(ctx, s, g, body, cpu.New(1))
+	return consume.FromParts(ctx, s, consume.Origin{Model: g}, body, cpu.New(1))
 }
 
 // Honest returns the root that a draft must end with, computed here.

@@ -1,0 +1,75 @@
+package consume
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// Origin is what training starts from: a model, or where an earlier order ended.
+type Origin struct {
+	Model *graph.Graph
+
+	// Of an earlier order; without one they are zero.
+	Parent    canon.Hash // its id
+	State     *graph.State
+	Tokenizer *text.Tokenizer
+}
+
+// readOrigin reads the model that a spec names, or the bundle that it continues.
+func readOrigin(p *SpecProblem, exec engine.Executor) (Origin, error) {
+	if p.Continue == "" {
+		g, err := readModel(p.Model, p.Dims)
+		return Origin{Model: g}, err
+	}
+	o, err := readParent(p.Continue, exec)
+	if err != nil {
+		err = fmt.Errorf("continue %s: %w", p.Continue, err)
+	}
+	return o, err
+}
+
+// readParent reads the proof of a settled order. The chain, too, compares the
+// state that it ended in with the start of the new order.
+func readParent(name string, exec engine.Executor) (o Origin, err error) {
+	trust, err := evidence.ReadTrust(evidence.TrustBeside(name))
+	if err != nil {
+		return o, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return o, err
+	}
+	p, err := evidence.Check(f, info.Size(), trust, exec)
+	if err != nil {
+		return o, err
+	}
+	problem := &p.Lease.Order.Problem
+	file, ok := problem.File(replay.RoleTokenizer)
+	if !ok {
+		return o, fmt.Errorf("its order names no %s", replay.RoleTokenizer)
+	}
+	b, err := p.File(file)
+	if err != nil {
+		return o, err
+	}
+	if o.Tokenizer, err = text.ReadTokenizer(bytes.NewReader(b)); err != nil {
+		return o, err
+	}
+	o.Model, o.Parent = p.Work.Model, p.Lease.Order.ID()
+	o.State, err = p.Final()
+	return o, err
+}
