@@ -110,6 +110,10 @@ func (p *planned) give(a *arena) {
 	p.free = append(p.free, a)
 }
 
+// large is the size of a new state, in bytes, for which it is worth while to
+// collect the last one before there is another.
+const large = 64 << 20
+
 // Run implements engine.Runner.
 func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
 	outside, err := r.program.Bind(in)
@@ -126,6 +130,9 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 	}
 	defer p.give(a)
 	pl := p.plan()
+	if pl.keeps >= large {
+		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
+	}
 	a.begin(r.threads, pl, outside)
 	defer a.team.close()
 	for i := range pl.tasks {

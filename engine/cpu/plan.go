@@ -40,6 +40,7 @@ type plan struct {
 	kept    []bool
 	alias   []graph.Ref
 	bytes   int
+	keeps   int // bytes of what outlives a run
 }
 
 const none = -1
@@ -62,6 +63,9 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	var arena shelf
 	for i := range pl.place {
 		pl.place[i] = none
+		if pl.kept[i] {
+			pl.keeps += pl.size(i)
+		}
 	}
 	for t, m := range groups {
 		var over func(o int) []int
@@ -84,12 +88,14 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	return pl
 }
 
+// size returns the bytes of a node's output.
+func (pl *plan) size(i int) int {
+	n := &pl.program.Nodes[i]
+	return n.Shape.Elements() * n.Type.Size()
+}
+
 // lay gives the outputs of task t places, and takes those of what it reads last.
 func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) []int) {
-	size := func(i int) int {
-		n := &pl.program.Nodes[i]
-		return n.Shape.Elements() * n.Type.Size()
-	}
 	dies := func(r graph.Ref) bool {
 		return r.Kind == graph.RefNode && last[r.Index] == t && pl.place[r.Index] != none
 	}
@@ -100,7 +106,7 @@ func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) [
 		}
 		if over != nil {
 			for _, a := range over(o) {
-				if r := k.args[a]; dies(r) && !inherited[r.Index] && size(r.Index) == size(i) {
+				if r := k.args[a]; dies(r) && !inherited[r.Index] && pl.size(r.Index) == pl.size(i) {
 					inherited[r.Index] = true
 					pl.place[i] = pl.place[r.Index]
 					break
@@ -108,7 +114,7 @@ func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) [
 			}
 		}
 		if pl.place[i] == none {
-			pl.place[i] = arena.put(size(i))
+			pl.place[i] = arena.put(pl.size(i))
 		}
 	}
 	done := map[int]bool{}
