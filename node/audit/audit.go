@@ -50,9 +50,9 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 	for _, l := range leases {
 		a.kit.Serve(l)
 		a.units(ctx, l, wanted)
-		a.answers(ctx, l, wanted)
+		a.answers(ctx, l)
 	}
-	for _, t := range []*role.Tasks{a.fetch, a.replay, a.answer} {
+	for _, t := range []*role.Tasks{a.fetch, a.replay} {
 		t.Keep(func(name string) bool { return wanted[name] || strings.HasPrefix(name, "files ") })
 	}
 	if err := a.keep.Block(b.Time, leases); err != nil {

@@ -15,8 +15,9 @@ import (
 // from the chain, so a restart forgets none; answering has tasks of its own, so
 // that slow fetches do not make it late.
 
-// answers starts the answers to what this keeper is asked in a lease.
-func (a *auditor) answers(ctx context.Context, l *job.Lease, wanted map[string]bool) {
+// answers starts the answers to what this keeper is asked in a lease. One that is
+// under way is not cancelled: its question goes from the chain before it has ended.
+func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 	for i := range l.Requests {
 		r := &l.Requests[i]
 		q, drawn := l.Question(r)
@@ -24,7 +25,6 @@ func (a *auditor) answers(ctx context.Context, l *job.Lease, wanted map[string]b
 			continue
 		}
 		name := fmt.Sprintf("answer %s %d %s", l.Order.ID().Short(), r.Unit, r.Seed.Short())
-		wanted[name] = true
 		a.answer.Start(ctx, name, func(ctx context.Context) error { return a.show(ctx, l, r.Unit, q) })
 	}
 }

@@ -92,8 +92,8 @@ func TestKeeperAnswersAfterARestart(t *testing.T) {
 	})
 	n.Begin(keeper)
 	n.Lease(id, "both answers", func(l *job.Lease) bool { return len(l.Requests) == 0 })
-	if got := n.Count(func(e role.Event) bool { return e.Role == keeper && e.Kind == role.Answered }); got != 2 {
-		t.Errorf("%d answers", got)
+	for unit := range 2 {
+		n.Await("an answer", func(e role.Event) bool { return e.Role == keeper && e.Kind == role.Answered && e.Unit == unit })
 	}
 	gate.Open()
 	if l = n.Settle(id); l.Ledger.Slashed != 0 {
