@@ -9,19 +9,22 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Alter returns the state that a provider presents at the end of a segment of a
-// forced attempt: s with the lowest bit of one element flipped, which the output of
-// the provider's VRF picks. It picks a float32 that is neither zero, subnormal,
+// Altered returns the segment of a forced attempt whose end is presented wrong: an
+// audit meets it with the odds that its wage has to that of a whole unit, and what
+// one auditor finds says little about the segments of another.
+func Altered(output []byte, segments int) int { return proof.Draw(output, segments, 1)[0] }
+
+// Alter returns the state that is presented there: s with the lowest bit of one
+// element flipped, which the output of the provider's VRF picks. It picks a float32 that is neither zero, subnormal,
 // infinite nor not a number; with its lowest bit flipped it is none of these
 // either, so the state stays canonical and nothing gives it away. A state without
 // such an element has one of an integer tensor altered; s is returned if it has
 // none of these.
-func Alter(s *graph.State, output []byte, segment int) *graph.State {
+func Alter(s *graph.State, output []byte) *graph.State {
 	draw := func(what string, n int) []int {
 		return proof.Draw(canon.Encode(func(e *canon.Encoder) {
 			e.String(what)
 			e.Blob(output)
-			e.Uint(uint64(segment))
 		}), n, n)
 	}
 	tensors := draw("tensor", len(s.Tensors))

@@ -145,10 +145,7 @@ func (u *Unit) Code(w *canon.Codec) {
 func codeForced(w *canon.Codec, f *Forced) {
 	w.Int(&f.Index, MaxUnits)
 	f.Unit.Code(w)
-	canon.Seq(w, &f.Truth, MaxSegments, 64, func(w *canon.Codec, t *Truth) {
-		w.Hash(&t.End)
-		w.Hash(&t.Trace)
-	})
+	w.Hashes(&f.Truth, MaxSegments)
 	canon.Seq(w, &f.Challengers, maxRecords, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 }
 
@@ -176,7 +173,7 @@ func (m *Ledger) code(w *canon.Codec) {
 	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed} {
 		w.U64(v)
 	}
-	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid} {
+	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid, &m.Prizes} {
 		canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
 			w.String(&s.Account, maxAccount)
 			w.U64(&s.Amount)

@@ -4,10 +4,14 @@ import "fmt"
 
 // Equilibrium returns an error that shows, with its numbers, the first inequality
 // that the rules break of those by which each of these people does best by being
-// honest. Amounts are in parts of the pay of a unit: an audit costs at most one,
-// and a provider saves at most one. A challenger that has not looked cannot gain
-// whatever the rules are: see Lease.jackpot. Source: the conditions of Truebit's
-// verifier's dilemma, for auditors that are drawn and have a bond.
+// honest. Amounts are in parts of the pay of a unit. An audit of a of n segments
+// earns a/n, and is forced to see an error with odds forced · a/n: who passes it
+// unseen loses if forced · verdict bond ≥ 1; who passes what another has passed, if
+// forced · verdict bond · (1 − a/n) ≥ 1, which is asked for here up to a half of the
+// segments. Who reports a mismatch without looking cannot have the digest, and a
+// challenger that has not looked cannot gain (Lease.jackpot), whatever the rules
+// are. Source: the conditions of Truebit's verifier's dilemma, for auditors that
+// are drawn and have a bond.
 func (p *Params) Equilibrium() error {
 	if p.ForcedBps == 0 || p.ForcedBps >= bps {
 		return fmt.Errorf("forced_bps is %d, must be between 1 and %d: forced errors keep auditors awake", p.ForcedBps, bps-1)
@@ -17,12 +21,9 @@ func (p *Params) Equilibrium() error {
 		holds bool
 		why   string
 	}{
-		{p.ForcedBps*p.VerdictFactor >= bps, fmt.Sprintf(
-			"passing what one has not looked at would pay: forced_bps · verdict_factor = %d · %d = %d < 10000",
+		{p.ForcedBps*p.VerdictFactor >= 2*bps, fmt.Sprintf(
+			"passing what one has not looked at, or what another has passed, would pay: forced_bps · verdict_factor = %d · %d = %d < 20000",
 			p.ForcedBps, p.VerdictFactor, p.ForcedBps*p.VerdictFactor)},
-		{p.ForcedBps*(1+p.JackpotFactor) < rest*p.VerdictFactor, fmt.Sprintf(
-			"reporting a mismatch without looking would pay: forced_bps · (1 + jackpot_factor) = %d · %d ≥ (10000 − forced_bps) · verdict_factor = %d · %d",
-			p.ForcedBps, 1+p.JackpotFactor, rest, p.VerdictFactor)},
 		{p.TaxBps*rest >= p.ForcedBps*(1+p.JackpotFactor)*bps, fmt.Sprintf(
 			"the jackpot pool would run dry: tax_bps · (10000 − forced_bps) = %d · %d < forced_bps · (1 + jackpot_factor) · 10000 = %d · %d · 10000",
 			p.TaxBps, rest, p.ForcedBps, 1+p.JackpotFactor)},

@@ -10,26 +10,19 @@ import (
 )
 
 // Forced errors: see docs/adr/0014-forced-errors.md. Some attempts, which the
-// provider's VRF picks and nobody else knows, must be presented wrong in every
+// provider's VRF picks and nobody else knows, must be presented wrong in one
 // segment. A unit is accepted only after its provider has shown its lot: that it
 // was not forced. If it was, the provider shows the truth beside it, the attempt is
 // void without blame, and auditors that did not see it lose their bond.
-
-// Truth is what a segment of a forced attempt gives, re-executed from the
-// checkpoint that it begins with.
-type Truth struct {
-	End   canon.Hash // state after its last step
-	Trace canon.Hash // proof.Trace of it
-}
 
 // Forced is a forced attempt that was shown. What is said there to be true is a
 // claim of its provider, open to dispute until the lease ends; then it is paid
 // for, out of the jackpot pool.
 type Forced struct {
 	Index       int
-	Unit        Unit    // as it was, with its receipt, bond, audits and attestations
-	Truth       []Truth // of each segment
-	Challengers []string
+	Unit        Unit         // as it was, with its receipt, bond, audits and attestations
+	Truth       []canon.Hash // the state that each segment leads to from the checkpoint before it
+	Challengers []string     // in time; each gets the jackpot over 2^(n−1)
 }
 
 // Reveal is a provider's word whether an attempt of its own was forced. Output is
@@ -40,7 +33,7 @@ type Reveal struct {
 	By            string
 	Unit, Attempt int
 	Output        []byte
-	Truth         []Truth // of each segment, if the attempt was forced
+	Truth         []canon.Hash // as in Forced, if the attempt was forced
 }
 
 func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
@@ -48,7 +41,6 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	disputed := len(l.contests(Target{Index: e.Unit})) > 0
 	switch {
 	case !l.forces():
 		return nil, fmt.Errorf("no attempt of this lease is forced")
@@ -56,7 +48,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("unit %d is %s's, not %s's", e.Unit, u.Provider, e.By)
 	case u.Plain:
 		return nil, fmt.Errorf("attempt %d of unit %d was shown already", e.Attempt, e.Unit)
-	case !disputed && (u.Status != Counted || !u.audited() || now < u.WindowEnd):
+	case !l.LotDue(e.Unit, now):
 		return nil, fmt.Errorf("unit %d is shown once it is disputed, or its audits are answered and its window is over at block time %d ms", e.Unit, u.WindowEnd)
 	}
 	if !proof.Forced(e.Output, l.Params.ForcedBps) {
@@ -91,6 +83,19 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
 }
 
+// LotDue reports whether the provider of a unit may show its lot at block time now,
+// and must before the unit is accepted.
+func (l *Lease) LotDue(unit int, now int64) bool {
+	switch u := &l.Units[unit]; {
+	case !l.forces() || u.Plain || u.Status != Received && u.Status != Counted:
+		return false
+	case len(l.contests(Target{Index: unit})) > 0:
+		return true
+	default:
+		return u.Status == Counted && u.audited() && now >= u.WindowEnd
+	}
+}
+
 // forces reports whether attempts of the lease can be forced.
 func (l *Lease) forces() bool { return l.Params.ForcedBps > 0 }
 
@@ -108,24 +113,37 @@ func (l *Lease) askLot(u *Unit, now int64) {
 
 // holds reports whether the receipt says the truth about a segment.
 func (f *Forced) holds(segment int) bool {
-	return f.Truth[segment].End == f.Unit.Receipt.Checkpoints[segment+1]
+	return f.Truth[segment] == f.Unit.Receipt.Checkpoints[segment+1]
 }
 
-// right reports whether an auditor said what a diligent one would have: its digest
+// Points returns the two states between which a segment lies, as its provider says.
+func (f *Forced) Points(segment int) []canon.Hash {
+	return []canon.Hash{f.Unit.Receipt.Checkpoints[segment], f.Truth[segment]}
+}
+
+// Right reports whether an auditor said what a diligent one would have: its digest
 // shows that it computed the segments.
-func (f *Forced) right(a *Audit) bool {
-	var traces []canon.Hash
+func (f *Forced) Right(a *Audit) bool {
+	var ends []canon.Hash
 	pass := true
 	for _, s := range a.Segments {
-		traces = append(traces, f.Truth[s].Trace)
+		ends = append(ends, f.Truth[s])
 		pass = pass && f.holds(s)
 	}
-	return a.Pass == pass && a.Digest == proof.Digest(a.Auditor, f.Unit.Receipt.ID(), traces)
+	return a.Pass == pass && a.Digest == proof.Digest(a.Auditor, f.Unit.Receipt.ID(), ends)
 }
 
 // forced returns the place of a forced attempt that was shown, −1 if there is none.
 func (l *Lease) forced(unit, attempt int) int {
 	return slices.IndexFunc(l.Forced, func(f Forced) bool { return f.Index == unit && f.Unit.Attempt == attempt })
+}
+
+// Shown returns a forced attempt of a unit that was shown, nil if there is none.
+func (l *Lease) Shown(unit, attempt int) *Forced {
+	if i := l.forced(unit, attempt); i >= 0 {
+		return &l.Forced[i]
+	}
+	return nil
 }
 
 // truth returns what a provider says to be true of a segment of a forced attempt.
@@ -138,8 +156,8 @@ func (l *Lease) truth(t Target, attempt int) (dispute.Claim, error) {
 	c := l.claimed(f.Unit.Receipt)
 	first := s * p.Interval
 	c.Inputs, c.Batch.First = []canon.Hash{f.Unit.Receipt.Checkpoints[s]}, c.Batch.First+first
-	c.Steps, c.Interval = min(p.Interval, p.Steps-first), 1
-	c.Checkpoints, c.End = f.Truth[s].Trace, f.Truth[s].End
+	c.Steps = min(p.Interval, p.Steps-first)
+	c.Interval, c.Checkpoints, c.End = c.Steps, canon.Root(f.Points(s)), f.Truth[s]
 	return c, nil
 }
 
@@ -198,8 +216,9 @@ func (l *Lease) jackpot() (uint64, error) {
 // payForced settles the forced attempts: who did as it should is paid out of the
 // jackpot pool as if the unit had been accepted, auditors that were blind lose
 // their bond, a share of it to the provider. Each of c challengers gets the jackpot
-// over 2^(c−1), so that to challenge under many names does not pay.
-func (l *Lease) payForced() (effects []Effect, err error) {
+// over 2^(c−1), so that to challenge under many names does not pay. What the pool
+// does not have is not paid.
+func (l *Lease) payForced(pool uint64) (effects []Effect, err error) {
 	for i := range l.Forced {
 		f := &l.Forced[i]
 		u := &f.Unit
@@ -217,7 +236,7 @@ func (l *Lease) payForced() (effects []Effect, err error) {
 			a := &u.Audits[j]
 			switch {
 			case a.Bond == 0:
-			case f.right(a):
+			case f.Right(a):
 				prizes = append(prizes, Share{a.Auditor, wage})
 				effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 			default:
@@ -242,7 +261,10 @@ func (l *Lease) payForced() (effects []Effect, err error) {
 			prizes = append(prizes, Share{c, jackpot >> (len(f.Challengers) - 1)})
 		}
 		for _, s := range prizes {
+			s.Amount = min(s.Amount, pool)
+			pool -= s.Amount
 			if s.Amount > 0 {
+				l.Ledger.Prizes = addShare(l.Ledger.Prizes, s)
 				effects = append(effects, Effect{Kind: Prize, Account: s.Account, Amount: s.Amount})
 			}
 		}

@@ -49,11 +49,10 @@ func lot(forced bool) []byte {
 
 // truth is what the segments of a unit give from its checkpoints, which no receipt
 // of a forced attempt says.
-func (w *world) truth(unit int) (out []Truth) {
+func (w *world) truth(unit int) (out []canon.Hash) {
 	r := w.lease.Units[unit].Receipt
-	for s, c := range r.Checkpoints[1:] {
-		end := canon.Sum("truth", c[:])
-		out = append(out, Truth{end, proof.Trace(r.Checkpoints[s], []canon.Hash{end})})
+	for _, c := range r.Checkpoints[1:] {
+		out = append(out, canon.Sum("truth", c[:]))
 	}
 	return out
 }
@@ -76,11 +75,11 @@ func (w *world) diligent(unit int, auditor string) Report {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var traces []canon.Hash
+	var ends []canon.Hash
 	for _, s := range segments {
-		traces = append(traces, w.truth(unit)[s].Trace)
+		ends = append(ends, w.truth(unit)[s])
 	}
-	return Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: []byte(auditor), Digest: proof.Digest(auditor, u.Receipt.ID(), traces)}
+	return Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: []byte(auditor), Digest: proof.Digest(auditor, u.Receipt.ID(), ends)}
 }
 
 // present brings a unit to a receipt that counts.
@@ -362,7 +361,8 @@ func TestTruthIsDisputed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Inputs[0] != r.Checkpoints[1] || c.Steps != p.Interval || c.Interval != 1 || c.Batch.First != p.Interval || c.Checkpoints != truth[1].Trace || c.End != truth[1].End {
+	if c.Inputs[0] != r.Checkpoints[1] || c.Steps != p.Interval || c.Interval != p.Interval || c.Batch.First != p.Interval ||
+		c.Checkpoints != canon.Root([]canon.Hash{r.Checkpoints[1], truth[1]}) || c.End != truth[1] {
 		t.Errorf("claim %+v", c)
 	}
 	for name, e := range map[string]OpenDispute{
@@ -408,9 +408,9 @@ func TestEquilibrium(t *testing.T) {
 	}{
 		{"no forced errors", func(p *Params) { *p = p.WithoutForced() }, "forced_bps is 0"},
 		{"nothing but forced errors", func(p *Params) { p.ForcedBps = bps }, "forced_bps is 10000"},
-		{"rarer", func(p *Params) { p.ForcedBps = 199 }, "199 · 50 = 9950 < 10000"},
-		{"smaller bonds of auditors", func(p *Params) { p.VerdictFactor = 49 }, "200 · 49 = 9800 < 10000"},
-		{"a jackpot for all alarms", func(p *Params) { p.JackpotFactor = 2500 }, "200 · 2501 ≥ (10000 − forced_bps) · verdict_factor = 9800 · 50"},
+		{"rarer", func(p *Params) { p.ForcedBps = 199 }, "199 · 100 = 19900 < 20000"},
+		{"smaller bonds of auditors", func(p *Params) { p.VerdictFactor = 99 }, "200 · 99 = 19800 < 20000"},
+		{"a larger jackpot", func(p *Params) { p.JackpotFactor = 3 }, "625 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 4 · 10000"},
 		{"a small tax", func(p *Params) { p.TaxBps = 612 }, "612 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 3 · 10000"},
 		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
 		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},
@@ -463,8 +463,9 @@ func TestAlter(t *testing.T) {
 		"no floats":      state(odd, tensor.Scalar(int64(7)), tensor.Must(tensor.Bools(tensor.Shape{}, true))),
 	} {
 		chosen := map[string]bool{}
-		for segment := range 50 {
-			a := Alter(s, lot(true), segment)
+		for i := range byte(50) {
+			output := []byte{i}
+			a := Alter(s, output)
 			bits := 0
 			for i, x := range a.Tensors {
 				if err := x.Canon(); err != nil {
@@ -483,7 +484,7 @@ func TestAlter(t *testing.T) {
 			if bits != 1 {
 				t.Errorf("%s: %d elements were altered", name, bits)
 			}
-			again, err := Alter(s, lot(true), segment).Root()
+			again, err := Alter(s, output).Root()
 			if root, err2 := a.Root(); err != nil || err2 != nil || root != again {
 				t.Errorf("%s: altered twice, differently", name)
 			}
@@ -492,7 +493,7 @@ func TestAlter(t *testing.T) {
 			t.Errorf("altered %v, want each of the three that are normal", chosen)
 		}
 	}
-	if s := state(odd); Alter(s, lot(true), 0) != s {
+	if s := state(odd); Alter(s, lot(true)) != s {
 		t.Error("a state without numbers was altered")
 	}
 }

@@ -31,7 +31,7 @@ type Params struct {
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
 	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
-	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 50,
+	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, MaxAsks: 4,
 	ForcedBps: 200, JackpotFactor: 2,
 }
@@ -248,6 +248,7 @@ type Ledger struct {
 	Tax       uint64  // to the jackpot pool
 	Slashed   uint64  // taken from bonds, penalties included
 	SlashPaid []Share // where it went, by account
+	Prizes    []Share // out of the jackpot pool, by account
 }
 
 // Insurance is the account name under which effects and ledgers speak of the
@@ -267,6 +268,7 @@ func (l Lease) clone() Lease {
 	l.Barred = slices.Clone(l.Barred)
 	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
 	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)
+	l.Ledger.Prizes = slices.Clone(l.Ledger.Prizes)
 	l.Verdicts = slices.Clone(l.Verdicts)
 	l.Forced = slices.Clone(l.Forced)
 	for i := range l.Forced {
@@ -342,7 +344,7 @@ const (
 	Pay                       // Account out of escrow
 	Burn                      // out of escrow
 	Tax                       // out of escrow, to the jackpot pool
-	Prize                     // Account out of the jackpot pool, as far as that goes
+	Prize                     // Account out of the jackpot pool
 	Refund                    // Account, the consumer, out of escrow
 	Credit                    // Account with computing power
 	Vouch                     // for Amount valid units of Account

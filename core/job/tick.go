@@ -10,7 +10,10 @@ import (
 // Tick lets block time pass: deadlines fall due, windows close, and at the end
 // the lease is settled. What keepers are asked for is drawn from the seed, the hash
 // of an earlier block.
-type Tick struct{ Seed canon.Hash }
+type Tick struct {
+	Seed canon.Hash
+	Pool uint64 // utally in the jackpot pool
+}
 
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	effects, err := l.tickRequests(e.Seed, now)
@@ -38,7 +41,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		l.close(now)
 	}
 	if l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Requests) == 0 {
-		more, err := l.settle()
+		more, err := l.settle(e.Pool)
 		return append(effects, more...), err
 	}
 	return effects, nil

@@ -30,9 +30,3 @@ func Forced(output []byte, share uint64) bool {
 	limit, _ := bits.Div64(share, 0, all)
 	return binary.BigEndian.Uint64(output) < limit
 }
-
-// Trace is the commitment to a re-executed segment: the root over its start and
-// the states after each of its steps.
-func Trace(start canon.Hash, after []canon.Hash) canon.Hash {
-	return canon.Root(append([]canon.Hash{start}, after...))
-}

@@ -75,13 +75,13 @@ func AuditInput(receipt canon.Hash, auditor string) []byte {
 // re-execute.
 func Segments(output []byte, segments, audited int) []int { return Draw(output, segments, audited) }
 
-// Digest is an auditor's answer: it binds the traces of the segments that it
-// re-executed, over states that are published nowhere, to the auditor's name, so
-// that it can neither be copied nor given without computing.
-func Digest(auditor string, receipt canon.Hash, traces []canon.Hash) canon.Hash {
+// Digest is an auditor's answer: it binds the states that its segments lead to, as
+// it computed them, to its name, so that it cannot be copied. Of a forced attempt
+// nobody can know them but who computes, so the chain can tell then who did.
+func Digest(auditor string, receipt canon.Hash, ends []canon.Hash) canon.Hash {
 	return canon.Sum(canon.DomainAudit, canon.Encode(func(e *canon.Encoder) {
 		e.String(auditor)
 		e.Hash(receipt)
-		e.Hashes(traces)
+		e.Hashes(ends)
 	}))
 }

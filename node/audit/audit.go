@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -29,6 +29,7 @@ type auditor struct {
 	answer *role.Tasks // showing what is kept
 	player *contest.Player
 	keep   *role.Keep
+	judged sync.Map // names of forced receipts whose truth contradicts our word, and was looked at
 }
 
 // Run audits and keeps until ctx is done.
@@ -51,6 +52,7 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 		a.kit.Serve(l)
 		a.units(ctx, l, wanted)
 		a.answers(ctx, l)
+		a.truth(ctx, l, wanted)
 	}
 	for _, t := range []*role.Tasks{a.fetch, a.replay} {
 		t.Keep(func(name string) bool { return wanted[name] || strings.HasPrefix(name, "files ") })
@@ -94,6 +96,30 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 					return err
 				})
 			}
+		}
+	}
+}
+
+// truth disputes what providers show as the truth about forced attempts where it
+// is not what this auditor found: it would lose its bond.
+func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]bool) {
+	me := a.kit.Account.Address
+	for i := range l.Forced {
+		f := &l.Forced[i]
+		name := "truth " + f.Unit.Receipt.ID().String()
+		wanted[name] = true
+		for j := range f.Unit.Audits {
+			x := &f.Unit.Audits[j]
+			if _, judged := a.judged.Load(name); judged || x.Auditor != me || x.Bond == 0 || f.Right(x) {
+				continue
+			}
+			a.replay.Start(ctx, name, func(ctx context.Context) error {
+				err := a.player.CheckTruth(ctx, l, f)
+				if err == nil {
+					a.judged.Store(name, true)
+				}
+				return err
+			})
 		}
 	}
 }
@@ -155,13 +181,11 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	var traces []canon.Hash
 	pass := true
 	for i, s := range segments {
-		traces = append(traces, truth[i].Trace)
-		pass = pass && truth[i].End == r.Checkpoints[s+1]
+		pass = pass && truth[i] == r.Checkpoints[s+1]
 	}
-	digest := proof.Digest(me, r.ID(), traces)
+	digest := proof.Digest(me, r.ID(), truth)
 	_, err = a.kit.Account.Send(ctx, &workv1.MsgReport{
 		Auditor: me, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
 		Proof: pi, Digest: digest[:], Pass: pass, Top: indices(top),

@@ -242,7 +242,11 @@ func (p *Player) account(ctx context.Context, l *job.Lease, t job.Target, inputs
 	if t.Merge {
 		return w.MergeWitness(p.ctx, states), nil
 	}
-	return w.UnitOf(&l.Order.Problem, t.Index).Witness(p.ctx, states[0]), nil
+	unit := w.UnitOf(&l.Order.Problem, t.Index)
+	if t.Segment > 0 {
+		unit = unit.From((t.Segment - 1) * l.Order.Problem.Interval)
+	}
+	return unit.Witness(p.ctx, states[0]), nil
 }
 
 // Check compares work with what this role computes. If they differ it opens a
@@ -262,6 +266,8 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 	var points []canon.Hash
 	var audit *job.Audit
 	switch {
+	case t.Segment > 0:
+		points = l.Shown(t.Index, attempt).Points(t.Segment - 1)
 	case t.Auditor != "":
 		var r *job.Receipt
 		if audit, r, err = l.Verdict(t.Index, attempt, t.Auditor); err != nil {
@@ -284,6 +290,18 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 	}
 	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index, Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
 	return true, p.open(ctx, l, t, attempt, o, w)
+}
+
+// CheckTruth compares what a provider has shown as the truth about a forced attempt
+// with what this role computes, and disputes the first segment of which it is none.
+func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced) error {
+	for s := range f.Truth {
+		wrong, err := p.CheckAttempt(ctx, l, job.Target{Index: f.Index, Segment: s + 1}, f.Unit.Attempt)
+		if wrong || err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt int, o dispute.Opening, w dispute.Witness) error {

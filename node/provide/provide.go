@@ -138,6 +138,9 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			}
 			name := unitName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
+			if l.LotDue(i, b.Time) {
+				p.files.Start(ctx, "lot "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
+			}
 			if u.Status != job.Assigned {
 				continue
 			}
@@ -201,6 +204,10 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	for _, c := range done {
 		roots = append(roots, c.Root)
 	}
+	lot, err := p.lot(l, i, u.Attempt)
+	if err != nil {
+		return err
+	}
 	unit := w.UnitOf(problem, i)
 	save, playing := errgroup.WithContext(ctx) // a checkpoint, while the next segment is computed
 	save.SetLimit(1)
@@ -209,7 +216,7 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 		if s, err = unit.Play(playing, s, at, to, p.progress(l.Order.ID(), i)); err != nil {
 			return errors.Join(save.Wait(), err)
 		}
-		at = to
+		s, at = lot.present(at/problem.Interval, s), to
 		reached := s
 		save.Go(func() error {
 			root, ref, err := p.kit.KeepState(l.Order.ID(), reached)

@@ -18,16 +18,23 @@ type Unit struct {
 	Problem *job.Problem
 	Round   int
 	Shard   int
+	first   int // steps of the unit before the one that is counted as step 0
 }
 
 // UnitOf returns unit i of the problem.
 func (w *Work) UnitOf(p *job.Problem, i int) Unit {
-	return Unit{w, p, i / p.Shards, i % p.Shards}
+	return Unit{w, p, i / p.Shards, i % p.Shards, 0}
+}
+
+// From returns the unit from a step on, which is its step 0.
+func (u Unit) From(step int) Unit {
+	u.first += step
+	return u
 }
 
 // inputs returns what a local step of the unit reads.
 func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
-	rows := u.Problem.Order().Rows(u.Shard, u.Round*u.Problem.Steps+step)
+	rows := u.Problem.Order().Rows(u.Shard, u.Round*u.Problem.Steps+u.first+step)
 	return graph.Inputs{States: []*graph.State{s}, Data: u.Work.Data, Rows: rows}
 }
 

@@ -4,38 +4,34 @@ import (
 	"context"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/engine"
 )
 
 // Truth re-executes segments of a receipt's unit, each from the checkpoint that it
-// begins with.
-func (k *Kit) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments []int) ([]job.Truth, error) {
+// begins with, and returns the states that they lead to.
+func (k *Kit) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments []int) ([]canon.Hash, error) {
 	w, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	p := &l.Order.Problem
 	unit := w.UnitOf(p, r.Unit)
-	var out []job.Truth
+	var ends []canon.Hash
 	for _, s := range segments {
 		start, err := k.State(ctx, l, r.Checkpoints[s])
 		if err != nil {
 			return nil, err
 		}
-		var after []canon.Hash
-		from, to := s*p.Interval, min((s+1)*p.Interval, p.Steps)
-		_, err = unit.Play(ctx, start, from, to, func(_ int, s *graph.State) error {
-			root, err := engine.StateRoot(s, k.Threads)
-			after = append(after, root)
-			return err
-		})
+		end, err := unit.Play(ctx, start, s*p.Interval, min((s+1)*p.Interval, p.Steps), nil)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, job.Truth{End: after[len(after)-1], Trace: proof.Trace(r.Checkpoints[s], after)})
+		root, err := engine.StateRoot(end, k.Threads)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, root)
 	}
-	return out, nil
+	return ends, nil
 }

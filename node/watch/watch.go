@@ -48,6 +48,19 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 			w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, id) })
 		}
 		w.keepers(ctx, l, b.Time)
+		for i := range l.Forced {
+			f := &l.Forced[i]
+			name := f.Unit.Receipt.ID().String() + "-truth"
+			if w.noted(l, name) {
+				continue
+			}
+			w.checks.Start(ctx, name, func(ctx context.Context) error {
+				if err := w.player.CheckTruth(ctx, l, f); err != nil {
+					return err
+				}
+				return w.note(l, name)
+			})
+		}
 		for i := range l.Verdicts {
 			v := &l.Verdicts[i]
 			t, name := job.Target{Index: v.Unit, Auditor: v.Audit.Auditor}, v.Receipt.ID().String()+"-"+v.Audit.Auditor

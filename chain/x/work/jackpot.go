@@ -45,26 +45,26 @@ func (k *Keeper) tax(ctx context.Context, id canon.Hash, amount uint64) error {
 	return k.pool.Set(ctx, pool+amount)
 }
 
-// prize pays somebody out of the pool, as far as that goes.
+// prize pays somebody out of the pool.
 func (k *Keeper) prize(ctx context.Context, id canon.Hash, e job.Effect) error {
 	pool, err := k.Pool(ctx)
 	if err != nil {
 		return err
 	}
-	amount := min(e.Amount, pool)
-	if amount > 0 {
-		to, err := address.Parse(e.Account)
-		if err != nil {
-			return err
-		}
-		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Jackpot, to, coin.Of(amount)); err != nil {
-			return errorsmod.Wrapf(err, "pay %d utally of the jackpot pool to %s", amount, e.Account)
-		}
-		if err := k.pool.Set(ctx, pool-amount); err != nil {
-			return err
-		}
+	if e.Amount > pool {
+		return fmt.Errorf("the jackpot pool is %d utally, %d are to be paid", pool, e.Amount)
 	}
-	return emit(ctx, &workv1.EventPrize{Order: id.String(), Account: e.Account, Amount: amount, Due: e.Amount})
+	to, err := address.Parse(e.Account)
+	if err != nil {
+		return err
+	}
+	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Jackpot, to, coin.Of(e.Amount)); err != nil {
+		return errorsmod.Wrapf(err, "pay %d utally of the jackpot pool to %s", e.Amount, e.Account)
+	}
+	if err := k.pool.Set(ctx, pool-e.Amount); err != nil {
+		return err
+	}
+	return emit(ctx, &workv1.EventPrize{Order: id.String(), Account: e.Account, Amount: e.Amount})
 }
 
 // checkPool: the pool is what its account holds.

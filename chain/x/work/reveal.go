@@ -2,12 +2,10 @@ package work
 
 import (
 	"context"
-	"fmt"
 
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -20,9 +18,12 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if err != nil {
 		return nil, err
 	}
-	truth, err := TruthFromProto(m.Truth)
+	if len(m.Truth) > job.MaxSegments {
+		return nil, errorsmod.Wrapf(ErrMalformed, "truth of %d segments, a unit has at most %d", len(m.Truth), job.MaxSegments)
+	}
+	truth, err := hashesFromProto(m.Truth)
 	if err != nil {
-		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
+		return nil, errorsmod.Wrapf(ErrMalformed, "truth: %s", err)
 	}
 	before, err := s.load(ctx, id, func(*job.Lease) (lo, hi int) { return 0, 0 })
 	if err != nil {
@@ -78,28 +79,4 @@ func (k *Keeper) Dropped(ctx context.Context) (ids []uint64, err error) {
 		}
 	}
 	return ids, err
-}
-
-// TruthToProto returns what the segments of a forced attempt give as transactions
-// carry it.
-func TruthToProto(truth []job.Truth) []workv1.Truth {
-	return list(truth, func(t job.Truth) workv1.Truth { return workv1.Truth{End: t.End[:], Trace: t.Trace[:]} })
-}
-
-// TruthFromProto is the inverse of TruthToProto.
-func TruthFromProto(ms []workv1.Truth) (out []job.Truth, err error) {
-	if len(ms) > job.MaxSegments {
-		return nil, fmt.Errorf("truth of %d segments, a unit has at most %d", len(ms), job.MaxSegments)
-	}
-	for _, m := range ms {
-		var t job.Truth
-		if t.End, err = canon.HashOf(m.End); err != nil {
-			return nil, fmt.Errorf("end: %w", err)
-		}
-		if t.Trace, err = canon.HashOf(m.Trace); err != nil {
-			return nil, fmt.Errorf("trace: %w", err)
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }

@@ -32,7 +32,10 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	}
 	for _, id := range due {
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			_, err := k.apply(ctx, id, job.Tick{Seed: seed})
+			pool, err := k.Pool(ctx)
+			if err == nil {
+				_, err = k.apply(ctx, id, job.Tick{Seed: seed, Pool: pool})
+			}
 			return err
 		})
 		if err == nil {

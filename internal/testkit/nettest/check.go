@@ -126,7 +126,7 @@ func (n *Network) checkBalances(l *job.Lease) error {
 		return err
 	}
 	got := map[string]uint64{}
-	for _, s := range slices.Concat(l.Ledger.Paid, l.Ledger.SlashPaid) {
+	for _, s := range slices.Concat(l.Ledger.Paid, l.Ledger.SlashPaid, l.Ledger.Prizes) {
 		got[s.Account] += s.Amount
 	}
 	var slashed uint64

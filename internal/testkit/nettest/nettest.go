@@ -37,6 +37,8 @@ type Options struct {
 	Bend   map[string]Bend        // by role
 	// Kit may change a role's kit before the role begins.
 	Kit func(k *role.Kit)
+	// Play is what roles do in place of their duty, by role.
+	Play map[string]func(ctx context.Context, k *role.Kit) error
 	// Idle roles register and do nothing until Begin.
 	Idle []string
 }
@@ -173,7 +175,7 @@ func (n *Network) duty(ctx context.Context, h *home.Home, k *role.Kit) error {
 			cancel()
 		}
 		n.mu.Unlock()
-		err := duty.Run(inner, h, k)
+		err := n.work(inner, h, k)
 		over := inner.Err() == nil // by itself: a consumer has no duty
 		cancel()
 		n.mu.Lock()
@@ -184,6 +186,13 @@ func (n *Network) duty(ctx context.Context, h *home.Home, k *role.Kit) error {
 			return err
 		}
 	}
+}
+
+func (n *Network) work(ctx context.Context, h *home.Home, k *role.Kit) error {
+	if play := n.options.Play[k.Name]; play != nil {
+		return play(ctx, k)
+	}
+	return duty.Run(ctx, h, k)
 }
 
 // await waits until done, which is called with mu held, is satisfied.

@@ -1,0 +1,112 @@
+package duty_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/role"
+)
+
+// often forces so many attempts that a small order has some, as far as the rules
+// can be in equilibrium then.
+func often(c *devnet.Config) {
+	p := job.DefaultParams
+	p.ForcedBps, p.JackpotFactor, p.TaxBps, p.VerdictFactor = 3000, 1, 9000, 10
+	c.Work = work.ParamsToProto(p, time.Hour.Milliseconds())
+}
+
+// lazy is a validator that attests to everything and passes everything without
+// looking, with the digest of one that found what the receipt says.
+func lazy(ctx context.Context, k *role.Kit) error {
+	me := k.Account.Address
+	return k.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+		leases, err := k.Live(ctx, me)
+		if err != nil {
+			return err
+		}
+		for _, l := range leases {
+			for i := range l.Units {
+				u := &l.Units[i]
+				if u.Status != job.Received && u.Status != job.Counted {
+					continue
+				}
+				order := l.Order.ID().String()
+				if !u.Keeps(me) && slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return p.Account == me }) {
+					_, _ = k.Account.Send(ctx, &workv1.MsgAttest{Keeper: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt)})
+				}
+				if !slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit }) {
+					continue
+				}
+				output, pi, err := vrf.Prove(k.Keys.VRF, proof.AuditInput(u.Receipt.ID(), me))
+				if err != nil {
+					return err
+				}
+				var ends []canon.Hash
+				for _, s := range proof.Segments(output[:], l.Order.Problem.Segments(), u.Audited) {
+					ends = append(ends, u.Receipt.Checkpoints[s+1])
+				}
+				digest := proof.Digest(me, u.Receipt.ID(), ends)
+				_, _ = k.Account.Send(ctx, &workv1.MsgReport{
+					Auditor: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt), Proof: pi, Digest: digest[:], Pass: true,
+				})
+			}
+		}
+		return nil
+	})
+}
+
+// Where attempts are forced, an auditor that passes what it has not looked at
+// loses its bond; one that looks is paid, and so is the provider. What is trained
+// is what an honest run gives.
+func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) {
+			c.Validators = 3
+			often(c)
+		},
+		Spec: func(s *consume.Spec) {
+			s.Problem.Rounds, s.Problem.Shards = 8, 4 // that nothing is forced has odds of 0.7³²
+			s.Conditions.MaxPrice *= 100
+			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Keepers = 2, 2, 2
+		},
+		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": lazy},
+		Idle: []string{"watcher-0"},
+	})
+	id := n.Post(nil)
+	shown := n.Lease(id, "a forced attempt", func(l *job.Lease) bool { return len(l.Forced) > 0 })
+	for _, f := range shown.Forced {
+		for i := range f.Unit.Audits {
+			a := &f.Unit.Audits[i]
+			if diligent := n.Name(a.Auditor) == "validator-1"; a.Done && f.Right(a) != diligent {
+				t.Errorf("attempt %d of unit %d: %s said %+v", f.Unit.Attempt, f.Index, n.Name(a.Auditor), a)
+			}
+		}
+	}
+	l := n.Settle(id)
+	if l.Ledger.Slashed == 0 || paid(n, l.Ledger.Prizes, "validator-1") == 0 || paid(n, l.Ledger.Prizes, "validator-2") != 0 {
+		t.Errorf("slashed %d, prizes %+v", l.Ledger.Slashed, l.Ledger.Prizes)
+	}
+	if paid(n, l.Ledger.SlashPaid, "provider-0")+paid(n, l.Ledger.SlashPaid, "provider-1") == 0 {
+		t.Errorf("providers have nothing of what was slashed: %+v", l.Ledger.SlashPaid)
+	}
+	for i, u := range l.Units {
+		for _, a := range u.Audits {
+			if a.Wrong {
+				t.Errorf("unit %d: the word of %s was refuted", i, n.Name(a.Auditor))
+			}
+		}
+	}
+}

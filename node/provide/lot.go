@@ -1,0 +1,70 @@
+package provide
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// lot is what the VRF of a provider says about an attempt of a unit. It follows
+// from keys and chain, so a restart draws the same.
+type lot struct {
+	output []byte
+	proof  []byte
+	forced bool
+	wrong  int // the segment to be presented wrong, if it is forced
+}
+
+func (p *provider) lot(l *job.Lease, unit, attempt int) (lot, error) {
+	output, pi, err := vrf.Prove(p.kit.Keys.VRF, proof.LotInput(l.Order.ID(), l.Seed, unit, attempt))
+	if err != nil {
+		return lot{}, err
+	}
+	forced := proof.Forced(output[:], l.Params.ForcedBps)
+	return lot{output[:], pi, forced, job.Altered(output[:], l.Order.Problem.Segments())}, nil
+}
+
+// present returns the state with which a segment ends as far as the receipt goes,
+// which the next one goes on from.
+func (d lot) present(segment int, s *state) *state {
+	if d.forced && segment == d.wrong {
+		return job.Alter(s, d.output)
+	}
+	return s
+}
+
+// show tells the chain whether an attempt was forced, and the truth if it was.
+func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
+	r := l.Units[i].Receipt
+	d, err := p.lot(l, i, r.Attempt)
+	if err != nil {
+		return err
+	}
+	m := &workv1.MsgReveal{
+		Provider: r.Provider, Order: r.Order.String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Proof: d.proof,
+	}
+	text := "was not forced"
+	if d.forced {
+		text = fmt.Sprintf("was forced: segment %d is wrong", d.wrong)
+		truth := slices.Clone(r.Checkpoints[1:])
+		ends, err := p.kit.Truth(ctx, l, r, []int{d.wrong})
+		if err != nil {
+			return fmt.Errorf("the truth of unit %d: %w", i, err)
+		}
+		truth[d.wrong] = ends[0]
+		for _, h := range truth {
+			m.Truth = append(m.Truth, h[:])
+		}
+	}
+	if _, err := p.kit.Account.Send(ctx, m); err != nil {
+		return fmt.Errorf("show the lot of unit %d: %w", i, err)
+	}
+	p.kit.Emit(role.Event{Kind: role.Posted, Order: r.Order, Unit: i, Text: text})
+	return nil
+}
