@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/client"
@@ -23,7 +24,7 @@ import (
 // can be in equilibrium then.
 func often(c *devnet.Config) {
 	p := job.DefaultParams
-	p.ForcedBps, p.JackpotFactor, p.TaxBps, p.VerdictFactor = 3000, 1, 9000, 10
+	p.ForcedBps, p.JackpotFactor, p.TaxBps, p.VerdictFactor = 4500, 0, 9000, 10
 	c.Work = work.ParamsToProto(p, time.Hour.Milliseconds())
 }
 
@@ -78,7 +79,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			often(c)
 		},
 		Spec: func(s *consume.Spec) {
-			s.Problem.Rounds, s.Problem.Shards = 8, 4 // that nothing is forced has odds of 0.7³²
+			s.Problem.Rounds, s.Problem.Shards = 4, 4 // that nothing is forced has odds of 0.55¹⁶
 			s.Conditions.MaxPrice *= 100
 			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Keepers = 2, 2, 2
 		},
@@ -95,9 +96,13 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			}
 		}
 	}
+	before := n.Config().Stake
 	l := n.Settle(id)
-	if l.Ledger.Slashed == 0 || paid(n, l.Ledger.Prizes, "validator-1") == 0 || paid(n, l.Ledger.Prizes, "validator-2") != 0 {
-		t.Errorf("slashed %d, prizes %+v", l.Ledger.Slashed, l.Ledger.Prizes)
+	if d, z := stakeOf(t, n, "validator-1"), stakeOf(t, n, "validator-2"); d != before || z+l.Ledger.Slashed != before || l.Ledger.Slashed == 0 {
+		t.Errorf("of %d utally the diligent auditor has %d, the lazy one %d; %d were slashed", before, d, z, l.Ledger.Slashed)
+	}
+	if d, z := paid(n, l.Ledger.Prizes, "validator-1"), paid(n, l.Ledger.Prizes, "validator-2"); d <= z { // both attest
+		t.Errorf("prizes of %d for the diligent auditor, %d for the lazy one", d, z)
 	}
 	if paid(n, l.Ledger.SlashPaid, "provider-0")+paid(n, l.Ledger.SlashPaid, "provider-1") == 0 {
 		t.Errorf("providers have nothing of what was slashed: %+v", l.Ledger.SlashPaid)
@@ -109,4 +114,13 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			}
 		}
 	}
+}
+
+func stakeOf(t *testing.T, n *nettest.Network, name string) uint64 {
+	t.Helper()
+	r, err := providerv1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Peer(t.Context(), &providerv1.QueryPeerRequest{Account: n.Member(name).Home.Address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Peer.Stake
 }
