@@ -68,7 +68,7 @@ const (
 	maxHigh     = 1024    // rows of a piece
 	maxWide     = 3072    // columns of a piece
 	maxStored   = 1 << 18 // elements of a piece that is not made in the output
-	maxDeep     = 512     // words packed at a time; divides tensor.KBlock
+	maxDeep     = 1024    // words packed at a time; divides tensor.KBlock
 	maxStrip    = 1 << 15 // elements of operand b that a row of tiles reads
 	thinRows    = 2       // rows for which reading operand b takes all the time
 	sweptWide   = 1024    // columns of b that are read side by side, if there are as many
