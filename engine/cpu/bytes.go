@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"crypto/subtle"
+	"slices"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -100,9 +102,7 @@ func (p *panels) readLine(line []uint8, row, from int) {
 		}
 	}
 	if p.bias != 0 {
-		for t := range line {
-			line[t] ^= p.bias
-		}
+		subtle.XORBytes(line, line, highest)
 	}
 }
 
@@ -160,6 +160,7 @@ var (
 		0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101,
 	})
 	nowhere [maxDeep]int
+	highest = slices.Repeat([]uint8{128}, maxDeep*word) // the bit that a shift by 128 turns
 )
 
 // sumColumns returns −α·ΣB′ − α·β for each column.
