@@ -28,6 +28,9 @@ func (p *Params) Equilibrium() error {
 			"the jackpot pool would run dry: tax_bps · (10000 − forced_bps) = %d · %d < forced_bps · (1 + jackpot_factor) · 10000 = %d · %d · 10000",
 			p.TaxBps, rest, p.ForcedBps, 1+p.JackpotFactor)},
 		{2*p.RewardBps < bps, fmt.Sprintf("challenging oneself would pay: 2 · reward_bps = 2 · %d ≥ 10000", p.RewardBps)},
+		{p.KeepFactor*(bps-p.RewardBps) > bps+p.KeeperBps, fmt.Sprintf(
+			"keeping nothing would pay who computes and keeps a unit, and asks itself: keep_factor · (10000 − reward_bps) = %d · %d ≤ 10000 + keeper_bps = %d",
+			p.KeepFactor, bps-p.RewardBps, bps+p.KeeperBps)},
 		{p.BondFactor >= 1, fmt.Sprintf("forging a unit would pay: bond_factor = %d < 1", p.BondFactor)},
 	} {
 		if !c.holds {

@@ -413,6 +413,7 @@ func TestEquilibrium(t *testing.T) {
 		{"a larger jackpot", func(p *Params) { p.JackpotFactor = 3 }, "625 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 4 · 10000"},
 		{"a small tax", func(p *Params) { p.TaxBps = 612 }, "612 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 3 · 10000"},
 		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
+		{"a small bond of keepers", func(p *Params) { p.KeepFactor = 1 }, "1 · 6000 ≤ 10000 + keeper_bps = 10200"},
 		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},
 	} {
 		p := DefaultParams

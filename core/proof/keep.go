@@ -100,8 +100,8 @@ func (q Question) Check(a *Shown) error {
 	}
 	root := l.Root(canon.RootOf(n, top))
 	if q.State < 0 {
-		if root != q.Root {
-			return errors.New("the tile does not lead to the order's training records")
+		if root != q.Root || a.Slot.N != 0 {
+			return errors.New("the tile does not lead to the order's training records, which are no state's tensor")
 		}
 		return nil
 	}
