@@ -71,7 +71,7 @@ const (
 	maxDeep     = 1024    // words packed at a time; divides tensor.KBlock
 	maxStrip    = 1 << 15 // elements of operand b that a row of tiles reads
 	thinRows    = 2       // rows for which reading operand b takes all the time
-	sweptWide   = 1024    // columns of b that are read side by side, if there are as many
+	sweptWide   = 2048    // columns of b that are read side by side, if there are as many
 	turnedDeep  = 4096    // terms that are turned, one column after the other; divides tensor.KBlock
 	turnedTiles = 2       // tiles of rows for which to turn them
 	maxRows     = 192     // rows packed at a time
