@@ -74,6 +74,7 @@ const (
 	sweptWide   = 2048    // columns of b that are read side by side, if there are as many
 	turnedDeep  = 4096    // terms that are turned, one column after the other; divides tensor.KBlock
 	turnedTiles = 2       // tiles of rows for which to turn them
+	maxNear     = 1 << 17 // elements of operand b that stay in the second-level cache
 	maxRows     = 192     // rows packed at a time
 	minWork     = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
@@ -125,7 +126,7 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
 	k.divide()
 	k.readA()
-	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && ceilDiv(k.high, k.tileRows) <= fewTiles
+	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (ceilDiv(k.high, k.tileRows) <= fewTiles || k.nearB())
 	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon
 		k.wide = min(k.wide, 2*k.tileCols)
 		k.beside = ceilDiv(k.lines.n, k.wide)
@@ -137,6 +138,14 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 // regular reports whether values need no more than reading, and lie in even
 // distances along a grid.
 func (k *dot) regular(g *grid) bool { return k.plain && !k.bounded && g.simple() }
+
+// nearB reports whether operand b stays in the cache while tiles read it in place:
+// it is small, and its terms do not lie whole pages apart, where they would share
+// few places in the cache.
+func (k *dot) nearB() bool {
+	const page = 4096
+	return k.cols.n*k.terms.n <= maxNear && last(k.b.terms)*word%page != 0
+}
 
 // readA chooses how tiles read operand a: where it lies, if it is regular and
 // shared by few tiles, or packed. What is no matrix is packed with its terms side
