@@ -186,12 +186,17 @@ func (p *Play) Attest(unit int) chaintest.Block {
 	return p.Flush()
 }
 
-// Audit lets the drawn auditors of a unit answer, in one block.
+// Audit lets the drawn auditors of a unit answer, in one block; of a forced attempt
+// they tell the truth.
 func (p *Play) Audit(unit int, pass bool) chaintest.Block {
 	p.T.Helper()
 	for _, a := range p.Unit(unit).Audits {
 		auditor := Named(p.T, a.Auditor)
-		p.Queue(auditor, p.ReportMsg(unit, auditor, pass))
+		m := p.ReportMsg(unit, auditor, pass)
+		if _, forced := p.RevealMsg(unit); forced {
+			m = p.DiligentMsg(unit, auditor)
+		}
+		p.Queue(auditor, m)
 	}
 	return p.Flush()
 }
@@ -222,13 +227,21 @@ func (p *Play) Compute(unit int, provider string) {
 func (p *Play) FinishRound() {
 	p.T.Helper()
 	shards := p.Order.Problem.Shards
-	for s := range shards {
-		unit := int(p.Lease().Round)*shards + s
-		if p.Unit(unit).Status == workv1.UNIT_STATUS_OPEN {
-			p.Compute(unit, p.spare(unit))
+	for again := true; again; p.NextBlock(UnitWindow) {
+		again = false
+		for s := range shards {
+			unit := int(p.Lease().Round)*shards + s
+			switch u := p.Unit(unit); {
+			case u.Status == workv1.UNIT_STATUS_OPEN:
+				p.Compute(unit, p.spare(unit))
+				again = p.Lease().Params.ForcedBps > 0
+			case u.Status == workv1.UNIT_STATUS_COUNTED && !u.Plain && p.Lease().Params.ForcedBps > 0:
+				m, forced := p.RevealMsg(unit)
+				p.Deliver(Named(p.T, u.Provider), m)
+				again = again || forced
+			}
 		}
 	}
-	p.NextBlock(UnitWindow)
 	p.Deliver(p.Lead(), p.MergeMsg())
 }
 

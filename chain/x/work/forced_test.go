@@ -1,0 +1,152 @@
+package work_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
+
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+// forced begins an order of which the first attempt of the first unit is forced for
+// its provider, or is not, and brings that to a receipt that counts.
+func forced(t *testing.T, want bool) *worktest.Play {
+	t.Helper()
+	for nonce := range uint64(60) {
+		o := worktest.Order()
+		o.Nonce, o.Conditions.AuditSegments = nonce, o.Problem.Segments()
+		p := worktest.Begin(t, chaintest.New(t, worktest.Network(worktest.Rules(worktest.Forced))...), o)
+		p.Assign(0, "p0")
+		p.Submit(0)
+		if _, forced := p.RevealMsg(0); forced == want {
+			p.Attest(0)
+			return p
+		}
+	}
+	t.Fatal("no order is as it should be")
+	return nil
+}
+
+// Through the whole chain: the lot is shown, a blind auditor loses its bond, a
+// diligent one is paid out of the pool, and the unit is done again.
+func TestForcedAttempt(t *testing.T) {
+	for _, diligent := range []bool{true, false} {
+		p := forced(t, true)
+		p0 := chaintest.Named("p0")
+		m, _ := p.RevealMsg(0)
+		p.Refuse(work.ErrRefused, p0, m) // nobody has audited it
+		auditor := worktest.Named(t, p.Unit(0).Audits[0].Auditor)
+		report := p.ReportMsg(0, auditor, true)
+		if diligent {
+			report = p.DiligentMsg(0, auditor)
+		}
+		p.Deliver(auditor, report)
+		p.NextBlock(worktest.UnitWindow)
+		if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_COUNTED {
+			t.Fatalf("the unit is %v before its lot is shown", u.Status)
+		}
+		bent := *m
+		bent.Proof = append([]byte{}, m.Proof...)
+		bent.Proof[0] ^= 1
+		p.Refuse(work.ErrProof, p0, &bent)
+		other := *m
+		other.Provider = chaintest.Named("p1").String()
+		p.Refuse(work.ErrProof, chaintest.Named("p1"), &other)
+		short := *m
+		short.Truth = [][]byte{{1}}
+		p.Refuse(work.ErrMalformed, p0, &short)
+		b := p.Deliver(p0, m)
+		if len(b.TxResults) != 1 || p.Unit(0).Attempt != 1 || len(p.Lease().Forced) != 1 {
+			t.Fatalf("attempt %d, forced %v", p.Unit(0).Attempt, p.Lease().Forced)
+		}
+		purse := p.Balance(p0.Address)
+		s := p.Finish()
+		prize := map[string]uint64{}
+		for _, x := range s.Ledger.Prizes {
+			prize[x.Account] = x.Amount
+		}
+		if prize[p0.String()] == 0 || p.Balance(p0.Address) <= purse || s.Ledger.Tax == 0 {
+			t.Errorf("prizes %v, tax %d", s.Ledger.Prizes, s.Ledger.Tax)
+		}
+		if blind := s.Ledger.Slashed > 0; blind == diligent {
+			t.Errorf("diligent: %v, slashed %d", diligent, s.Ledger.Slashed)
+		}
+		r, err := p.Work.Params(context.Background(), &workv1.QueryParamsRequest{})
+		if err != nil || r.Pool != p.Balance(authtypes.NewModuleAddress(work.Jackpot)) || r.Pool > s.Ledger.Tax {
+			t.Errorf("the pool is %d utally, %v", r.Pool, err)
+		}
+	}
+}
+
+// A unit that was not forced is accepted once that is shown, and no truth beside the
+// receipt is taken.
+func TestPlainAttempt(t *testing.T) {
+	p := forced(t, false)
+	p.Audit(0, true)
+	p.NextBlock(worktest.UnitWindow)
+	m, _ := p.RevealMsg(0)
+	bent := *m
+	bent.Truth = p.Truth(0)
+	p.Refuse(work.ErrRefused, chaintest.Named("p0"), &bent)
+	p.Deliver(chaintest.Named("p0"), m)
+	if u := p.Unit(0); !u.Plain || u.Status != workv1.UNIT_STATUS_ACCEPTED {
+		t.Fatalf("the unit is %v", u.Status)
+	}
+}
+
+// Rules are changed by the authority of the genesis alone, and only to such as are
+// in equilibrium; the refusal shows the inequality.
+func TestUpdateParams(t *testing.T) {
+	boss, stranger := worktest.Consumer, worktest.Challenger
+	c := chaintest.New(t, worktest.Network(worktest.Authority(boss.Name))...)
+	p := worktest.Begin(t, c, worktest.Order())
+	q := func() *workv1.QueryParamsResponse {
+		r, err := p.Work.Params(context.Background(), &workv1.QueryParamsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := q(); r.Authority != boss.String() || r.Params.ForcedBps != 0 {
+		t.Fatalf("authority %s, rules %+v", r.Authority, r.Params)
+	}
+	update := func(bend func(*workv1.Params)) *workv1.MsgUpdateParams {
+		m := &workv1.MsgUpdateParams{Authority: boss.String(), Params: work.DefaultParams()}
+		bend(&m.Params)
+		return m
+	}
+	for why, bend := range map[string]func(*workv1.Params){
+		"forced_bps is 0":                        func(p *workv1.Params) { p.ForcedBps = 0 },
+		"forced_bps · verdict_factor = 200 · 99": func(p *workv1.Params) { p.VerdictFactor = 99 },
+		"the jackpot pool would run dry":         func(p *workv1.Params) { p.TaxBps = 1 },
+		"would pay for challenging oneself":      func(p *workv1.Params) { p.RewardBps = 5000 },
+		"jail of -1 ms":                          func(p *workv1.Params) { p.JailMs = -1 },
+		"every attempt is forced":                func(p *workv1.Params) { p.ForcedBps = 10_000 },
+	} {
+		if text := p.Refuse(work.ErrParams, boss, update(bend)); !strings.Contains(text, why) {
+			t.Errorf("refused with %q, want %q", text, why)
+		}
+	}
+	good := update(func(p *workv1.Params) { p.BurnBps = 100 })
+	foreign := *good
+	foreign.Authority = stranger.String()
+	p.Refuse(work.ErrSigner, stranger, &foreign)
+	p.Deliver(boss, good)
+	if r := q(); r.Params != good.Params {
+		t.Fatalf("rules %+v, want %+v", r.Params, good.Params)
+	}
+	if r := p.Lease().Params; r.ForcedBps != 0 || r.BurnBps != job.DefaultParams.BurnBps {
+		t.Errorf("a lease that had begun is under the rules %+v", r)
+	}
+	p.Finish()
+	g, err := c.Work.ExportGenesis(c.Ctx())
+	if err != nil || g.Authority != boss.String() || g.Params != good.Params || work.ValidateGenesis(g) != nil {
+		t.Errorf("exported %+v, %v", g.Params, err)
+	}
+}

@@ -1,0 +1,67 @@
+package worktest
+
+import (
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// Forced turns forced errors on, so often as the rules can be in equilibrium.
+func Forced(p *job.Params) { p.ForcedBps, p.JackpotFactor, p.TaxBps = 3000, 1, 9000 }
+
+// Authority names the account that may change the rules.
+func Authority(name string) chaintest.Option {
+	return func(g *app.Genesis) { g.Authority = chaintest.Named(name).String() }
+}
+
+// Truth is what the segments of a unit's receipt lead to: what it says, but in the
+// first.
+func (p *Play) Truth(unit int) (ends [][]byte) {
+	p.T.Helper()
+	ends = append(ends, p.Unit(unit).Receipt.Checkpoints[1:]...)
+	h := canon.Sum("truth", ends[0])
+	ends[0] = h[:]
+	return ends
+}
+
+// RevealMsg returns the message by which the provider of a unit shows its lot, and
+// whether the attempt was forced.
+func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
+	p.T.Helper()
+	l, u := p.Lease(), p.Unit(unit)
+	seed, err := canon.HashOf(l.Seed)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	output, pi, err := vrf.Prove(Named(p.T, u.Provider).VRF, proof.LotInput(p.ID, seed, unit, int(u.Attempt)))
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	m = &workv1.MsgReveal{Provider: u.Provider, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt, Proof: pi}
+	if forced = proof.Forced(output[:], l.Params.ForcedBps); forced {
+		m.Truth = p.Truth(unit)
+	}
+	return m, forced
+}
+
+// DiligentMsg returns the report of an auditor that has re-executed a forced unit.
+func (p *Play) DiligentMsg(unit int, auditor chaintest.Account) *workv1.MsgReport {
+	p.T.Helper()
+	m, u, truth := p.ReportMsg(unit, auditor, true), p.Unit(unit), p.Truth(unit)
+	output, err := vrf.Verify(auditor.VRFKey(), proof.AuditInput(canon.Hash(u.ReceiptId), auditor.String()), m.Proof)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	var ends []canon.Hash
+	for _, s := range proof.Segments(output[:], p.Order.Problem.Segments(), int(u.Audited)) {
+		ends = append(ends, canon.Hash(truth[s]))
+		m.Pass = m.Pass && s != 0
+	}
+	digest := proof.Digest(auditor.String(), canon.Hash(u.ReceiptId), ends)
+	m.Digest = digest[:]
+	return m
+}
