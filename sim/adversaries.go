@@ -179,7 +179,7 @@ func catalogue(t *training) (out []experiment, err error) {
 			}
 		}
 	}
-	return append(out, others(t, float64(pay))...), nil
+	return slices.Concat(out, others(t, float64(pay)), dilemma(t, float64(pay))), nil
 }
 
 // forged returns how many segments of the unit a forgery gets wrong.
@@ -249,7 +249,11 @@ func forge(t *training, f forgery, a assurance, dishonest float64, r *rand.Rand)
 }
 
 func newScene(t *training, a assurance, r *rand.Rand) (*scene, error) {
-	w, err := newWorld(t, r.Uint64(), job.Conditions{Auditors: a.auditors, AuditSegments: a.segments})
+	return newSceneOf(t, a, r, job.DefaultParams.WithoutForced())
+}
+
+func newSceneOf(t *training, a assurance, r *rand.Rand, rules job.Params) (*scene, error) {
+	w, err := newWorld(t, r.Uint64(), job.Conditions{Auditors: a.auditors, AuditSegments: a.segments}, rules)
 	return &scene{world: w, watched: a.watched, ends: map[int][]canon.Hash{}, seen: map[string]bool{}}, err
 }
 
@@ -299,7 +303,7 @@ func (t *training) honest() (canon.Hash, error) {
 func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.Rand) (outcome, error) {
 	bad := int(dishonest * validators)
 	seed := canon.Sum(canon.Domain("sim/replicas"), fmt.Append(nil, r.Uint64()))
-	w, err := newWorld(t, r.Uint64(), job.Conditions{})
+	w, err := newWorld(t, r.Uint64(), job.Conditions{}, job.DefaultParams.WithoutForced())
 	if err != nil {
 		return outcome{}, err
 	}

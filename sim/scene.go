@@ -29,6 +29,9 @@ type scene struct {
 
 	asking asking
 
+	lots  lots
+	first []string // auditors of the first attempt of the first unit
+
 	ends map[int][]canon.Hash // the states that providers say their units had
 	seen map[string]bool      // attempts that the watcher has looked at
 }
@@ -53,12 +56,12 @@ func (s *scene) play() error {
 		if err != nil {
 			return err
 		}
-		if acted {
+		if acted || s.lots.on { // lots fall due between ticks
 			s.now += 1000
 		} else {
 			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
 		}
-		if err := s.do(job.Tick{Seed: s.seed()}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := s.do(job.Tick{Seed: s.seed(), Pool: uint64(bankroll + s.earned["pool"])}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}
@@ -67,7 +70,7 @@ func (s *scene) play() error {
 
 // act lets everybody do once what is due.
 func (s *scene) act() (acted bool, err error) {
-	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.join, s.ask, s.answer} {
+	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.show, s.join, s.ask, s.answer} {
 		did, err := f()
 		if err != nil {
 			return false, err
@@ -125,6 +128,11 @@ func (s *scene) compute() (bool, error) {
 		if err := s.do(job.Submit{Receipt: r, Signature: ed25519.Sign(key(u.Provider), r.SignBytes())}); err != nil {
 			return false, err
 		}
+		if s.first == nil {
+			for _, a := range s.lease.Units[i].Audits {
+				s.first = append(s.first, a.Auditor)
+			}
+		}
 		acted = true
 	}
 	return acted, nil
@@ -135,6 +143,10 @@ func (s *scene) compute() (bool, error) {
 func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Hash, int, error) {
 	if who == cheater && unit == 0 && attempt == 0 && s.attack.forge != nil {
 		return s.attack.forge(s.training, from, unit)
+	}
+	if s.lots.on && unit == 0 && attempt == 0 {
+		roots, err := s.present(unit, from)
+		return roots, steps, err
 	}
 	roots, err := s.training.play(from, unit, 0, steps)
 	return roots, steps, err
@@ -173,6 +185,13 @@ func (s *scene) audit() (bool, error) {
 			if a.Done || a.Forfeit {
 				continue
 			}
+			if idler, did, err := s.idle(i, &u, a.Auditor); idler {
+				if err != nil {
+					return false, err
+				}
+				acted = acted || did
+				continue
+			}
 			pass, err := s.examine(i, &u, a.Auditor)
 			if err != nil {
 				return false, err
@@ -188,21 +207,23 @@ func (s *scene) audit() (bool, error) {
 
 // examine lets an auditor re-execute the segments that it draws, and report.
 func (s *scene) examine(unit int, u *job.Unit, auditor string) (pass bool, err error) {
-	secret := canon.Sum(canon.Domain("sim/vrf"), []byte(auditor), proof.AuditInput(u.Receipt.ID(), auditor))
+	secret := s.secret(u, auditor)
+	var ends []canon.Hash
 	pass = true
 	if u.Provider != cheater || !slices.Contains(s.colluders, auditor) {
 		points := u.Receipt.Checkpoints
-		for _, g := range proof.Segments(secret[:], segments, u.Audited) {
+		for _, g := range proof.Segments(secret, segments, u.Audited) {
 			lo, hi := g*interval, (g+1)*interval
 			s.spent[auditor] += s.problem.StepFLOPs * uint64(hi-lo)
 			roots, err := s.training.play(points[g], unit, lo, hi)
 			if err != nil {
 				return false, err
 			}
+			ends = append(ends, roots[hi-lo])
 			pass = pass && roots[hi-lo] == points[g+1]
 		}
 	}
-	return pass, s.do(job.Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret[:], Pass: pass})
+	return pass, s.do(job.Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: pass, Digest: proof.Digest(auditor, u.Receipt.ID(), ends)})
 }
 
 // grieve lets those who challenge out of malice do it, once.
@@ -324,6 +345,10 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 	if err != nil {
 		return err
 	}
+	if s.now += 1000; s.forcedNow(t) { // its provider has no reason to play
+		_, err := s.show()
+		return err
+	}
 	for g.Stage != dispute.Over {
 		who, account := defender, defends
 		if g.Stage.Turn() == dispute.Challenger {
@@ -388,11 +413,14 @@ func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispu
 }
 
 // doubted returns the states that a challenger sets against a receipt: those of
-// an honest run, of which a griever changes the last.
+// an honest run, or if it is a griever, which has not looked, those of the receipt
+// but the last.
 func (s *scene) doubted(challenger string, unit int, r *job.Receipt) ([]canon.Hash, error) {
-	roots, err := s.training.play(r.Start, unit, 0, steps)
-	if err == nil && challenger == griever && !s.truthful {
-		roots[steps], err = s.training.bend(roots[steps], 1)
+	if challenger != griever || s.truthful {
+		return s.training.play(r.Start, unit, 0, steps)
 	}
+	roots := slices.Clone(s.ends[unit])
+	var err error
+	roots[steps], err = s.training.bend(roots[steps], 1)
 	return roots, err
 }

@@ -55,7 +55,7 @@ func (t *training) rates() job.Rates {
 
 // newWorld begins the lease of an order. Which auditors and keepers are drawn
 // follows from the seed.
-func newWorld(t *training, seed uint64, c job.Conditions) (*world, error) {
+func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
 	c.MaxPrice, c.Expires, c.MinProviders, c.Keepers = 1<<40, 1000, 2, 3
 	c.UnitTimeout, c.UnitWindow, c.Window = 60_000, 10_000, 30_000
 	m := job.Match{
@@ -63,7 +63,7 @@ func newWorld(t *training, seed uint64, c job.Conditions) (*world, error) {
 			Chain: "sim", Consumer: consumer, Nonce: seed, Problem: t.problem, Conditions: c,
 			Contact: job.Contact{Key: party(consumer, job.Rates{}).Key},
 		},
-		Lead: lead, FeeBps: 500, Params: job.DefaultParams.WithoutForced(), Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
+		Lead: lead, FeeBps: 500, Params: rules, Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
 	}
 	for i := range providers {
 		m.Providers = append(m.Providers, party(provider(i), t.rates()))
@@ -107,6 +107,11 @@ func (w *world) perform(effects []job.Effect) {
 		case job.Lock:
 			w.earned[e.Account] -= int64(e.Amount)
 		case job.Award, job.Pay, job.Refund, job.Unlock:
+			w.earned[e.Account] += int64(e.Amount)
+		case job.Tax:
+			w.earned["pool"] += int64(e.Amount)
+		case job.Prize:
+			w.earned["pool"] -= int64(e.Amount)
 			w.earned[e.Account] += int64(e.Amount)
 		case job.Burn:
 			w.earned["burnt"] += int64(e.Amount)

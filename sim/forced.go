@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// bankroll is what the jackpot pool has from other leases, in utally.
+const bankroll = 1 << 40
+
+// lots is what a scene knows of forced attempts. Only the first attempt of the first
+// unit can be one.
+type lots struct {
+	on       bool // the lease's rules force attempts
+	altered  int  // the segment that is presented wrong; −1 if the attempt is not forced
+	truth    []canon.Hash
+	hidden   bool   // its provider does not show the lot
+	idler    int    // place, among the unit's auditors, of one that does not look
+	strategy string // what it says: pass, copy, alarm; silent: nothing
+}
+
+// lot returns an output that forces an attempt, or does not.
+func (s *scene) lot(unit, attempt int) []byte {
+	out := make([]byte, 64)
+	if unit > 0 || attempt > 0 || s.lots.altered < 0 {
+		for i := range out {
+			out[i] = 0xff
+		}
+	}
+	return out
+}
+
+// present returns the states of a forced attempt: one bit is wrong at the end of a
+// segment, and the next goes on from there. It remembers the truth.
+func (s *scene) present(unit int, from canon.Hash) (roots []canon.Hash, err error) {
+	s.lots.truth, roots = nil, []canon.Hash{from}
+	for g := range segments {
+		part, err := s.training.play(roots[g*interval], unit, g*interval, (g+1)*interval)
+		if err != nil {
+			return nil, err
+		}
+		end := part[interval]
+		s.lots.truth = append(s.lots.truth, end)
+		if g == s.lots.altered {
+			if part[interval], err = s.training.bend(end, 1); err != nil {
+				return nil, err
+			}
+		}
+		roots = append(roots, part[1:]...)
+	}
+	return roots, nil
+}
+
+// show lets providers show their lots.
+func (s *scene) show() (acted bool, err error) {
+	for shard, u := range s.lease.RoundUnits() {
+		i := s.lease.Unit(s.lease.Round, shard)
+		if !s.lease.LotDue(i, s.now) || s.lots.hidden && i == 0 && u.Attempt == 0 {
+			continue
+		}
+		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt, Output: s.lot(i, u.Attempt)}
+		if proof.Forced(e.Output, s.lease.Params.ForcedBps) {
+			e.Truth = s.lots.truth
+		}
+		if err := s.do(e); err != nil {
+			return false, err
+		}
+		acted = true
+	}
+	return acted, nil
+}
+
+// idle lets an auditor that does not look say what it says, and reports whether an
+// auditor is one.
+func (s *scene) idle(unit int, u *job.Unit, auditor string) (idler, acted bool, err error) {
+	if s.lots.strategy == "" || unit != 0 || u.Attempt != 0 || u.Audits[s.lots.idler].Auditor != auditor {
+		return false, false, nil
+	}
+	others := slices.DeleteFunc(slices.Clone(u.Audits), func(a job.Audit) bool { return a.Auditor == auditor })
+	said := func(a job.Audit) bool { return a.Done && a.Pass }
+	if s.lots.strategy == "silent" || s.lots.strategy == "copy" && !slices.ContainsFunc(others, said) {
+		return true, false, nil
+	}
+	secret := s.secret(u, auditor)
+	var ends []canon.Hash
+	for _, g := range proof.Segments(secret, segments, u.Audited) {
+		ends = append(ends, u.Receipt.Checkpoints[g+1])
+	}
+	return true, true, s.do(job.Report{
+		By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: s.lots.strategy != "alarm",
+		Digest: proof.Digest(auditor, u.Receipt.ID(), ends),
+	})
+}
+
+// secret is the output of an auditor's VRF.
+func (s *scene) secret(u *job.Unit, auditor string) []byte {
+	h := canon.Sum(canon.Domain("sim/vrf"), []byte(auditor), proof.AuditInput(u.Receipt.ID(), auditor))
+	return h[:]
+}
+
+// gain returns what somebody gains by how a scene is played, in utally, over what it
+// has if it is played the other way: the mean over whether the first attempt is
+// forced, with the odds that the rules have, and over the segments that may be wrong.
+func gain(t *training, a assurance, r *rand.Rand, play, instead func(s *scene), who func(s *scene) string) (x outcome, err error) {
+	forced := float64(job.DefaultParams.ForcedBps) / 1e4
+	seed := r.Uint64()
+	run := func(altered int, how func(s *scene)) (profit float64, err error) {
+		s, err := newSceneOf(t, a, rand.New(rand.NewPCG(seed, 0)), job.DefaultParams)
+		if err != nil {
+			return 0, err
+		}
+		s.lots.on, s.lots.altered = true, altered
+		how(s)
+		got, err := s.outcome()
+		x.wrong = x.wrong || got.wrong
+		me := who(s)
+		for account, n := range s.slashed { // order: a count
+			if n > 0 && account != me {
+				x.slashed++
+			}
+		}
+		return s.profit(me), err
+	}
+	for altered := -1; altered < segments; altered++ {
+		weight := forced / segments
+		if altered < 0 {
+			weight = 1 - forced
+		}
+		for sign, how := range map[float64]func(s *scene){1: play, -1: instead} { // order: a sum of two
+			profit, err := run(altered, how)
+			if err != nil {
+				return x, err
+			}
+			x.profit += weight * sign * profit
+		}
+	}
+	return x, nil
+}
+
+// dilemma are those who would live on work that nobody checks.
+func dilemma(t *training, pay float64) (out []experiment) {
+	pair := assurance{name: "2 auditors, 1 of 4 segments each", auditors: 2, segments: 1}
+	add := func(name string, a assurance, play, instead func(s *scene), who func(s *scene) string) {
+		out = append(out, experiment{Row: Row{Name: name, Policy: a.name, UnitPay: pay}, run: func(r *rand.Rand) (outcome, error) {
+			return gain(t, a, r, play, instead, who)
+		}})
+	}
+	says := func(place int, what string) func(*scene) {
+		return func(s *scene) { s.lots.idler, s.lots.strategy = place, what }
+	}
+	auditor := func(s *scene) string { return s.first[s.lots.idler] }
+	add("lazy auditor", audited, says(0, "pass"), says(0, "silent"), auditor)
+	add("lazy auditor", pair, says(0, "pass"), says(0, "silent"), auditor)
+	add("copied audits", pair, says(1, "copy"), says(1, "silent"), auditor)
+	add("blind alarms", audited, says(0, "alarm"), says(0, "silent"), auditor)
+	add("freeloading challenger", audited, func(s *scene) {
+		s.challenges = func(i int, u *job.Unit) string {
+			if i == 0 && u.Attempt == 0 {
+				return griever
+			}
+			return ""
+		}
+	}, func(*scene) {}, func(*scene) string { return griever })
+	add("lots never shown", audited, func(s *scene) { s.lots.hidden = true }, func(*scene) {}, func(*scene) string { return cheater })
+	return out
+}
+
+// forcedNow reports whether a receipt is that of a forced attempt whose lot will be
+// shown.
+func (s *scene) forcedNow(t job.Target) bool {
+	return t == job.Target{} && s.lots.on && !s.lots.hidden && s.lease.Units[0].Attempt == 0 && s.lots.altered >= 0
+}
