@@ -113,8 +113,13 @@ func mapLoop(set *asm.Set, fn tensor.Fn, t, out tensor.DType) loop {
 		return bySize(out, chooses)
 	}
 	plain := plainLoop(fn, t)
-	if t == tensor.Float32 && plain != nil {
+	switch {
+	case plain == nil:
+		return nil
+	case t == tensor.Float32:
 		return vector(set, set.Maps[fn], plain, out.Size(), 4, 4)
+	case t == tensor.Int64, t == tensor.Uint64:
+		return vector(set, set.Wholes[fn], plain, out.Size(), 8, 8)
 	}
 	return plain
 }

@@ -49,6 +49,29 @@ func TestVectorsOfOneOperand(t *testing.T) {
 	}
 }
 
+// Every kernel of 64 bits gives what the loop in plain Go gives.
+func TestVectorsOfWholes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for _, set := range asm.Sets() {
+		for fn, f := range set.Wholes {
+			const n = 64
+			x, y := make([]int64, n), make([]int64, n)
+			for i := range x {
+				x[i] = r.Int64() - r.Int64()
+				y[i] = []int64{x[i], x[i] ^ 1<<r.IntN(64), r.Int64(), math.MinInt64}[r.IntN(4)]
+			}
+			got, want := make([]int64, n), make([]int64, n)
+			f((*byte)(first(got)), (*byte)(first(x)), (*byte)(first(y)), nil, n)
+			plainLoop(fn, tensor.Int64)(first(want), first(x), first(y), nil, 1, n)
+			for i := range want {
+				if got[i] != want[i] {
+					t.Fatalf("%s, %v: word %d is %#x, want %#x", set.Name, fn, i, got[i], want[i])
+				}
+			}
+		}
+	}
+}
+
 // sweep compares a kernel with the plain loop, which is the definition.
 func sweep(t *testing.T, set *asm.Set, f asm.Map, out tensor.DType, plain loop) {
 	const n = 1 << 12

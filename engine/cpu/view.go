@@ -322,8 +322,9 @@ func gather[T integer](v *view, args []*tensor.Tensor, dst, src []T, p *position
 		c += b.steps[k] * p.coord[k]
 		i += x.steps[k] * p.coord[k]
 	}
+	index := args[x.arg]
 	for j := range n {
-		if by := whole(args[x.arg], i); by >= -tensor.MaxDim && by <= tensor.MaxDim {
+		if by := whole(index, i); by >= -tensor.MaxDim && by <= tensor.MaxDim {
 			to := c + by
 			if to < 0 {
 				to, by = to+b.extent, by+b.extent

@@ -104,6 +104,21 @@ func avx512Le(dst *byte, x *byte, y *byte, z *byte, n int)
 //go:noescape
 func avx512Where(dst *byte, x *byte, y *byte, z *byte, n int)
 
+// avx512WholeAdd is a Map.
+//
+//go:noescape
+func avx512WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+
+// avx512WholeSub is a Map.
+//
+//go:noescape
+func avx512WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+
+// avx512WholeEq is a Map.
+//
+//go:noescape
+func avx512WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+
 // avx512Int32ToFloat32 is a Map.
 //
 //go:noescape
@@ -238,6 +253,21 @@ func avx2Le(dst *byte, x *byte, y *byte, z *byte, n int)
 //
 //go:noescape
 func avx2Where(dst *byte, x *byte, y *byte, z *byte, n int)
+
+// avx2WholeAdd is a Map.
+//
+//go:noescape
+func avx2WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+
+// avx2WholeSub is a Map.
+//
+//go:noescape
+func avx2WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+
+// avx2WholeEq is a Map.
+//
+//go:noescape
+func avx2WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
 
 // avx2Int32ToFloat32 is a Map.
 //

@@ -1771,6 +1771,79 @@ loop:
 	VZEROUPPER
 	RET
 
+// func avx512WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·avx512WholeAdd(SB), NOSPLIT, $0-40
+	MOVQ n+32(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ x+8(FP), DX
+	MOVQ y+16(FP), BX
+	MOVQ z+24(FP), SI
+
+loop:
+	VMOVUPS (DX), Z0
+	VPADDQ  (BX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(DX), Z0
+	VPADDQ  64(BX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	ADDQ    $0x80, DX
+	ADDQ    $0x80, BX
+	ADDQ    $0x80, CX
+	SUBQ    $0x10, AX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func avx512WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·avx512WholeSub(SB), NOSPLIT, $0-40
+	MOVQ n+32(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ x+8(FP), DX
+	MOVQ y+16(FP), BX
+	MOVQ z+24(FP), SI
+
+loop:
+	VMOVUPS (DX), Z0
+	VPSUBQ  (BX), Z0, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS 64(DX), Z0
+	VPSUBQ  64(BX), Z0, Z0
+	VMOVUPS Z0, 64(CX)
+	ADDQ    $0x80, DX
+	ADDQ    $0x80, BX
+	ADDQ    $0x80, CX
+	SUBQ    $0x10, AX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func avx512WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL
+TEXT ·avx512WholeEq(SB), NOSPLIT, $0-40
+	MOVQ n+32(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ x+8(FP), DX
+	MOVQ y+16(FP), BX
+	MOVQ z+24(FP), SI
+
+loop:
+	VMOVUPS    (DX), Z0
+	VPCMPEQQ   (BX), Z0, K1
+	VMOVUPS    64(DX), Z0
+	VPCMPEQQ   64(BX), Z0, K2
+	KUNPCKBW   K1, K2, K1
+	VMOVDQU8.Z lanes01010101<>+0(SB), K1, X0
+	VMOVDQU    X0, (CX)
+	ADDQ       $0x80, DX
+	ADDQ       $0x80, BX
+	ADDQ       $0x10, CX
+	SUBQ       $0x10, AX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
 // func avx512Int32ToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX512F
 TEXT ·avx512Int32ToFloat32(SB), NOSPLIT, $0-40
@@ -2704,6 +2777,83 @@ loop:
 	ADDQ      $0x20, CX
 	SUBQ      $0x08, AX
 	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func avx2WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2WholeAdd(SB), NOSPLIT, $0-40
+	MOVQ n+32(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ x+8(FP), DX
+	MOVQ y+16(FP), BX
+	MOVQ z+24(FP), SI
+
+loop:
+	VMOVUPS (DX), Y0
+	VPADDQ  (BX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(DX), Y0
+	VPADDQ  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, CX
+	SUBQ    $0x08, AX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func avx2WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2WholeSub(SB), NOSPLIT, $0-40
+	MOVQ n+32(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ x+8(FP), DX
+	MOVQ y+16(FP), BX
+	MOVQ z+24(FP), SI
+
+loop:
+	VMOVUPS (DX), Y0
+	VPSUBQ  (BX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	VMOVUPS 32(DX), Y0
+	VPSUBQ  32(BX), Y0, Y0
+	VMOVUPS Y0, 32(CX)
+	ADDQ    $0x40, DX
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, CX
+	SUBQ    $0x08, AX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func avx2WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2WholeEq(SB), NOSPLIT, $0-40
+	MOVQ n+32(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ x+8(FP), DX
+	MOVQ y+16(FP), BX
+	MOVQ z+24(FP), SI
+
+loop:
+	VMOVUPS      (DX), Y0
+	VPCMPEQQ     (BX), Y0, Y0
+	VMOVUPS      32(DX), Y1
+	VPCMPEQQ     32(BX), Y1, Y1
+	VSHUFPS      $0x88, Y1, Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VPACKSSDW    X1, X0, X0
+	VPACKSSWB    X0, X0, X0
+	VPAND        lanes01010101<>+0(SB), X0, X0
+	VMOVQ        X0, (CX)
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, BX
+	ADDQ         $0x08, CX
+	SUBQ         $0x08, AX
+	JNZ          loop
 	VZEROUPPER
 	RET
 

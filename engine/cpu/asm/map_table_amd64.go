@@ -28,6 +28,12 @@ var avx512Maps = map[tensor.Fn]Map{
 	tensor.Narrow: avx512Narrow,
 }
 
+var avx512Wholes = map[tensor.Fn]Map{
+	tensor.Add: avx512WholeAdd,
+	tensor.Sub: avx512WholeSub,
+	tensor.Eq:  avx512WholeEq,
+}
+
 var avx512Casts = map[Cast]Map{
 	{tensor.Int32, tensor.Float32}:    avx512Int32ToFloat32,
 	{tensor.Bool, tensor.Float32}:     avx512BoolToFloat32,
@@ -65,6 +71,12 @@ var avx2Maps = map[tensor.Fn]Map{
 	tensor.Le:     avx2Le,
 	tensor.Where:  avx2Where,
 	tensor.Narrow: avx2Narrow,
+}
+
+var avx2Wholes = map[tensor.Fn]Map{
+	tensor.Add: avx2WholeAdd,
+	tensor.Sub: avx2WholeSub,
+	tensor.Eq:  avx2WholeEq,
 }
 
 var avx2Casts = map[Cast]Map{

@@ -27,6 +27,7 @@ type Set struct {
 	Least, Greatest Reduce
 
 	Maps   map[tensor.Fn]Map // of float32
+	Wholes map[tensor.Fn]Map // of integers of 64 bits
 	Casts  map[Cast]Map
 	Folds  map[tensor.Fn]Fold // of float32
 	Spread Spread             // of anything of 32 bits

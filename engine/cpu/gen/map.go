@@ -63,6 +63,13 @@ func maps() {
 			l.end()
 		}
 		where(s)
+		for _, w := range wholes {
+			name := s.name + "Whole" + w.fn
+			function(name, mapSignature, name+" is a Map.")
+			l := newMapLoop(s)
+			w.write(s, l)
+			l.end()
+		}
 		for _, c := range casts {
 			name := s.name + c.name
 			function(name, mapSignature, name+" is a Map.")
@@ -149,6 +156,48 @@ func where(s isa) {
 	l.end()
 }
 
+// wholes are map functions of integers of 64 bits. A round takes as many as there
+// are lanes of 32 bits, in two registers.
+var wholes = []struct {
+	fn    string
+	write func(s isa, l *mapLoop)
+}{
+	{"Add", func(s isa, l *mapLoop) { l.halves(context.VPADDQ) }},
+	{"Sub", func(s isa, l *mapLoop) { l.halves(context.VPSUBQ) }},
+	{"Eq", func(s isa, l *mapLoop) {
+		x, y := l.pair("x"), l.pair("y")
+		if s.wide {
+			low, high, both := context.K(), context.K(), context.K()
+			context.VPCMPEQQ(y[0], s.load(x[0]), low)
+			context.VPCMPEQQ(y[1], s.load(x[1]), high)
+			context.KUNPCKBW(low, high, both)
+			s.storeTruth(both, l.next("dst", s.lanes))
+			return
+		}
+		low, high := s.binary(context.VPCMPEQQ, y[0], s.load(x[0])), s.binary(context.VPCMPEQQ, y[1], s.load(x[1]))
+		both := s.register()
+		context.VSHUFPS(Imm(0x88), high, low, both)
+		context.VPERMQ(Imm(0xd8), both, both)
+		s.storeTruth(both, l.next("dst", s.lanes))
+	}},
+}
+
+// pair returns the places of two vectors at work, and moves on behind them.
+func (l *mapLoop) pair(name string) [2]Mem {
+	at := l.next(name, 2*l.bytes())
+	next := at
+	next.Disp += l.bytes()
+	return [2]Mem{at, next}
+}
+
+// halves computes two vectors by one instruction each.
+func (l *mapLoop) halves(do func(...Op)) {
+	x, y, dst := l.pair("x"), l.pair("y"), l.pair("dst")
+	for i := range dst {
+		context.VMOVUPS(l.binary(do, y[i], l.load(x[i])), dst[i])
+	}
+}
+
 // casts are conversions between types.
 var casts = []struct {
 	name, from, to string
@@ -225,7 +274,11 @@ func mapTable() []byte {
 			fmt.Fprintf(&b, "tensor.%s: %s%s,\n", m.fn, s.name, m.fn)
 		}
 		fmt.Fprintf(&b, "tensor.Where: %sWhere,\ntensor.Narrow: %sNarrow,\n}\n", s.name, s.name)
-		fmt.Fprintf(&b, "\nvar %sCasts = map[Cast]Map{\n", s.name)
+		fmt.Fprintf(&b, "\nvar %sWholes = map[tensor.Fn]Map{\n", s.name)
+		for _, w := range wholes {
+			fmt.Fprintf(&b, "tensor.%s: %sWhole%s,\n", w.fn, s.name, w.fn)
+		}
+		fmt.Fprintf(&b, "}\n\nvar %sCasts = map[Cast]Map{\n", s.name)
 		for _, c := range casts {
 			if c.from != "" {
 				fmt.Fprintf(&b, "{tensor.%s, tensor.%s}: %s%s,\n", c.from, c.to, s.name, c.name)
