@@ -11,23 +11,26 @@ import (
 // (operand b and the output) and terms. A piece is a block of the output within
 // one batch.
 type dot struct {
-	p                        *tensor.Primitive
+	p, all                   *tensor.Primitive // all of which p is a part
 	set                      *asm.Set
 	batch, rows, cols, terms grid
-	out                      struct{ batch, rows, cols []int } // strides
-	a, b                     side
-	tiles                    [][]asm.Tile
-	plain                    bool   // operands are float32
-	widen                    loop   // makes them so
-	bytes                    *bytes // if they are integers of 8 bits
-	bounded                  bool   // some terms may be absent
-	lines                    lines
-	deep                     int  // words packed at a time; divides tensor.KBlock
-	whole                    int  // of which this many are taken together
-	direct                   bool // chains can be kept in the output
-	high, wide               int  // rows and lines of a whole piece
-	tileRows, tileCols       int  // of the greatest tile
-	down, beside             int  // pieces in one batch
+	out                      struct {
+		at                int   // where p begins
+		batch, rows, cols []int // strides
+	}
+	a, b               side
+	tiles              [][]asm.Tile
+	plain              bool   // operands are float32
+	widen              loop   // makes them so
+	bytes              *bytes // if they are integers of 8 bits
+	bounded            bool   // some terms may be absent
+	lines              lines
+	deep               int  // words packed at a time; divides tensor.KBlock
+	whole              int  // of which this many are taken together
+	direct             bool // chains can be kept in the output
+	high, wide         int  // rows and lines of a whole piece
+	tileRows, tileCols int  // of the greatest tile
+	down, beside       int  // pieces in one batch
 }
 
 // lines are the columns as pieces see them. Without an image of operand b every
@@ -79,10 +82,20 @@ const (
 	minWork     = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
 	packingRows = 12      // rows that take as long to compute as a column to pack
+	packingCols = 8       // columns that take as long to compute as a row to pack
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
 func newDot(p *tensor.Primitive, set *asm.Set) kernel {
+	if k := newPhased(p, set); k != nil {
+		return k
+	}
+	return newPart(p, p, 0, set)
+}
+
+// newPart returns the contraction of a part of all elements, which lie as in the
+// whole output, from one on.
+func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 	narrow := p.Args[0].Type.Size() == 1
 	switch {
 	case p.Terms() == 0 || p.Shape.Elements() == 0:
@@ -91,9 +104,10 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 		return newPlainDot(p)
 	}
 	k := &dot{
-		p: p, set: set, deep: maxDeep, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32,
+		p: p, all: all, set: set, deep: maxDeep, tiles: set.Tiles, plain: p.Args[0].Type == tensor.Float32,
 		whole: 1, tileRows: set.Rows(), tileCols: set.Vectors() * set.Lanes,
 	}
+	k.out.at = at
 	if !k.plain && !narrow {
 		k.widen = castLoop(set, p.Args[0].Type, tensor.Float32)
 	}
@@ -206,8 +220,13 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 		return false
 	}
 	k.lines = lines{k.cols.extents[0], k.cols.n / k.cols.extents[0], m.own[0], m.span(k.cols.extents), m.own}
-	// What is computed in vain must cost less than packing every column.
-	if vain := (k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.n; vain*k.rows.n > k.cols.n*packingRows {
+	// What is computed in vain, and packing rows for every image, must cost less than
+	// packing every column.
+	vain := ((k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.n) * k.rows.n
+	if k.batch.n > 1 {
+		vain += k.rows.n*packingCols + k.a.effort(k.rows.n, false)
+	}
+	if vain > k.cols.n*packingRows {
 		return false
 	}
 	k.divide()
@@ -296,7 +315,7 @@ func depends(p *tensor.Primitive, arg, axis int) bool {
 func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart int) (_, _, _, _ []int) {
 	p := k.p
 	shape := append(p.Shape.Clone(), p.Fold...)
-	out := append(steps(p.Shape.Strides()), make(steps, len(p.Fold))...)
+	out := append(steps(k.all.Shape.Strides()), make(steps, len(p.Fold))...)
 	all := []steps{out}
 	for arg := range p.Args {
 		_, strides, _ := linear(p, arg)

@@ -53,7 +53,7 @@ func grow[T any](s []T, n int) []T {
 func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	if p.direct {
 		p.pitch = p.out.rows[0]
-		p.chains = out[p.batch.at(0, p.out.batch, p.batchAt)+p.row*p.pitch+p.line*p.out.cols[0]:]
+		p.chains = out[p.batch.at(p.out.at, p.out.batch, p.batchAt)+p.row*p.pitch+p.line*p.out.cols[0]:]
 	} else {
 		p.pitch = roundUp(p.broad, p.set.Lanes)
 		p.own = grow(p.own, p.tall*p.pitch)
@@ -211,27 +211,25 @@ func addTo(sums, x []float32) {
 	}
 }
 
-// stretch is some columns of a piece that follow each other in the output, too.
-type stretch struct{ at, n, out int }
+// stretch is some columns of a piece that lie at one distance from each other in
+// the output, too.
+type stretch struct{ at, n, out, step int }
 
 // outputs finds where the rows and the columns lie in the output; an element
 // lies at the sum.
 func (p *piece) outputs() {
 	p.rowsOut = grow(p.rowsOut, p.tall)
-	p.rows.table(p.rowsOut, p.batch.at(0, p.out.batch, p.batchAt), p.out.rows, p.row)
+	p.rows.table(p.rowsOut, p.batch.at(p.out.at, p.out.batch, p.batchAt), p.out.rows, p.row)
 	inner := len(p.cols.extents) - 1
 	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, p.lineCount*p.lines.columns
 	p.stretches = p.stretches[:0]
 	for i := 0; i < n; {
-		s := stretch{p.cols.at(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i), p.cols.at(0, p.out.cols, from+i)}
+		s := stretch{
+			p.cols.at(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i),
+			p.cols.at(0, p.out.cols, from+i), p.out.cols[inner],
+		}
 		i += s.n
-		if p.out.cols[inner] == 1 {
-			p.stretches = append(p.stretches, s)
-			continue
-		}
-		for j := range s.n {
-			p.stretches = append(p.stretches, stretch{s.at + j, 1, s.out + j*p.out.cols[inner]})
-		}
+		p.stretches = append(p.stretches, s)
 	}
 }
 
@@ -244,7 +242,11 @@ func (p *piece) store(out []float32) {
 	for i, r := range p.rowsOut {
 		line := p.chains[i*p.pitch:]
 		for _, c := range p.stretches {
-			copy(out[r+c.out:][:c.n], line[c.at:])
+			if c.step == 1 {
+				copy(out[r+c.out:][:c.n], line[c.at:])
+			} else {
+				step(out[r+c.out:], c.step, line, c.at, 1, c.n)
+			}
 		}
 	}
 }
@@ -262,13 +264,13 @@ func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor) error {
 	if !vanishing && p.numbers() {
 		return nil
 	}
-	cell := newCell(p.p, args)
+	cell := newCell(p.all, args)
 	p.outputs()
 	for i, r := range p.rowsOut {
 		for _, c := range p.stretches {
 			for j, x := range p.chains[i*p.pitch+c.at:][:c.n] {
 				if x != x || vanishing && math.Float32bits(x) == 0 {
-					if err := evaluate(cell, out, r+c.out+j); err != nil {
+					if err := evaluate(cell, out, r+c.out+j*c.step); err != nil {
 						return err
 					}
 				}
