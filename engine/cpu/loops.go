@@ -265,40 +265,6 @@ func pairsOrEach[T float](fn tensor.Fn, f func(x, y T) T) loop {
 	return each(func(x T) T { return canonical(f(x, 0)) })
 }
 
-func compareLoop[T ordered](fn tensor.Fn) loop {
-	switch fn {
-	case tensor.Eq:
-		return binary(func(dst []uint8, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = truth(x[i] == y[i])
-			}
-		})
-	case tensor.Lt:
-		return binary(func(dst []uint8, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = truth(x[i] < y[i])
-			}
-		})
-	case tensor.Le:
-		return binary(func(dst []uint8, x, y []T) {
-			x, y = x[:len(dst)], y[:len(dst)]
-			for i := range dst {
-				dst[i] = truth(x[i] <= y[i])
-			}
-		})
-	}
-	return nil
-}
-
-func truth(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func boolLoop(fn tensor.Fn) loop {
 	switch fn {
 	case tensor.And:

@@ -74,6 +74,9 @@ func phasesOf(x phase, strides []int) []phase {
 	return []phase{x}
 }
 
+// maxPhases bounds the phases along one axis.
+const maxPhases = 4
+
 // phaseAxis returns the terms of a coordinate that steps along one output axis and
 // over the whole of it along one folded axis; two of the same axis if it does not.
 func phaseAxis(p *tensor.Primitive, dim tensor.Dim) (axis, fold tensor.Term) {
@@ -81,7 +84,8 @@ func phaseAxis(p *tensor.Primitive, dim tensor.Dim) (axis, fold tensor.Term) {
 		return axis, fold
 	}
 	x, y := dim.Terms[0], dim.Terms[1]
-	if r := len(p.Shape); x.Axis < r && y.Axis >= r && x.Step > 0 && p.Shape[x.Axis] > 1 && p.Shape[x.Axis]*x.Step <= y.Step {
+	r := len(p.Shape)
+	if x.Axis < r && y.Axis >= r && x.Step > 0 && p.Shape[x.Axis] > 1 && p.Shape[x.Axis] <= maxPhases && p.Shape[x.Axis]*x.Step <= y.Step {
 		return x, y
 	}
 	return axis, fold
