@@ -22,7 +22,7 @@ func (s *scene) ask() (acted bool, err error) {
 		if k.who == "" || k.asked[i] >= max(k.times, 1) || k.times == 0 && i != int(s.lease.Seed[0])%len(s.lease.Units) {
 			continue
 		}
-		if u.Status < job.Counted || !u.Keeps(k.keeper) || s.lease.Request(k.keeper, i) != nil || len(s.lease.Requests) >= s.lease.Params.MaxAsks {
+		if u.Status < job.Counted || !u.Keeps(k.keeper) || s.lease.Request(k.keeper, i) != nil {
 			continue
 		}
 		if s.lease.Phase == job.Closing && s.now >= s.lease.WindowEnd {

@@ -73,7 +73,7 @@ func (p *Params) Code(w *canon.Codec) {
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
 	w.Int(&p.MaxLate, MaxUnits)
-	w.Int(&p.MaxAsks, MaxUnits)
+	w.Int(&p.AnswerLoad, MaxUnits)
 	w.I64(&p.LeadTimeout)
 	w.I64(&p.AnswerTime)
 }

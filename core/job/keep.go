@@ -102,12 +102,6 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := 0
-	for _, r := range l.Requests {
-		if r.Keeper == e.Keeper {
-			open++
-		}
-	}
 	switch {
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: nothing can be asked any more", l.WindowEnd)
@@ -117,8 +111,8 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
 	case l.Request(e.Keeper, e.Unit) != nil:
 		return nil, fmt.Errorf("%s is asked about unit %d already", e.Keeper, e.Unit)
-	case open >= l.Params.MaxAsks:
-		return nil, fmt.Errorf("%s has %d questions to answer, the most that it may", e.Keeper, open)
+	case len(l.Requests) >= maxRecords:
+		return nil, fmt.Errorf("%d questions are open, the most that a lease has", len(l.Requests))
 	}
 	l.Requests = append(l.Requests, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now})
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
@@ -179,7 +173,7 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 	for i := range l.Requests {
 		switch r := &l.Requests[i]; {
 		case r.Due == 0 && now > r.At:
-			r.Seed, r.Due = l.drawRequest(seed, r), now+l.Params.AnswerTime
+			r.Seed, r.Due = l.drawRequest(seed, r), now+l.answerTime(l.Requests[:i], r.Keeper)
 		case r.Due != 0 && now > r.Due:
 			late = append(late, *r)
 		}
@@ -192,6 +186,19 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 		effects = append(effects, more...)
 	}
 	return effects, nil
+}
+
+// answerTime returns how long a keeper has for an answer with the given questions
+// before it: so many asked together cannot make it late, and none can be asked to
+// keep others from being asked.
+func (l *Lease) answerTime(before []Request, keeper string) int64 {
+	ahead := 0
+	for _, r := range before {
+		if r.Keeper == keeper {
+			ahead++
+		}
+	}
+	return l.Params.AnswerTime * int64(1+ahead/l.Params.AnswerLoad)
 }
 
 // drawRequest makes every request ask for something else.

@@ -190,9 +190,31 @@ func TestAskIsRefused(t *testing.T) {
 	k.refused("no unit -1", Ask{asker, who, -1, 0})
 	k.do(Ask{asker, who, 0, 0})
 	k.refused("already", Ask{"another", who, 0, 0})
-	k.lease.Params.MaxAsks = 1
+}
+
+// However many questions are open, another can be asked; the keeper has more time
+// for it.
+func TestManyQuestionsTakeMoreTime(t *testing.T) {
+	k := newKept(t)
+	k.lease.Params.AnswerLoad = 2
+	k.attest(0)
+	k.audit(0, true)
 	k.compute(1, "p1", "")
-	k.refused("questions to answer", Ask{asker, who, 1, 0})
+	k.pass(20)
+	k.do(k.merge())
+	k.compute(2, "p1", "")
+	k.compute(3, "p2", "")
+	who, other := k.keeper(0), k.keeper(1)
+	for unit := range 4 {
+		k.do(Ask{asker, who, unit, 0})
+	}
+	k.do(Ask{asker, other, 0, 0})
+	k.pass(1)
+	for i, want := range []int64{1, 1, 2, 2, 1} {
+		if r := k.lease.Requests[i]; r.Due != k.now+want*k.lease.Params.AnswerTime {
+			t.Errorf("question %d is due in %d ms", i, r.Due-k.now)
+		}
+	}
 }
 
 func TestNothingIsAskedAfterTheWindow(t *testing.T) {

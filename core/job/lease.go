@@ -23,7 +23,7 @@ type Params struct {
 	KeepFactor    uint64 // bond behind a keeper's attestation over the pay of a unit
 	AskFee        uint64 // utally that who asks a keeper pays for the answer
 	AnswerTime    int64  // ms that a keeper has for it
-	MaxAsks       int    // questions that one keeper may have open in a lease
+	AnswerLoad    int    // questions of a lease that a keeper can answer in that time; it has more for more
 	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
 	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit
 }
@@ -32,7 +32,7 @@ type Params struct {
 var DefaultParams = Params{
 	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
-	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, MaxAsks: 4,
+	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
 	ForcedBps: 200, JackpotFactor: 2,
 }
 
@@ -56,8 +56,8 @@ func (p *Params) Check() error {
 		return fmt.Errorf("a verdict's bond of %d times the pay of a unit, want between 1 and %d", p.VerdictFactor, bps)
 	case p.KeepFactor < 1 || p.KeepFactor > bps:
 		return fmt.Errorf("a keeper's bond of %d times the pay of a unit, want between 1 and %d", p.KeepFactor, bps)
-	case p.AskFee < 1 || p.AskFee > maxAskFee || p.MaxAsks < 1 || p.MaxAsks > MaxUnits:
-		return fmt.Errorf("%d questions open to a keeper at %d utally each, want 1 to %d at 1 to %d", p.MaxAsks, p.AskFee, MaxUnits, uint64(maxAskFee))
+	case p.AskFee < 1 || p.AskFee > maxAskFee || p.AnswerLoad < 1 || p.AnswerLoad > MaxUnits:
+		return fmt.Errorf("%d questions to a keeper at a time, at %d utally each, want 1 to %d at 1 to %d", p.AnswerLoad, p.AskFee, MaxUnits, uint64(maxAskFee))
 	case p.AnswerTime < 1 || p.AnswerTime > maxWindow:
 		return fmt.Errorf("%d ms for a keeper's answer, want between 1 and %d", p.AnswerTime, int64(maxWindow))
 	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
