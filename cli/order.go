@@ -280,13 +280,14 @@ type validated struct {
 type bid struct {
 	Validator string `json:"validator"`
 	Price     uint64 `json:"price_utally"`
+	Tax       uint64 `json:"tax_utally"` // of it, for forced attempts
 	Providers int    `json:"providers"`
 	Obstacle  string `json:"obstacle,omitempty"`
 }
 
 func bids(all []marketv1.Bid) (out []bid) {
 	for _, b := range all {
-		out = append(out, bid{b.Validator, b.Price, int(b.Providers), b.Obstacle})
+		out = append(out, bid{b.Validator, b.Price, b.Tax, int(b.Providers), b.Obstacle})
 	}
 	return out
 }
@@ -297,7 +298,11 @@ func tellBids(w io.Writer, all []bid) {
 		if b.Obstacle != "" {
 			verdict = "does not meet it: " + b.Obstacle
 		}
-		fmt.Fprintf(w, "  offer     %s: %v with %d providers; %s\n", b.Validator, consume.Amount(b.Price), b.Providers, verdict)
+		tax := ""
+		if b.Tax > 0 {
+			tax = fmt.Sprintf(", %v of it the tax for forced errors,", consume.Amount(b.Tax))
+		}
+		fmt.Fprintf(w, "  offer     %s: %v%s with %d providers; %s\n", b.Validator, consume.Amount(b.Price), tax, b.Providers, verdict)
 	}
 }
 

@@ -34,12 +34,19 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 	shares(w, o.Paid, name)
 	fmt.Fprintf(w, "    %-16s %s\n", "refund", consume.Amount(o.Refund))
 	fmt.Fprintf(w, "    %-16s %s\n", "burnt", consume.Amount(o.Burnt))
+	if o.Tax > 0 {
+		fmt.Fprintf(w, "    %-16s %s\n", "tax", consume.Amount(o.Tax))
+	}
 	if o.EscrowLeft > 0 {
 		fmt.Fprintf(w, "    %-16s %s\n", "in escrow", consume.Amount(o.EscrowLeft))
 	}
 	if o.Slashed > 0 {
 		fmt.Fprintf(w, "  slashed   %s\n", consume.Amount(o.Slashed))
 		shares(w, o.SlashPaid, name)
+	}
+	if len(o.Prizes) > 0 {
+		fmt.Fprintln(w, "  forced errors, paid by the jackpot pool")
+		shares(w, o.Prizes, name)
 	}
 	fmt.Fprintf(w, "  state     %s\n", o.FinalRoot)
 }

@@ -25,6 +25,8 @@ type Outcome struct {
 	Paid       map[string]uint64 `json:"paid"`
 	Refund     uint64            `json:"refund_utally"`
 	Burnt      uint64            `json:"burnt_utally"`
+	Tax        uint64            `json:"tax_utally"`
+	Prizes     map[string]uint64 `json:"prizes,omitempty"` // of forced attempts, out of the jackpot pool
 	Slashed    uint64            `json:"slashed_utally"`
 	SlashPaid  map[string]uint64 `json:"slash_paid"`
 	EscrowLeft uint64            `json:"escrow_left_utally"`
@@ -63,8 +65,8 @@ func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error)
 	o := Outcome{
 		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason,
 		Units: p.Units(), Steps: p.Units() * p.Steps,
-		Price: l.Quote.Price, Refund: m.Refund, Burnt: m.Burnt, Slashed: m.Slashed, EscrowLeft: m.Escrow,
-		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), FinalRoot: l.FinalRoot().String(),
+		Price: l.Quote.Price, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
+		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), Prizes: shares(m.Prizes), FinalRoot: l.FinalRoot().String(),
 		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
 	}
 	ds, err := Disputes(ctx, k, l.Order.ID())

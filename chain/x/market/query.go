@@ -107,7 +107,7 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 	var offers []auction.Offer
 	for _, b := range s.bids(o) {
 		x := marketv1.Bid{
-			Validator: b.Validator, Price: b.Price, UnitPrice: b.quote.Unit, Fee: b.quote.Fee, Burn: b.quote.Burn,
+			Validator: b.Validator, Price: b.Price, UnitPrice: b.quote.Unit, Fee: b.quote.Fee, Burn: b.quote.Burn, Tax: b.quote.Tax,
 			Bond: b.bond, Providers: uint32(b.Providers), Referees: uint32(b.Referees),
 		}
 		if b.obstacle != nil {

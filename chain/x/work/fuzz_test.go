@@ -93,3 +93,27 @@ func FuzzOpening(f *testing.F) {
 		}
 	})
 }
+
+// Messages about forced attempts and rules are read without a panic, and rules that
+// are taken can be kept.
+func FuzzParams(f *testing.F) {
+	p := work.DefaultParams()
+	b, err := proto.Marshal(&p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m workv1.Params
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		rules := work.ParamsFromProto(m)
+		if rules.Check() != nil || rules.Equilibrium() != nil {
+			return
+		}
+		if again := work.ParamsToProto(rules, m.JailMs); again != m {
+			t.Fatalf("rules changed: %+v, %+v", again, m)
+		}
+	})
+}
