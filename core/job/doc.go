@@ -14,11 +14,11 @@
 //
 // # Invariants (Lease.Check)
 //
-//   - What escrow paid, returned and burnt adds up to the price once the lease
+//   - What escrow paid, returned, burnt and was taxed adds up to the price once the lease
 //     has ended, and never exceeds it before.
 //   - A unit is accepted only after its window, attested by a quorum of keepers,
-//     with every audit that was drawn either passed or forfeited, and no dispute
-//     open about it.
+//     with every audit that was drawn either passed or forfeited, no dispute open
+//     about it, and its provider's word, by its VRF, that it was not forced.
 //   - Every open unit and every open dispute has bond reserved behind it.
 //   - State roots depend on the order alone: a unit's start is the start state or
 //     the merge of the round before, whoever computed it.
