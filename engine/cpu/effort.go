@@ -24,6 +24,9 @@ func windowed(p *tensor.Primitive, arg, axis int) bool {
 func (k *dot) effort(x, y int, batch, rows, cols, terms []int) int {
 	k.arrange(x, y, batch, rows, cols, terms, neither)
 	e := (k.rows.n + 1) * roundUp(k.cols.n, k.set.Lanes)
+	if last(k.a.terms) != 1 { // a is read across its lines
+		e += k.rows.n
+	}
 	if k.cols.n > 1 && last(k.out.cols) != 1 {
 		e += scattered * k.rows.n * k.cols.n / k.terms.n
 	}
