@@ -112,7 +112,7 @@ func (p *planned) give(a *arena) {
 
 // large is the size of a new state, in bytes, for which it is worth while to
 // collect the last one before there is another.
-const large = 64 << 20
+const large = 16 << 20
 
 // Run implements engine.Runner.
 func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {

@@ -8,12 +8,6 @@ type grid struct {
 	n       int
 }
 
-func newGrid(shape, axes []int) grid {
-	g := grid{extents: steps(shape).pick(axes)}
-	g.n = tensor.Shape(g.extents).Elements()
-	return g
-}
-
 // simple reports whether a linear form over the grid has one stride.
 func (g *grid) simple() bool { return len(g.extents) == 1 }
 
