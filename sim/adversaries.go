@@ -254,7 +254,7 @@ func newScene(t *training, a assurance, r *rand.Rand) (*scene, error) {
 
 func newSceneOf(t *training, a assurance, r *rand.Rand, rules job.Params) (*scene, error) {
 	w, err := newWorld(t, r.Uint64(), job.Conditions{Auditors: a.auditors, AuditSegments: a.segments}, rules)
-	return &scene{world: w, watched: a.watched, ends: map[int][]canon.Hash{}, seen: map[string]bool{}}, err
+	return &scene{world: w, watched: a.watched, ends: map[int][]canon.Hash{}, seen: map[string]bool{}, challenged: map[string]int{}}, err
 }
 
 // outcome plays a scene and says what became of it. What auditors earn that are

@@ -66,14 +66,23 @@ func others(t *training, pay float64) (out []experiment) {
 		s.asking = asking{who: griever, keeper: s.lease.Keepers[0].Account, times: 8}
 		return []string{griever}
 	})
-	add("griefing challenge", audited, func(s *scene) []string {
-		s.challenges = func(i int, u *job.Unit) string {
-			if i == 1 && u.Attempt == 0 {
-				return griever
-			}
-			return ""
-		}
-		return []string{griever}
-	})
+	for _, g := range []struct {
+		name  string
+		again int
+	}{{"griefing challenge", 0}, {"delay by repeated challenges", 3}} {
+		add(g.name, audited, func(s *scene) []string { return s.grief(g.again) })
+	}
 	return out
+}
+
+// grief lets somebody challenge a true unit, and again so many times.
+func (s *scene) grief(again int) []string {
+	s.again = again
+	s.challenges = func(i int, u *job.Unit) string {
+		if i == 1 && u.Attempt == 0 {
+			return griever
+		}
+		return ""
+	}
+	return []string{griever}
 }

@@ -25,6 +25,8 @@ type scene struct {
 	// challenges names who disputes a unit out of malice, if somebody does;
 	// truthful: with the truth.
 	challenges func(unit int, u *job.Unit) string
+	again      int            // how often more it does so
+	challenged map[string]int // how often it has
 	truthful   bool
 
 	asking asking
@@ -226,7 +228,7 @@ func (s *scene) examine(unit int, u *job.Unit, auditor string) (pass bool, err e
 	return pass, s.do(job.Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: pass, Digest: proof.Digest(auditor, u.Receipt.ID(), ends)})
 }
 
-// grieve lets those who challenge out of malice do it, once.
+// grieve lets those who challenge out of malice do it.
 func (s *scene) grieve() (bool, error) {
 	if s.challenges == nil {
 		return false, nil
@@ -234,8 +236,8 @@ func (s *scene) grieve() (bool, error) {
 	for shard, u := range s.lease.RoundUnits() {
 		i := s.lease.Unit(s.lease.Round, shard)
 		who := s.challenges(i, &u)
-		if u.Status == job.Counted && who != "" && !s.seen[who] {
-			s.seen[who] = true
+		if u.Status == job.Counted && who != "" && s.challenged[who] <= s.again {
+			s.challenged[who]++
 			return true, s.dispute(who, job.Target{Index: i})
 		}
 	}
