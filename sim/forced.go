@@ -130,13 +130,15 @@ func gain(t *training, a assurance, r *rand.Rand, play, instead func(s *scene), 
 		if altered < 0 {
 			weight = 1 - forced
 		}
-		for sign, how := range map[float64]func(s *scene){1: play, -1: instead} { // order: a sum of two
-			profit, err := run(altered, how)
-			if err != nil {
-				return x, err
-			}
-			x.profit += weight * sign * profit
+		has, err := run(altered, play)
+		if err != nil {
+			return x, err
 		}
+		had, err := run(altered, instead)
+		if err != nil {
+			return x, err
+		}
+		x.profit += weight * (has - had)
 	}
 	return x, nil
 }
@@ -157,14 +159,7 @@ func dilemma(t *training, pay float64) (out []experiment) {
 	add("lazy auditor", pair, says(0, "pass"), says(0, "silent"), auditor)
 	add("copied audits", pair, says(1, "copy"), says(1, "silent"), auditor)
 	add("blind alarms", audited, says(0, "alarm"), says(0, "silent"), auditor)
-	add("freeloading challenger", audited, func(s *scene) {
-		s.challenges = func(i int, u *job.Unit) string {
-			if i == 0 && u.Attempt == 0 {
-				return griever
-			}
-			return ""
-		}
-	}, func(*scene) {}, func(*scene) string { return griever })
+	add("freeloading challenger", audited, func(s *scene) { s.grief(0, 0) }, func(*scene) {}, func(*scene) string { return griever })
 	add("lots never shown", audited, func(s *scene) { s.lots.hidden = true }, func(*scene) {}, func(*scene) string { return cheater })
 	return out
 }

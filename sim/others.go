@@ -70,16 +70,17 @@ func others(t *training, pay float64) (out []experiment) {
 		name  string
 		again int
 	}{{"griefing challenge", 0}, {"delay by repeated challenges", 3}} {
-		add(g.name, audited, func(s *scene) []string { return s.grief(g.again) })
+		add(g.name, audited, func(s *scene) []string { return s.grief(1, g.again) })
 	}
 	return out
 }
 
-// grief lets somebody challenge a true unit, and again so many times.
-func (s *scene) grief(again int) []string {
+// grief lets somebody challenge the first attempt of a unit without looking, and
+// again so many times.
+func (s *scene) grief(unit, again int) []string {
 	s.again = again
 	s.challenges = func(i int, u *job.Unit) string {
-		if i == 1 && u.Attempt == 0 {
+		if i == unit && u.Attempt == 0 {
 			return griever
 		}
 		return ""

@@ -15,11 +15,11 @@ import (
 func Altered(output []byte, segments int) int { return proof.Draw(output, segments, 1)[0] }
 
 // Alter returns the state that is presented there: s with the lowest bit of one
-// element flipped, which the output of the provider's VRF picks. It picks a float32 that is neither zero, subnormal,
-// infinite nor not a number; with its lowest bit flipped it is none of these
-// either, so the state stays canonical and nothing gives it away. A state without
-// such an element has one of an integer tensor altered; s is returned if it has
-// none of these.
+// element flipped, which the output of the provider's VRF picks. It picks a float32
+// that is neither zero, subnormal, infinite nor not a number; with its lowest bit
+// flipped it is none of these either, so the state stays canonical and nothing gives
+// it away. A state without such an element has one of an integer tensor altered; s
+// is returned if it has none of these.
 func Alter(s *graph.State, output []byte) *graph.State {
 	draw := func(what string, n int) []int {
 		return proof.Draw(canon.Encode(func(e *canon.Encoder) {

@@ -1,7 +1,7 @@
 // Package audit is a validator's role in the leases of others: where it is drawn
 // as keeper it fetches, checks and keeps the data of receipts, attests to them and
-// shows on chain what it is asked for; where it is drawn as auditor it re-executes the segments that its VRF
-// picks, and disputes what is wrong.
+// shows on chain what it is asked for; where it is drawn as auditor it re-executes
+// the segments that its VRF picks, and disputes what is wrong.
 package audit
 
 import (

@@ -1,6 +1,7 @@
 // Package watch is the role of a challenger: it re-executes every receipt and
 // every merge of every lease, oldest first, and disputes what is wrong. Keepers that
-// hand nothing over it asks on chain to show what they keep. In the disputes of others it takes the seat of an honest side that has fallen silent.
+// hand nothing over it asks on chain to show what they keep. In the disputes of
+// others it takes the seat of an honest side that has fallen silent.
 package watch
 
 import (
