@@ -63,7 +63,7 @@ func walk(t *testing.T, do func(name string, text []byte)) {
 			return err
 		}
 		if d.IsDir() {
-			if slices.Contains([]string{".git", "bin", "node_modules", "tally-demo", "tally-devnet"}, d.Name()) {
+			if slices.Contains([]string{".git", ".cache", "bin", "node_modules", "tally-demo", "tally-devnet"}, d.Name()) {
 				return filepath.SkipDir
 			}
 			return nil
