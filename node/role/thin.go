@@ -2,12 +2,14 @@ package role
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/store"
 )
 
@@ -75,9 +77,9 @@ func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root can
 	if err != nil {
 		return nil, err
 	}
-	got, _, err := k.KeepState(id, s)
-	if err == nil && got != root {
-		err = fmt.Errorf("checkpoint %d of unit %d does not follow from checkpoint %d", to, r.Unit, from)
+	if got, err := engine.StateRoot(s, k.Threads); err != nil || got != root {
+		return nil, errors.Join(fmt.Errorf("checkpoint %d of unit %d does not follow from checkpoint %d", to, r.Unit, from), err)
 	}
+	_, _, err = k.KeepState(id, s)
 	return s, err
 }
