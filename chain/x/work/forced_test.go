@@ -67,9 +67,10 @@ func TestForcedAttempt(t *testing.T) {
 		}
 		purse := p.Balance(p0.Address)
 		s := p.Finish()
-		prize := map[string]uint64{}
+		prize, left := map[string]uint64{}, s.Ledger.Tax
 		for _, x := range s.Ledger.Prizes {
 			prize[x.Account] = x.Amount
+			left -= x.Amount
 		}
 		if prize[p0.String()] == 0 || p.Balance(p0.Address) <= purse || s.Ledger.Tax == 0 {
 			t.Errorf("prizes %v, tax %d", s.Ledger.Prizes, s.Ledger.Tax)
@@ -78,8 +79,8 @@ func TestForcedAttempt(t *testing.T) {
 			t.Errorf("diligent: %v, slashed %d", diligent, s.Ledger.Slashed)
 		}
 		r, err := p.Work.Params(context.Background(), &workv1.QueryParamsRequest{})
-		if err != nil || r.Pool != p.Balance(authtypes.NewModuleAddress(work.Jackpot)) || r.Pool > s.Ledger.Tax {
-			t.Errorf("the pool is %d utally, %v", r.Pool, err)
+		if err != nil || r.Pool != p.Balance(authtypes.NewModuleAddress(work.Jackpot)) || r.Pool != left {
+			t.Errorf("the pool is %d utally, want %d: %v", r.Pool, left, err)
 		}
 	}
 }

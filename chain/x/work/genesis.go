@@ -66,7 +66,7 @@ func readLease(b []byte) (canon.Hash, *job.Lease, error) {
 
 // InitGenesis stores a state.
 func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error {
-	if err := errors.Join(k.params.Set(ctx, g.Params), k.pool.Set(ctx, g.Pool), k.authority.Set(ctx, g.Authority)); err != nil {
+	if err := errors.Join(k.params.Set(ctx, g.Params), k.authority.Set(ctx, g.Authority)); err != nil {
 		return err
 	}
 	for _, b := range g.Leases {
@@ -97,9 +97,6 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error
 		return nil, err
 	}
 	g := &workv1.GenesisState{Params: params}
-	if g.Pool, err = k.Pool(ctx); err != nil {
-		return nil, err
-	}
 	if g.Authority, err = k.Authority(ctx); err != nil {
 		return nil, err
 	}
@@ -162,7 +159,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(k.checkIndexes(ctx, n), k.checkPool(ctx)); err != nil {
+	if err := k.checkIndexes(ctx, n); err != nil {
 		return err
 	}
 	if err := k.checkFees(ctx, locked); err != nil {

@@ -7,7 +7,6 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
-	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
@@ -69,7 +68,7 @@ func (k *Keeper) unlock(ctx context.Context, to sdk.AccAddress, amount uint64) e
 
 // checkFees: the module's account holds the fees of all open questions.
 func (k *Keeper) checkFees(ctx context.Context, locked uint64) error {
-	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != locked {
+	if held := k.balance(ctx, Name); held != locked {
 		return fmt.Errorf("the fees of open questions are %d utally, the account holds %d", locked, held)
 	}
 	return nil

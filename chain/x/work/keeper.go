@@ -20,7 +20,7 @@
 // Every lease keeps core/job's invariants. What escrow holds for an order is
 // what its lease says. What is reserved of a peer's stake is the sum of what the
 // leases reserve of it. The module's account holds the fees of open questions to
-// keepers, that of the jackpot the pool.
+// keepers; what that of the jackpot holds is the pool.
 package work
 
 import (
@@ -53,7 +53,6 @@ type Keeper struct {
 
 	params    collections.Item[workv1.Params]
 	authority collections.Item[string]
-	pool      collections.Item[uint64]
 	dropped   collections.KeySet[uint64] // disputes, until x/dispute has asked for them
 
 	// Parts of leases; an absent unit or merge is a blank one.
@@ -104,7 +103,6 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
 		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
-		pool:      collections.NewItem(sb, collections.NewPrefix(10), "pool", collections.Uint64Value),
 		authority: collections.NewItem(sb, collections.NewPrefix(11), "authority", collections.StringValue),
 		dropped:   collections.NewKeySet(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key),
 	}

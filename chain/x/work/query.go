@@ -153,8 +153,7 @@ func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (
 	if err != nil {
 		return nil, err
 	}
-	pool, err := q.Pool(ctx)
-	return &workv1.QueryParamsResponse{Params: p, Authority: authority, Pool: pool}, err
+	return &workv1.QueryParamsResponse{Params: p, Authority: authority, Pool: q.Pool(ctx)}, err
 }
 
 func asStatus(err error) error {

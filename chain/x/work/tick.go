@@ -32,10 +32,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	}
 	for _, id := range due {
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			pool, err := k.Pool(ctx)
-			if err == nil {
-				_, err = k.apply(ctx, id, job.Tick{Seed: seed, Pool: pool})
-			}
+			_, err := k.apply(ctx, id, job.Tick{Seed: seed, Pool: k.Pool(ctx)})
 			return err
 		})
 		if err == nil {
