@@ -227,16 +227,16 @@ func (l *Lease) payForced(pool uint64) (effects []Effect, err error) {
 			return nil, err
 		}
 		prizes := []Share{{u.Provider, pay}}
-		wage, err := l.auditWage(u)
-		if err != nil {
-			return nil, err
-		}
 		effects = append(effects, release(u.Provider, u.Bond, "forced")...)
 		for j := range u.Audits {
 			a := &u.Audits[j]
 			switch {
 			case a.Bond == 0:
 			case f.Right(a):
+				wage, err := l.auditWage(u)
+				if err != nil {
+					return nil, err
+				}
 				prizes = append(prizes, Share{a.Auditor, wage})
 				effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 			default:

@@ -226,6 +226,25 @@ func TestWagesOfForcedAttemptsComeFromThePool(t *testing.T) {
 	}
 }
 
+// An order without auditors has forced attempts, too: whoever challenges may see
+// them, and the order is settled.
+func TestForcedAttemptWithoutAuditorsIsSettled(t *testing.T) {
+	w := forcedWorldOf(t, func(o *Order) { o.Conditions.Auditors, o.Conditions.AuditSegments = 0, 0 })
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.do(w.receipt(0, "forced"))
+	w.attest(0)
+	w.pass(20)
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if w.purse["p0"] == 0 || w.stakeOf("p0") != stake {
+		t.Fatalf("p0 earned %d and has %d of %d staked", w.purse["p0"], w.stakeOf("p0"), stake)
+	}
+}
+
 // Prizes are capped by what the pool has.
 func TestEmptyPoolPaysNothing(t *testing.T) {
 	w := forcedWorld(t)
