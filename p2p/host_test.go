@@ -173,7 +173,10 @@ func TestKeepFollowsPeer(t *testing.T) {
 	know(t, a, b)
 	a.Keep(b.ID())
 	a.Keep(b.ID())
-	until(t, "a is connected", func() bool { return a.Connected(b.ID()) })
+	// A host that closes before it has accepted a connection does not tell the other
+	// side, which then waits for the connection to time out.
+	connected := func() bool { return a.Connected(b.ID()) && b.Connected(a.ID()) }
+	until(t, "they are connected", connected)
 
 	same := b.Addrs()
 	if err := b.Close(); err != nil {
@@ -181,7 +184,7 @@ func TestKeepFollowsPeer(t *testing.T) {
 	}
 	until(t, "a sees that b is gone", func() bool { return !a.Connected(b.ID()) })
 	b = newHost(t, 2, same...)
-	until(t, "a is connected again", func() bool { return a.Connected(b.ID()) })
+	until(t, "they are connected again", connected)
 
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -189,7 +192,7 @@ func TestKeepFollowsPeer(t *testing.T) {
 	until(t, "a sees that b is gone again", func() bool { return !a.Connected(b.ID()) })
 	b = newHost(t, 2)
 	know(t, a, b)
-	until(t, "a finds b at its new addresses", func() bool { return a.Connected(b.ID()) })
+	until(t, "a finds b at its new addresses", connected)
 
 	a.Release(b.ID())
 	a.Release(b.ID())

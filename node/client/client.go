@@ -147,11 +147,17 @@ func (c *Client) listen(ctx context.Context) error {
 	}
 }
 
+// ask sets the head to the newest block that queries answer from. The newest that
+// the node has stored may be one ahead: it is still being executed.
 func (c *Client) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	if s, err := c.RPC.Status(ctx); err == nil && s.SyncInfo.LatestBlockHeight > 0 {
-		c.head.set(Block{s.SyncInfo.LatestBlockHeight, s.SyncInfo.LatestBlockTime.UnixMilli()})
+	app, err := c.RPC.ABCIInfo(ctx)
+	if err != nil || app.Response.LastBlockHeight <= 0 {
+		return
+	}
+	if h, err := c.RPC.Header(ctx, &app.Response.LastBlockHeight); err == nil && h.Header != nil {
+		c.head.set(Block{h.Header.Height, h.Header.Time.UnixMilli()})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -86,9 +87,18 @@ func ReadEndpoints(path string) (e Endpoints, err error) {
 	return e, nil
 }
 
-// Ready waits until every peer is registered and every validator has an offer.
+// Ready waits until every node shows every peer registered and an offer of every
+// validator.
 func (n *Network) Ready(ctx context.Context) error {
-	chain := n.Validators[0].Kit.Chain
+	for _, m := range n.Validators {
+		if err := n.ready(ctx, m.Kit.Chain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Network) ready(ctx context.Context, chain *client.Client) error {
 	roles := len(n.Validators) + len(n.Providers) + len(n.Watchers)
 	for height := int64(0); ; {
 		peers, err := providerv1.NewQueryClient(chain.Conn).Peers(ctx, &providerv1.QueryPeersRequest{})

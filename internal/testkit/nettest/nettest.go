@@ -112,10 +112,6 @@ func start(ctx context.Context, o Options) (*Network, error) {
 		return nil, err
 	}
 	if err = n.Ready(begin); err == nil {
-		// A node that is committing a block may answer from before it.
-		_, err = n.Consumer.Kit.Chain.Next(begin, n.Consumer.Kit.Chain.Head().Height)
-	}
-	if err == nil {
 		n.before, err = n.balances(ctx)
 	}
 	if err != nil {
@@ -132,6 +128,19 @@ func NewDraft(ctx context.Context, bend func(*consume.Spec)) (*consume.Draft, er
 		bend(&s)
 	}
 	return draft(ctx, s)
+}
+
+// synced waits until every node has the consumer's newest block.
+func (n *Network) synced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	height := n.Consumer.Kit.Chain.Head().Height
+	for _, m := range n.Validators {
+		if _, err := m.Kit.Chain.Next(ctx, height-1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (n *Network) observe(e role.Event) {

@@ -114,6 +114,9 @@ func (n *Network) Lease(id canon.Hash, what string, want func(*job.Lease) bool) 
 	if err != nil {
 		n.t.Fatalf("waiting for %s: %v\n%s", what, err, describe(last.Lease))
 	}
+	if err := n.synced(n.ctx); err != nil {
+		n.t.Fatalf("waiting for %s on every node: %v", what, err)
+	}
 	return last.Lease
 }
 
