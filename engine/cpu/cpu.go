@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/pages"
 )
 
 // Executor runs programs on a number of threads.
@@ -40,6 +41,9 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	}
 	if err := p.Check(); err != nil {
 		return nil, err
+	}
+	for _, x := range p.Consts {
+		pages.Huge(x.Bytes())
 	}
 	r := &runner{program: p, threads: e.threads}
 	r.fused.plan = sync.OnceValue(func() *plan { return newPlan(p, e.set, true, e.worthwhile) })

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/pages"
 )
 
 // typed returns p with operands of another type, and what it sums them in.
@@ -110,6 +113,34 @@ func BenchmarkFewRows(b *testing.B) {
 		p = matmul(rows, n, n)
 		p.Args[1].Dims = axisDims(1, 2)
 		b.Run(fmt.Sprintf("%d/columns", rows), func(b *testing.B) { bench(b, p, 4*n*n, "GB/s") })
+	}
+}
+
+// Reading a matrix as large, and nothing else: the most that FewRows can reach. Go's
+// memory lies in pages of 4 KiB unless huge ones are asked for.
+func BenchmarkRead(b *testing.B) {
+	const n = 4096
+	set, err := asm.Chosen()
+	if err != nil || set.Greatest == nil {
+		b.Skip(err)
+	}
+	for _, where := range []string{"small", "huge"} {
+		x := normal(tensor.Float32, tensor.Shape{n, n})
+		if where == "huge" {
+			pages.Huge(x.Bytes())
+		}
+		floats := tensor.Of[float32](x)
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/t%d", where, threads), func(b *testing.B) {
+				b.SetBytes(4 * n * n)
+				for b.Loop() {
+					_ = engine.Split(threads, n, 1, func(_, lo, hi int) error {
+						set.Greatest((hi-lo)*n/set.Lanes, &floats[lo*n])
+						return nil
+					})
+				}
+			})
+		}
 	}
 }
 

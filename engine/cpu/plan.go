@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/pages"
 )
 
 // task is what is run at a time: a kernel for one node, or a fusion of several.
@@ -148,6 +149,7 @@ func (pl *plan) allocate() ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory for a program: %w", err)
 	}
+	pages.Huge(arena.Bytes())
 	out := make([]*tensor.Tensor, len(pl.place))
 	for i, at := range pl.place {
 		if at != none {

@@ -39,7 +39,7 @@ func turnedTiles() {
 func turned(s isa, rows int) {
 	const (
 		quad    = 4
-		fetched = 256 // bytes ahead
+		fetched = 512 // bytes ahead
 	)
 	name := s.turned(rows)
 	function(name, "func(terms int, a, b *float32, bColumn int, c *float32, cRow int, add bool)",
@@ -70,7 +70,7 @@ func turned(s isa, rows int) {
 	context.Label("loop")
 	for t := range turnedTerms / quad {
 		for i := t * quad; i < (t+1)*quad; i++ {
-			context.PREFETCHT0(columnAt(i, fetched+64*i))
+			context.PREFETCHNTA(columnAt(i, fetched+64*i))
 		}
 		for v := range vectors {
 			for term, b := range s.turnQuads(func(i int) Mem { return columnAt(v*s.lanes+i, 4*quad*t) }) {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pages
+
+// Huge does nothing here.
+func Huge([]byte) {}
