@@ -111,7 +111,7 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 		row("proof: checkpoint", "MB", float64(len(state))/1e6),
 		row("proof: root of a state", "s", root),
 		row("proof: roots and checkpoints", "% of training", 100*(middle(proven)-1)).atMost(3),
-		row("audit: computation for 5 % of the segments", "% of training", 100*audited*(1+root/step)).atMost(6),
+		row("audit: computation for 5 % of the segments", "% of training", 100*audited*(1+2*root/(interval*step))).atMost(6), // the roots before the last step, and after
 	}
 	const segments = 100
 	for _, forged := range []int{1, 10, 30, segments} {

@@ -17,7 +17,7 @@ const bankroll = 1 << 40
 type lots struct {
 	on       bool // the lease's rules force attempts
 	altered  int  // the segment that is presented wrong; −1 if the attempt is not forced
-	truth    []canon.Hash
+	truth    []proof.Outcome
 	hidden   bool   // its provider does not show the lot
 	idler    int    // place, among the unit's auditors, of one that does not look
 	strategy string // what it says: pass, copy, alarm; silent: nothing
@@ -43,16 +43,22 @@ func (s *scene) present(unit int, from canon.Hash) (roots []canon.Hash, err erro
 		if err != nil {
 			return nil, err
 		}
-		end := part[interval]
-		s.lots.truth = append(s.lots.truth, end)
+		o := given(part)
+		s.lots.truth = append(s.lots.truth, o)
 		if g == s.lots.altered {
-			if part[interval], err = s.training.bend(end, 1); err != nil {
+			if part[interval], err = s.training.bend(o.End, 1); err != nil {
 				return nil, err
 			}
 		}
 		roots = append(roots, part[1:]...)
 	}
 	return roots, nil
+}
+
+// given is what a segment gave, whose states begin and end with its checkpoints.
+func given(roots []canon.Hash) proof.Outcome {
+	last := len(roots) - 1
+	return proof.Outcome{Before: roots[last-1], End: roots[last]}
 }
 
 // show lets providers show their lots.
@@ -86,13 +92,13 @@ func (s *scene) idle(unit int, u *job.Unit, auditor string) (idler, acted bool, 
 		return true, false, nil
 	}
 	secret := s.secret(u, auditor)
-	var ends []canon.Hash
+	var guesses []proof.Outcome // from what everybody knows
 	for _, g := range proof.Segments(secret, segments, u.Audited) {
-		ends = append(ends, u.Receipt.Checkpoints[g+1])
+		guesses = append(guesses, proof.Outcome{Before: u.Receipt.Checkpoints[g], End: u.Receipt.Checkpoints[g+1]})
 	}
 	return true, true, s.do(job.Report{
 		By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: s.lots.strategy != "alarm",
-		Digest: proof.Digest(auditor, u.Receipt.ID(), ends),
+		Digest: proof.Digest(auditor, u.Receipt.ID(), guesses),
 	})
 }
 
@@ -146,6 +152,7 @@ func gain(t *training, a assurance, r *rand.Rand, play, instead func(s *scene), 
 // dilemma are those who would live on work that nobody checks.
 func dilemma(t *training, pay float64) (out []experiment) {
 	pair := assurance{name: "2 auditors, 1 of 4 segments each", auditors: 2, segments: 1}
+	wide := assurance{name: "2 auditors, 2 of 4 segments each", auditors: 2, segments: 2}
 	add := func(name string, a assurance, play, instead func(s *scene), who func(s *scene) string) {
 		out = append(out, experiment{Row: Row{Name: name, Policy: a.name, UnitPay: pay}, run: func(r *rand.Rand) (outcome, error) {
 			return gain(t, a, r, play, instead, who)
@@ -158,6 +165,7 @@ func dilemma(t *training, pay float64) (out []experiment) {
 	add("lazy auditor", audited, says(0, "pass"), says(0, "silent"), auditor)
 	add("lazy auditor", pair, says(0, "pass"), says(0, "silent"), auditor)
 	add("copied audits", pair, says(1, "copy"), says(1, "silent"), auditor)
+	add("copied audits", wide, says(1, "copy"), says(1, "silent"), auditor)
 	add("blind alarms", audited, says(0, "alarm"), says(0, "silent"), auditor)
 	add("freeloading challenger", audited, func(s *scene) { s.grief(0, 0) }, func(*scene) {}, func(*scene) string { return griever })
 	add("lots never shown", audited, func(s *scene) { s.lots.hidden = true }, func(*scene) {}, func(*scene) string { return cheater })

@@ -210,7 +210,7 @@ func (s *scene) audit() (bool, error) {
 // examine lets an auditor re-execute the segments that it draws, and report.
 func (s *scene) examine(unit int, u *job.Unit, auditor string) (pass bool, err error) {
 	secret := s.secret(u, auditor)
-	var ends []canon.Hash
+	var outcomes []proof.Outcome
 	pass = true
 	if u.Provider != cheater || !slices.Contains(s.colluders, auditor) {
 		points := u.Receipt.Checkpoints
@@ -221,11 +221,11 @@ func (s *scene) examine(unit int, u *job.Unit, auditor string) (pass bool, err e
 			if err != nil {
 				return false, err
 			}
-			ends = append(ends, roots[hi-lo])
+			outcomes = append(outcomes, given(roots))
 			pass = pass && roots[hi-lo] == points[g+1]
 		}
 	}
-	return pass, s.do(job.Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: pass, Digest: proof.Digest(auditor, u.Receipt.ID(), ends)})
+	return pass, s.do(job.Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: pass, Digest: proof.Digest(auditor, u.Receipt.ID(), outcomes)})
 }
 
 // grieve lets those who challenge out of malice do it.

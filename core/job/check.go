@@ -95,8 +95,11 @@ func (l *Lease) checkForm() error {
 	}
 	for _, f := range l.Forced {
 		r := f.Unit.Receipt
-		if f.Index >= p.Units() || r == nil || len(r.Checkpoints) != p.Segments()+1 || len(f.Truth) != p.Segments() || find(l.Providers, f.Unit.Provider) == nil {
+		if f.Index >= p.Units() || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil {
 			return fmt.Errorf("a forced attempt of unit %d is none", f.Index)
+		}
+		if err := f.check(p); err != nil {
+			return err
 		}
 		for _, a := range f.Unit.Audits {
 			for _, s := range a.Segments {

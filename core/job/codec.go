@@ -1,6 +1,9 @@
 package job
 
-import "github.com/tally-network/tally/core/canon"
+import (
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/proof"
+)
 
 // Code walks all fields of l.
 func (l *Lease) Code(w *canon.Codec) {
@@ -145,7 +148,7 @@ func (u *Unit) Code(w *canon.Codec) {
 func codeForced(w *canon.Codec, f *Forced) {
 	w.Int(&f.Index, MaxUnits)
 	f.Unit.Code(w)
-	w.Hashes(&f.Truth, MaxSegments)
+	canon.Seq(w, &f.Truth, MaxSegments, 64, func(w *canon.Codec, o *proof.Outcome) { o.Code(w) })
 	canon.Seq(w, &f.Challengers, maxRecords, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 }
 

@@ -5,13 +5,15 @@ import "fmt"
 // Equilibrium returns an error that shows, with its numbers, the first inequality
 // that the rules break of those by which each of these people does best by being
 // honest. Amounts are in parts of the pay of a unit. An audit of a of n segments
-// earns a/n, and is forced to see an error with odds forced · a/n: who passes it
-// unseen loses if forced · verdict bond ≥ 1; who passes what another has passed, if
-// forced · verdict bond · (1 − a/n) ≥ 1, which is asked for here up to a half of the
-// segments. Who reports a mismatch without looking cannot have the digest, and a
-// challenger that has not looked cannot gain (Lease.jackpot), whatever the rules
-// are. Source: the conditions of Truebit's verifier's dilemma, for auditors that
-// are drawn and have a bond.
+// earns a/n. Who has not computed them cannot have the digest, so every forced
+// attempt finds it out: who answers unseen loses if forced · verdict bond ≥ a/n.
+// Who waits for another's word, and is silent if that is a mismatch, loses if
+// forced · verdict bond · (1 − a/n) ≥ a/n: with 2, up to two thirds of the segments.
+// Where a segment is one step the digest binds only its end, which is a secret with
+// odds a/n: there 2 keeps who copies from gaining up to a half of the segments.
+// A challenger that has not looked cannot gain (Lease.jackpot), whatever the rules
+// are. Source: the conditions of Truebit's verifier's dilemma, for auditors that are
+// drawn and have a bond.
 func (p *Params) Equilibrium() error {
 	if p.ForcedBps == 0 || p.ForcedBps >= bps {
 		return fmt.Errorf("forced_bps is %d, must be between 1 and %d: forced errors keep auditors awake", p.ForcedBps, bps-1)

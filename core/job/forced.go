@@ -20,9 +20,9 @@ import (
 // for, out of the jackpot pool.
 type Forced struct {
 	Index       int
-	Unit        Unit         // as it was, with its receipt, bond, audits and attestations
-	Truth       []canon.Hash // the state that each segment leads to from the checkpoint before it
-	Challengers []string     // in time; each gets the jackpot over 2^(n−1)
+	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
+	Truth       []proof.Outcome // what each segment gives from the checkpoint before it; zero Before: nobody audited it
+	Challengers []string        // in time; each gets the jackpot over 2^(n−1)
 }
 
 // Reveal is a provider's word whether an attempt of its own was forced. Output is
@@ -33,7 +33,7 @@ type Reveal struct {
 	By            string
 	Unit, Attempt int
 	Output        []byte
-	Truth         []canon.Hash // as in Forced, if the attempt was forced
+	Truth         []proof.Outcome // as in Forced, if the attempt was forced
 }
 
 func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
@@ -58,14 +58,14 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		u.Plain = true
 		return []Effect{{Emit, e.By, uint64(e.Unit), "plain"}}, nil
 	}
-	switch {
-	case len(e.Truth) != l.Order.Problem.Segments():
-		return nil, fmt.Errorf("attempt %d of unit %d was forced: show the truth of its %d segments, not of %d", e.Attempt, e.Unit, l.Order.Problem.Segments(), len(e.Truth))
-	case len(l.Forced) >= maxRecords:
+	if len(l.Forced) >= maxRecords {
 		return nil, fmt.Errorf("%d forced attempts were shown, the most that a lease has", len(l.Forced))
 	}
-	effects := l.freeKeepers(e.Unit) // what they keep is of no use any more
 	f := Forced{Index: e.Unit, Unit: *u, Truth: e.Truth}
+	if err := f.check(&l.Order.Problem); err != nil {
+		return nil, err
+	}
+	effects := l.freeKeepers(e.Unit) // what they keep is of no use any more
 	f.Unit.Attested = slices.Clone(u.Attested)
 	for i := range f.Unit.Attested {
 		f.Unit.Attested[i].Bond = 0
@@ -111,26 +111,60 @@ func (l *Lease) askLot(u *Unit, now int64) {
 	}
 }
 
-// holds reports whether the receipt says the truth about a segment.
-func (f *Forced) holds(segment int) bool {
-	return f.Truth[segment] == f.Unit.Receipt.Checkpoints[segment+1]
+// check returns an error unless as much truth is shown as auditors can be judged by.
+func (f *Forced) check(p *Problem) error {
+	u := &f.Unit
+	if len(f.Truth) != p.Segments() {
+		return fmt.Errorf("attempt %d of unit %d was forced: show the truth of its %d segments, not of %d", u.Attempt, f.Index, p.Segments(), len(f.Truth))
+	}
+	audited := u.AuditedSegments()
+	for s, t := range f.Truth {
+		_, steps := p.Segment(s)
+		switch {
+		case t.Before.IsZero() && slices.Contains(audited, s):
+			return fmt.Errorf("segment %d of unit %d was audited: show the state before its last step, too", s, f.Index)
+		case steps == 1 && !t.Before.IsZero() && t.Before != u.Receipt.Checkpoints[s]:
+			return fmt.Errorf("segment %d of unit %d has one step: the state before it is the checkpoint %v", s, f.Index, u.Receipt.Checkpoints[s].Short())
+		}
+	}
+	return nil
 }
 
-// Points returns the two states between which a segment lies, as its provider says.
-func (f *Forced) Points(segment int) []canon.Hash {
-	return []canon.Hash{f.Unit.Receipt.Checkpoints[segment], f.Truth[segment]}
+// holds reports whether the receipt says the truth about a segment.
+func (f *Forced) holds(segment int) bool {
+	return f.Truth[segment].End == f.Unit.Receipt.Checkpoints[segment+1]
+}
+
+// Points returns the states that a segment goes through, as its provider says: where
+// it begins, before its last step if that is shown and no checkpoint, and where it
+// ends.
+func (f *Forced) Points(p *Problem, segment int) []canon.Hash {
+	t, begin := f.Truth[segment], f.Unit.Receipt.Checkpoints[segment]
+	if _, steps := p.Segment(segment); steps > 1 && !t.Before.IsZero() {
+		return []canon.Hash{begin, t.Before, t.End}
+	}
+	return []canon.Hash{begin, t.End}
+}
+
+// AuditedSegments returns the segments that auditors answered for, in order.
+func (u *Unit) AuditedSegments() (out []int) {
+	for _, a := range u.Audits {
+		out = append(out, a.Segments...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Right reports whether an auditor said what a diligent one would have: its digest
 // shows that it computed the segments.
 func (f *Forced) Right(a *Audit) bool {
-	var ends []canon.Hash
+	var outcomes []proof.Outcome
 	pass := true
 	for _, s := range a.Segments {
-		ends = append(ends, f.Truth[s])
+		outcomes = append(outcomes, f.Truth[s])
 		pass = pass && f.holds(s)
 	}
-	return a.Pass == pass && a.Digest == proof.Digest(a.Auditor, f.Unit.Receipt.ID(), ends)
+	return a.Pass == pass && a.Digest == proof.Digest(a.Auditor, f.Unit.Receipt.ID(), outcomes)
 }
 
 // forced returns the place of a forced attempt that was shown, −1 if there is none.
@@ -154,10 +188,14 @@ func (l *Lease) truth(t Target, attempt int) (dispute.Claim, error) {
 	}
 	f, p := &l.Forced[i], &l.Order.Problem
 	c := l.claimed(f.Unit.Receipt)
-	first := s * p.Interval
-	c.Inputs, c.Batch.First = []canon.Hash{f.Unit.Receipt.Checkpoints[s]}, c.Batch.First+first
-	c.Steps = min(p.Interval, p.Steps-first)
-	c.Interval, c.Checkpoints, c.End = c.Steps, canon.Root(f.Points(s)), f.Truth[s]
+	first, steps := p.Segment(s)
+	points := f.Points(p, s)
+	c.Inputs, c.Batch.First = points[:1], c.Batch.First+first
+	c.Steps, c.Interval = steps, steps
+	if len(points) > 2 {
+		c.Interval = steps - 1
+	}
+	c.Checkpoints, c.End = canon.Root(points), f.Truth[s].End
 	return c, nil
 }
 

@@ -49,10 +49,10 @@ func lot(forced bool) []byte {
 
 // truth is what the segments of a unit give from its checkpoints, which no receipt
 // of a forced attempt says.
-func (w *world) truth(unit int) (out []canon.Hash) {
+func (w *world) truth(unit int) (out []proof.Outcome) {
 	r := w.lease.Units[unit].Receipt
 	for _, c := range r.Checkpoints[1:] {
-		out = append(out, canon.Sum("truth", c[:]))
+		out = append(out, proof.Outcome{Before: canon.Sum("before", c[:]), End: canon.Sum("truth", c[:])})
 	}
 	return out
 }
@@ -75,11 +75,11 @@ func (w *world) diligent(unit int, auditor string) Report {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var ends []canon.Hash
+	var outcomes []proof.Outcome
 	for _, s := range segments {
-		ends = append(ends, w.truth(unit)[s])
+		outcomes = append(outcomes, w.truth(unit)[s])
 	}
-	return Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: []byte(auditor), Digest: proof.Digest(auditor, u.Receipt.ID(), ends)}
+	return Report{By: auditor, Unit: unit, Attempt: u.Attempt, Output: []byte(auditor), Digest: proof.Digest(auditor, u.Receipt.ID(), outcomes)}
 }
 
 // present brings a unit to a receipt that counts.
@@ -200,6 +200,47 @@ func TestForcedAttempts(t *testing.T) {
 	}
 }
 
+// Where an audited segment of a forced attempt is right, its end is no secret; what
+// lies before tells all the same who has computed it, and who says what another said.
+func TestEveryForcedAttemptTellsWhoLooked(t *testing.T) {
+	w := forcedWorld(t)
+	auditor := w.present(0, "p0")
+	u := w.lease.Units[0]
+	diligent := w.diligent(0, auditor)
+	segments, err := w.lease.audited(&u, diligent.Output, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Forced{Unit: u, Truth: w.truth(0)}
+	for s := range f.Truth {
+		f.Truth[s].End = u.Receipt.Checkpoints[s+1]
+	}
+	digest := func(by string, before func(s int) canon.Hash) canon.Hash {
+		var outcomes []proof.Outcome
+		for _, s := range segments {
+			outcomes = append(outcomes, proof.Outcome{Before: before(s), End: f.Truth[s].End})
+		}
+		return proof.Digest(by, u.Receipt.ID(), outcomes)
+	}
+	computed := func(s int) canon.Hash { return f.Truth[s].Before }
+	for _, c := range []struct {
+		name   string
+		digest canon.Hash
+		pass   bool
+		right  bool
+	}{
+		{"computed", digest(auditor, computed), true, true},
+		{"computed, and reported as wrong", digest(auditor, computed), false, false},
+		{"of another auditor", digest("v1", computed), true, false},
+		{"from the checkpoints", digest(auditor, func(s int) canon.Hash { return u.Receipt.Checkpoints[s] }), true, false},
+		{"of nothing", canon.Hash{}, true, false},
+	} {
+		if got := f.Right(&Audit{Auditor: auditor, Segments: segments, Digest: c.digest, Pass: c.pass}); got != c.right {
+			t.Errorf("%s: right is %v", c.name, got)
+		}
+	}
+}
+
 // An auditor whose wage does not come out of escrow gets it all the same: what it
 // has in the end differs by the wage from what it has if it does not answer.
 func TestWagesOfForcedAttemptsComeFromThePool(t *testing.T) {
@@ -273,6 +314,12 @@ func TestRevealsAreRefused(t *testing.T) {
 		{"of a unit that nobody computes", nil, func(e *Reveal) { e.Unit = 1 }, "is open"},
 		{"truth where nothing was forced", nil, func(e *Reveal) { e.Output = lot(false) }, "was not forced"},
 		{"no truth", nil, func(e *Reveal) { e.Truth = nil }, "show the truth of its 3 segments"},
+		{"no more truth than the receipt could say", nil, func(e *Reveal) {
+			for i := range e.Truth {
+				e.Truth[i].Before = canon.Hash{}
+			}
+		}, "show the state before its last step"},
+		{"a state before the only step", func(w *world) { w.lease.Order.Problem.Steps = 5 }, func(*Reveal) {}, "the state before it is the checkpoint"},
 		{"too much truth", nil, func(e *Reveal) { e.Truth = append(e.Truth, e.Truth[0]) }, "not of 4"},
 		{"of what was shown", func(w *world) { w.do(Reveal{By: "p0", Output: lot(false)}) }, func(*Reveal) {}, "shown already"},
 		{"after acceptance", func(w *world) {
@@ -375,14 +422,28 @@ func TestTruthIsDisputed(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	p := &w.lease.Order.Problem
-	c, err := w.lease.Claim(Target{Segment: 2}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Inputs[0] != r.Checkpoints[1] || c.Steps != p.Interval || c.Interval != p.Interval || c.Batch.First != p.Interval ||
-		c.Checkpoints != canon.Root([]canon.Hash{r.Checkpoints[1], truth[1]}) || c.End != truth[1] {
-		t.Errorf("claim %+v", c)
+	p, f := &w.lease.Order.Problem, &w.lease.Forced[0]
+	for _, c := range []struct {
+		name          string
+		before        canon.Hash
+		steps, within int // of the unit; between the claim's checkpoints
+		points        []canon.Hash
+	}{
+		{"audited", truth[1].Before, 8, 3, []canon.Hash{r.Checkpoints[1], truth[1].Before, truth[1].End}},
+		{"not audited", canon.Hash{}, 8, 4, []canon.Hash{r.Checkpoints[1], truth[1].End}},
+		{"of one step", r.Checkpoints[1], 5, 1, []canon.Hash{r.Checkpoints[1], truth[1].End}},
+	} {
+		interval, steps := p.Interval, p.Steps
+		p.Interval, p.Steps, f.Truth[1].Before = 4, c.steps, c.before
+		claim, err := w.lease.Claim(Target{Segment: 2}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claim.Inputs[0] != r.Checkpoints[1] || claim.Steps != c.steps-4 || claim.Interval != c.within || claim.Batch.First != 4 ||
+			claim.Segments()+1 != len(c.points) || claim.Checkpoints != canon.Root(c.points) || claim.End != truth[1].End {
+			t.Errorf("%s: claim %+v", c.name, claim)
+		}
+		p.Interval, p.Steps, f.Truth[1].Before = interval, steps, truth[1].Before
 	}
 	for name, e := range map[string]OpenDispute{
 		"no segment":        {Target: Target{Segment: 4}, Challenger: "c"},

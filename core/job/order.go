@@ -110,6 +110,12 @@ func (p *Problem) Units() int { return p.Rounds * p.Shards }
 // Segments returns the number of segments of a unit.
 func (p *Problem) Segments() int { return (p.Steps + p.Interval - 1) / p.Interval }
 
+// Segment returns the steps of a unit before a segment, and those in it.
+func (p *Problem) Segment(s int) (first, steps int) {
+	first = s * p.Interval
+	return first, min(p.Interval, p.Steps-first)
+}
+
 // UnitFLOPs returns the floating-point operations of one unit.
 func (p *Problem) UnitFLOPs() uint64 { return p.StepFLOPs * uint64(p.Steps) }
 

@@ -75,13 +75,30 @@ func AuditInput(receipt canon.Hash, auditor string) []byte {
 // re-execute.
 func Segments(output []byte, segments, audited int) []int { return Draw(output, segments, audited) }
 
-// Digest is an auditor's answer: it binds the states that its segments lead to, as
-// it computed them, to its name, so that it cannot be copied. Of a forced attempt
-// nobody can know them but who computes, so the chain can tell then who did.
-func Digest(auditor string, receipt canon.Hash, ends []canon.Hash) canon.Hash {
+// Outcome is what re-executing a segment gives: the state before its last step,
+// which no receipt holds, and the one that it leads to. Who has the first has done
+// all steps but one. A segment of one step has nothing between two checkpoints:
+// before it is the one that it begins with.
+type Outcome struct{ Before, End canon.Hash }
+
+// Code walks the fields of o.
+func (o *Outcome) Code(w *canon.Codec) {
+	w.Hash(&o.Before)
+	w.Hash(&o.End)
+}
+
+// Digest is an auditor's answer: it binds what its segments gave, as it computed
+// them, to its name, so that it cannot be copied. Nobody can know that but who
+// computes: it tells who did, once the same is shown of a forced attempt, and to
+// everybody who executes the segments again.
+func Digest(auditor string, receipt canon.Hash, outcomes []Outcome) canon.Hash {
 	return canon.Sum(canon.DomainAudit, canon.Encode(func(e *canon.Encoder) {
 		e.String(auditor)
 		e.Hash(receipt)
-		e.Hashes(ends)
+		e.Uint(uint64(len(outcomes)))
+		for _, o := range outcomes {
+			e.Hash(o.Before)
+			e.Hash(o.End)
+		}
 	}))
 }

@@ -90,11 +90,13 @@ func TestDetectionMatchesDraws(t *testing.T) {
 	}
 }
 
-func TestDigestBindsAuditorReceiptAndRoots(t *testing.T) {
+func TestDigestBindsAuditorReceiptAndOutcomes(t *testing.T) {
 	r := canon.Sum("receipt")
-	roots := []canon.Hash{canon.Sum("a"), canon.Sum("b")}
-	d := Digest("x", r, roots)
-	if d == Digest("y", r, roots) || d == Digest("x", canon.Sum("other"), roots) || d == Digest("x", r, roots[:1]) {
+	outcomes := []Outcome{{canon.Sum("a"), canon.Sum("b")}, {canon.Sum("c"), canon.Sum("d")}}
+	skipped := slices.Clone(outcomes)
+	skipped[1].Before = outcomes[0].End // a checkpoint, which everybody knows
+	d := Digest("x", r, outcomes)
+	if d == Digest("y", r, outcomes) || d == Digest("x", canon.Sum("other"), outcomes) || d == Digest("x", r, outcomes[:1]) || d == Digest("x", r, skipped) {
 		t.Fatal("a digest fits another auditor, receipt or execution")
 	}
 	if string(AuditInput(r, "x")) == string(AuditInput(r, "y")) {

@@ -177,15 +177,15 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	segments = append(segments, top...)
-	truth, err := a.kit.Truth(ctx, l, r, segments)
+	outcomes, err := a.kit.Truth(ctx, l, r, segments)
 	if err != nil {
 		return err
 	}
 	pass := true
 	for i, s := range segments {
-		pass = pass && truth[i] == r.Checkpoints[s+1]
+		pass = pass && outcomes[i].End == r.Checkpoints[s+1]
 	}
-	digest := proof.Digest(me, r.ID(), truth)
+	digest := proof.Digest(me, r.ID(), outcomes)
 	_, err = a.kit.Account.Send(ctx, &workv1.MsgReport{
 		Auditor: me, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
 		Proof: pi, Digest: digest[:], Pass: pass, Top: indices(top),

@@ -267,7 +267,7 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 	var audit *job.Audit
 	switch {
 	case t.Segment > 0:
-		points = l.Shown(t.Index, attempt).Points(t.Segment - 1)
+		points = l.Shown(t.Index, attempt).Points(&l.Order.Problem, t.Segment-1)
 	case t.Auditor != "":
 		var r *job.Receipt
 		if audit, r, err = l.Verdict(t.Index, attempt, t.Auditor); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -39,6 +40,28 @@ func (d lot) present(segment int, s *state) *state {
 	return s
 }
 
+// truth returns what the segments of a forced attempt give. Those that auditors
+// answered for are computed again, and the one that was presented wrong.
+func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d lot) ([]proof.Outcome, error) {
+	u := &l.Units[i]
+	var truth []proof.Outcome
+	for _, end := range u.Receipt.Checkpoints[1:] {
+		truth = append(truth, proof.Outcome{End: end})
+	}
+	again := u.AuditedSegments()
+	if !slices.Contains(again, d.wrong) {
+		again = append(again, d.wrong)
+	}
+	outcomes, err := p.kit.Truth(ctx, l, u.Receipt, again)
+	if err != nil {
+		return nil, err
+	}
+	for j, s := range again {
+		truth[s] = outcomes[j]
+	}
+	return truth, nil
+}
+
 // show tells the chain whether an attempt was forced, and the truth if it was.
 func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 	r := l.Units[i].Receipt
@@ -52,15 +75,11 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 	text := "was not forced"
 	if d.forced {
 		text = fmt.Sprintf("was forced: segment %d is wrong", d.wrong)
-		truth := slices.Clone(r.Checkpoints[1:])
-		ends, err := p.kit.Truth(ctx, l, r, []int{d.wrong})
+		truth, err := p.truth(ctx, l, i, d)
 		if err != nil {
 			return fmt.Errorf("the truth of unit %d: %w", i, err)
 		}
-		truth[d.wrong] = ends[0]
-		for _, h := range truth {
-			m.Truth = append(m.Truth, h[:])
-		}
+		m.Truth = work.OutcomesToProto(truth)
 	}
 	if _, err := p.kit.Account.Send(ctx, m); err != nil {
 		return fmt.Errorf("show the lot of unit %d: %w", i, err)

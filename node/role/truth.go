@@ -3,35 +3,44 @@ package role
 import (
 	"context"
 
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/engine"
 )
 
 // Truth re-executes segments of a receipt's unit, each from the checkpoint that it
-// begins with, and returns the states that they lead to.
-func (k *Kit) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments []int) ([]canon.Hash, error) {
+// begins with, and returns what they give.
+func (k *Kit) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments []int) ([]proof.Outcome, error) {
 	w, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	p := &l.Order.Problem
 	unit := w.UnitOf(p, r.Unit)
-	var ends []canon.Hash
+	var outcomes []proof.Outcome
 	for _, s := range segments {
-		start, err := k.State(ctx, l, r.Checkpoints[s])
+		state, err := k.State(ctx, l, r.Checkpoints[s])
 		if err != nil {
 			return nil, err
 		}
-		end, err := unit.Play(ctx, start, s*p.Interval, min((s+1)*p.Interval, p.Steps), nil)
-		if err != nil {
+		o := proof.Outcome{Before: r.Checkpoints[s]}
+		first, steps := p.Segment(s)
+		last := first + steps - 1
+		if steps > 1 {
+			if state, err = unit.Play(ctx, state, first, last, nil); err != nil {
+				return nil, err
+			}
+			if o.Before, err = engine.StateRoot(state, k.Threads); err != nil {
+				return nil, err
+			}
+		}
+		if state, err = unit.Play(ctx, state, last, last+1, nil); err != nil {
 			return nil, err
 		}
-		root, err := engine.StateRoot(end, k.Threads)
-		if err != nil {
+		if o.End, err = engine.StateRoot(state, k.Threads); err != nil {
 			return nil, err
 		}
-		ends = append(ends, root)
+		outcomes = append(outcomes, o)
 	}
-	return ends, nil
+	return outcomes, nil
 }

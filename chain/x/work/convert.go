@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -83,6 +84,35 @@ func TargetToProto(t job.Target) workv1.Target {
 // TargetFromProto is the inverse of TargetToProto.
 func TargetFromProto(m workv1.Target) job.Target {
 	return job.Target{Merge: m.Merge, Index: int(m.Index), Auditor: m.Auditor, Segment: int(m.Segment)}
+}
+
+// OutcomesToProto returns what segments gave as transactions carry it.
+func OutcomesToProto(outcomes []proof.Outcome) []workv1.Outcome {
+	return list(outcomes, func(o proof.Outcome) workv1.Outcome {
+		m := workv1.Outcome{End: o.End[:]}
+		if !o.Before.IsZero() {
+			m.Before = o.Before[:]
+		}
+		return m
+	})
+}
+
+// OutcomesFromProto is the inverse of OutcomesToProto.
+func OutcomesFromProto(ms []workv1.Outcome) ([]proof.Outcome, error) {
+	out := make([]proof.Outcome, len(ms))
+	for i, m := range ms {
+		var err error
+		if out[i].End, err = canon.HashOf(m.End); err != nil {
+			return nil, fmt.Errorf("end of segment %d: %w", i, err)
+		}
+		if len(m.Before) == 0 {
+			continue
+		}
+		if out[i].Before, err = canon.HashOf(m.Before); err != nil {
+			return nil, fmt.Errorf("before the end of segment %d: %w", i, err)
+		}
+	}
+	return out, nil
 }
 
 func hashesToProto(hs []canon.Hash) [][]byte {

@@ -59,7 +59,7 @@ func TestForcedAttempt(t *testing.T) {
 		other.Provider = chaintest.Named("p1").String()
 		p.Refuse(work.ErrProof, chaintest.Named("p1"), &other)
 		short := *m
-		short.Truth = [][]byte{{1}}
+		short.Truth = []workv1.Outcome{{End: []byte{1}}}
 		p.Refuse(work.ErrMalformed, p0, &short)
 		b := p.Deliver(p0, m)
 		if len(b.TxResults) != 1 || p.Unit(0).Attempt != 1 || len(p.Lease().Forced) != 1 {
@@ -93,7 +93,7 @@ func TestPlainAttempt(t *testing.T) {
 	p.NextBlock(worktest.UnitWindow)
 	m, _ := p.RevealMsg(0)
 	bent := *m
-	bent.Truth = p.Truth(0)
+	bent.Truth = work.OutcomesToProto(p.Truth(0))
 	p.Refuse(work.ErrRefused, chaintest.Named("p0"), &bent)
 	p.Deliver(chaintest.Named("p0"), m)
 	if u := p.Unit(0); !u.Plain || u.Status != workv1.UNIT_STATUS_ACCEPTED {

@@ -21,7 +21,7 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if len(m.Truth) > job.MaxSegments {
 		return nil, errorsmod.Wrapf(ErrMalformed, "truth of %d segments, a unit has at most %d", len(m.Truth), job.MaxSegments)
 	}
-	truth, err := hashesFromProto(m.Truth)
+	truth, err := OutcomesFromProto(m.Truth)
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "truth: %s", err)
 	}

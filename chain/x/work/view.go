@@ -32,7 +32,7 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Requests: list(l.Requests, requestView),
 		Queue:    list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
 		Forced: list(l.Forced, func(f job.Forced) workv1.Forced {
-			return workv1.Forced{Unit: unitView(f.Index, &f.Unit), Truth: hashesToProto(f.Truth), Challengers: f.Challengers}
+			return workv1.Forced{Unit: unitView(f.Index, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers}
 		}),
 		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
 	}

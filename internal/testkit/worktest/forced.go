@@ -3,6 +3,7 @@ package worktest
 import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -18,14 +19,15 @@ func Authority(name string) chaintest.Option {
 	return func(g *app.Genesis) { g.Authority = chaintest.Named(name).String() }
 }
 
-// Truth is what the segments of a unit's receipt lead to: what it says, but in the
+// Truth is what the segments of a unit's receipt give: what it says, but in the
 // first.
-func (p *Play) Truth(unit int) (ends [][]byte) {
+func (p *Play) Truth(unit int) (outcomes []proof.Outcome) {
 	p.T.Helper()
-	ends = append(ends, p.Unit(unit).Receipt.Checkpoints[1:]...)
-	h := canon.Sum("truth", ends[0])
-	ends[0] = h[:]
-	return ends
+	for _, c := range p.Unit(unit).Receipt.Checkpoints[1:] {
+		outcomes = append(outcomes, proof.Outcome{Before: canon.Sum("before", c), End: canon.Hash(c)})
+	}
+	outcomes[0].End = canon.Sum("truth", outcomes[0].End[:])
+	return outcomes
 }
 
 // RevealMsg returns the message by which the provider of a unit shows its lot, and
@@ -43,7 +45,7 @@ func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
 	}
 	m = &workv1.MsgReveal{Provider: u.Provider, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt, Proof: pi}
 	if forced = proof.Forced(output[:], l.Params.ForcedBps); forced {
-		m.Truth = p.Truth(unit)
+		m.Truth = work.OutcomesToProto(p.Truth(unit))
 	}
 	return m, forced
 }
@@ -56,12 +58,12 @@ func (p *Play) DiligentMsg(unit int, auditor chaintest.Account) *workv1.MsgRepor
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	var ends []canon.Hash
+	var outcomes []proof.Outcome
 	for _, s := range proof.Segments(output[:], p.Order.Problem.Segments(), int(u.Audited)) {
-		ends = append(ends, canon.Hash(truth[s]))
+		outcomes = append(outcomes, truth[s])
 		m.Pass = m.Pass && s != 0
 	}
-	digest := proof.Digest(auditor.String(), canon.Hash(u.ReceiptId), ends)
+	digest := proof.Digest(auditor.String(), canon.Hash(u.ReceiptId), outcomes)
 	m.Digest = digest[:]
 	return m
 }
