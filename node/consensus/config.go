@@ -34,7 +34,7 @@ type Config struct {
 	// 127.0.0.1. P2P is host:port here too.
 	Listen Addrs
 	// Peers are dialled, and again whenever they are lost: id@host:port. Of
-	// two nodes only one should name the other, or both may hang up at once.
+	// two nodes one names the other.
 	Peers []string
 
 	// CommitTimeout is the pause after a block; 500 ms if zero.
@@ -127,8 +127,7 @@ func (c *Config) comet() *cmtcfg.Config {
 	conf.DBBackend = "goleveldb"
 	conf.RPC.ListenAddress = ""
 	conf.P2P.ListenAddress = "tcp://" + c.Listen.P2P
-	conf.P2P.PersistentPeers = strings.Join(c.Peers, ",")
-	conf.P2P.PexReactor = false // the named peers are the network
+	conf.P2P.PexReactor = false // the named peers are the network: see keepPeers
 	conf.P2P.AllowDuplicateIP = true
 	conf.P2P.AddrBookStrict = false
 	conf.Mempool.MaxTxBytes = maxTx

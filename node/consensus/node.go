@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,6 +73,9 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
+	if err := checkPeers(c.Peers); err != nil {
+		return nil, err
+	}
 	conf := c.comet()
 	for _, dir := range []string{filepath.Dir(conf.NodeKeyFile()), conf.DBDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -92,6 +96,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := n.openComet(ctx, logger, conf, genesis); err != nil {
 		return nil, err
 	}
+	n.keepPeers(c.Peers, c.Logger)
 	if err := n.serve(c, genesis.ChainID, logger); err != nil {
 		return nil, err
 	}
@@ -145,6 +150,17 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 	})
 	n.addrs.P2P = string(key.ID()) + "@" + trimScheme(conf.P2P.ListenAddress)
 	return nil
+}
+
+// keepPeers keeps the peers from now until the node stops.
+func (n *Node) keepPeers(peers []string, log *slog.Logger) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		keepPeers(ctx, n.comet.Switch(), peers, log)
+	}()
+	n.closers = append(n.closers, func() error { cancel(); <-done; return nil })
 }
 
 // Stop stops the node. Its state is on disk.

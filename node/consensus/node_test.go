@@ -77,6 +77,20 @@ func TestFourValidators(t *testing.T) {
 const nodeDir, nodeAddr = "TALLY_TEST_NODE_DIR", "rpc-address"
 
 // TestMain turns the process into a node when it is told to.
+// Two of two validators must vote, so without a connection there is no block.
+func TestLostPeerIsDialledAgain(t *testing.T) {
+	net := newNetwork(t, t.TempDir(), 2)
+	net.start(t)
+	until(t, "first block", func() bool { return net.nodes[0].Height() > 0 })
+	for range 3 {
+		for _, n := range net.nodes {
+			n.HangUp()
+		}
+		height := net.nodes[0].Height()
+		until(t, "block after all hung up", func() bool { return net.nodes[0].Height() > height+1 })
+	}
+}
+
 func TestMain(m *testing.M) {
 	dir := os.Getenv(nodeDir)
 	if dir == "" {

@@ -1,8 +1,6 @@
 package home
 
 import (
-	"runtime"
-
 	"cmp"
 	"context"
 	"errors"
@@ -11,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,9 +34,6 @@ const (
 	gigabyte   = 1_000_000_000
 	maxGenesis = 64 << 20
 	memoryGB   = 4 // that one program may take
-	// CometBFT dials each named peer after a wait of up to 3 s, at random. Of
-	// several waits the shortest counts.
-	tries = 8
 )
 
 // Options are what a role is given beside its home.
@@ -121,7 +116,7 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 	c := consensus.Config{
 		Dir: filepath.Join(h.Dir, chainDir), Genesis: genesis, Name: h.Settings.Name,
 		Listen: consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
-		Peers:  slices.Repeat(v.Peers, tries), CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
+		Peers:  v.Peers, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
 	}
 	stopping := &atomic.Bool{}
 	if log != nil {

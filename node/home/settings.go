@@ -76,7 +76,7 @@ type ValidatorSettings struct {
 	RPC           string        `yaml:"rpc" doc:"host:port of CometBFT RPC."`
 	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
 	REST          string        `yaml:"rest" doc:"host:port of REST."`
-	Peers         []string      `yaml:"peers" doc:"Consensus nodes to dial, as id@host:port. Of two nodes only one should name the other."`
+	Peers         []string      `yaml:"peers" doc:"Consensus nodes to dial, as id@host:port. Of two nodes one names the other."`
 	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
 }
