@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
 // fusion is several nodes that are computed together, a block of rows at a time,
@@ -13,11 +14,14 @@ import (
 // What is computed, and in which order, is the same as node by node.
 type fusion struct {
 	rows    int // independent of each other
-	block   int // rows at a time
+	width   int // elements in one
+	stretch int // elements that share a number; whole rows or parts of one; 0 if there is none
+	block   int // rows at a time, at most
 	values  []value
 	once    []link // before the first block
 	links   []link // for every block, in order
 	scratch int    // bytes
+	flows   asm.Flow
 }
 
 // value is what a link reads or makes.
@@ -27,6 +31,8 @@ type value struct {
 	place place
 	index int // which of the outputs or operands
 	base  int // element of the operand, or byte of the scratch memory, with which it begins
+
+	number number // for each stretch, of an operand; count is 0 if it is none
 }
 
 // place says where a value is.
@@ -40,11 +46,11 @@ const (
 
 // link computes one value of others, or brings one side by side.
 type link struct {
-	do      loop // nil: load
-	dst     int
-	src     [3]int // values
-	reading int    // of them are used
-	width   int    // that do is told
+	do    loop // nil: load
+	dst   int
+	src   []int // values
+	width int   // that do is told
+	flow  []int // functions of which the first takes src[0], and each the next of src
 
 	views  []*view // what is loaded: the last lies over those before
 	absent tensor.Word
@@ -62,41 +68,51 @@ func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	for i := range c.values {
 		v := &c.values[i]
 		size := v.typ.Size()
-		switch v.place {
-		case inScratch:
-			w.at[i] = unsafe.Pointer(&w.scratch[v.base])
-		case inOutput:
+		switch {
+		case v.number.count > 0: // found for each block
+		case v.place == inScratch:
+			w.at[i] = unsafe.Add(first(w.scratch), v.base)
+		case v.place == inOutput:
 			w.at[i] = unsafe.Add(start(outs[v.index]), lo*v.width*size)
-		case inOperand:
+		default:
 			w.at[i] = unsafe.Add(start(args[v.index]), (v.base+lo*v.width)*size)
 		}
 	}
-	rows := min(c.block, hi-lo)
 	for i := range c.once {
-		c.perform(&c.once[i], w, args, lo, rows)
+		c.perform(&c.once[i], w, args, lo, min(c.block, hi-lo))
 	}
-	for {
+	for lo < hi {
+		rows := c.together(lo, hi-lo)
+		for i := range c.values {
+			if v := &c.values[i]; v.number.count > 0 {
+				w.at[i] = unsafe.Add(start(args[v.index]), (v.base+c.place(lo)%v.number.count)*word)
+			}
+		}
 		for i := range c.links {
 			c.perform(&c.links[i], w, args, lo, rows)
 		}
 		if lo += rows; lo == hi {
-			break
+			break // for no pointer may lie behind the end
 		}
 		for i := range c.values {
-			if v := &c.values[i]; v.place != inScratch {
+			if v := &c.values[i]; v.place != inScratch && v.number.count == 0 {
 				w.at[i] = unsafe.Add(w.at[i], rows*v.width*v.typ.Size())
 			}
 		}
-		rows = min(c.block, hi-lo)
 	}
-	clear(w.at) // so that it keeps no memory alive
+	clear(w.at) // so that they keep no memory alive
+	clear(w.steps)
 	return nil
 }
 
 func (c *fusion) perform(l *link, w *worker, args []*tensor.Tensor, lo, rows int) {
+	if len(l.flow) > 0 {
+		c.flow(l, w, lo, rows)
+		return
+	}
 	if l.do != nil {
 		var src [3]unsafe.Pointer
-		for i, v := range l.src[:l.reading] {
+		for i, v := range l.src {
 			src[i] = w.at[v]
 		}
 		l.do(w.at[l.dst], src[0], src[1], src[2], rows, l.width)

@@ -44,6 +44,8 @@ type members struct {
 	n     int          // elements of the widest member
 	again map[int]bool // nodes that others compute, too
 	rows  int          // 0: each element stands alone, until a fold or a broadcast makes rows
+	dot   *dot         // of the node head, through whose pieces a fusion goes; nil if there is none
+	head  int
 }
 
 // Limits of a fusion: a block of all its values should fit into the first two
@@ -92,7 +94,11 @@ func (p *program) group() []*members {
 			g.place(i)
 		}
 	}
-	return p.repeat(append(g.early, g.rest...))
+	groups := p.repeat(append(g.early, g.rest...))
+	if p.fuse {
+		groups = p.attach(groups)
+	}
+	return groups
 }
 
 // live marks the nodes on which the new state depends.

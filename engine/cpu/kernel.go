@@ -21,6 +21,7 @@ type kernel interface {
 type worker struct {
 	scratch []byte           // of a fusion
 	at      []unsafe.Pointer // where the values of a fusion are
+	steps   []asm.Step       // of a flow
 	rows    [2][]uint64      // room for chunk elements of any type
 	lanes   []uint64         // room for the lanes of columnChunk elements
 	piece   piece            // of a contraction

@@ -15,6 +15,7 @@ type linker struct {
 	c       *fusion
 	made    map[int]int    // values by the node that they are the output of
 	known   map[string]int // values by what makes them
+	uses    map[int]int    // how often nodes read the output of another
 	args    []graph.Ref
 	outs    []int // nodes whose output others read
 	outLink []int // the link that writes each
@@ -23,14 +24,22 @@ type linker struct {
 // link makes one fusion of some nodes that fit together. escapes tells whose
 // output is read outside.
 func (p *program) link(m *members, escapes func(node int) bool) *linker {
-	l := &linker{program: p, c: &fusion{}, made: map[int]int{}, known: map[string]int{}}
+	l := &linker{program: p, c: &fusion{flows: p.set.Flow}, made: map[int]int{}, known: map[string]int{}, uses: map[int]int{}}
 	l.c.rows = m.rows
+	if m.dot != nil {
+		l.c.rows = m.n
+	}
 	if l.c.rows == 0 {
 		l.c.rows = m.n / max(l.period(m), 1)
+	}
+	l.findStretch(m)
+	for _, i := range m.nodes {
+		p.producers(i, func(x int) { l.uses[x]++ })
 	}
 	for _, i := range m.nodes {
 		l.made[i] = l.node(i, escapes(i))
 	}
+	l.settle()
 	widest := 1
 	for _, v := range l.c.values {
 		widest = max(widest, v.width)
@@ -78,17 +87,16 @@ func (l *linker) node(i int, escapes bool) int {
 		out.place, out.index = inOutput, len(l.outs)
 		l.outs = append(l.outs, i)
 	}
-	k := l.computation(i, p)
+	k, ok := l.flow(i)
+	if !ok {
+		k = l.computation(i, p)
+	}
 	if t := computed(p); t != p.Type && k.do != nil {
 		k.dst = l.value(value{typ: t, width: out.width})
 		k = made(castLoop(l.set, t, p.Type), l.emit(k), out.width)
 	}
 	k.dst = l.value(out)
-	l.emit(k)
-	if escapes {
-		l.outLink = append(l.outLink, len(l.c.links)-1)
-	}
-	return k.dst
+	return l.emit(k)
 }
 
 // computes reports whether a function computes with numbers, and does not only
@@ -126,9 +134,9 @@ func (l *linker) computation(i int, p *tensor.Primitive) (k link) {
 		if widens(p, typ) {
 			v, typ = l.derived("widen", v, tensor.Float32, castLoop(l.set, typ, tensor.Float32)), tensor.Float32
 		}
-		k.src[j] = v
+		k.src = append(k.src, v)
 	}
-	k.reading, k.width = len(p.Args), l.c.values[k.src[0]].width
+	k.width = l.c.values[k.src[0]].width
 	if p.Fn.Kind() == tensor.KindFold {
 		k.do = rowFold(l.set, p.Fn, typ)
 	} else {
@@ -149,7 +157,7 @@ func (l *linker) derived(how string, from int, typ tensor.DType, do loop) int {
 
 // made is a link that makes one value of another.
 func made(do loop, from, width int) link {
-	return link{do: do, src: [3]int{from}, reading: 1, width: width}
+	return link{do: do, src: []int{from}, width: width}
 }
 
 func (l *linker) remember(key string, build func() int) int {
@@ -340,7 +348,7 @@ func (l *linker) arrange() {
 
 // reads returns the values that a link reads.
 func (k *link) reads() []int {
-	return k.src[:k.reading]
+	return k.src
 }
 
 // overwrites returns the operands in whose memory output o may lie: nothing
@@ -355,7 +363,7 @@ func (l *linker) overwrites(o int) (out []int) {
 			if x.place != inOperand || x.index != a {
 				continue
 			}
-			ok = ok && x.base == 0 && x.width == to.width && x.typ.Size() == to.typ.Size()
+			ok = ok && x.base == 0 && x.number.count == 0 && x.width == to.width && x.typ.Size() == to.typ.Size()
 			for k := l.outLink[o] + 1; k < len(c.links); k++ {
 				ok = ok && !slices.Contains(c.links[k].reads(), v)
 			}

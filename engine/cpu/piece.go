@@ -233,6 +233,42 @@ func (p *piece) outputs() {
 	}
 }
 
+// ranges calls do for the runs of elements of which the piece is made in the
+// output, in some order.
+func (p *piece) ranges(do func(at, n int) error) error {
+	p.outputs()
+	at, n := 0, 0 // what is put together
+	add := func(next, size int) (err error) {
+		if at+n == next {
+			n += size
+			return nil
+		}
+		if n > 0 {
+			err = do(at, n)
+		}
+		at, n = next, size
+		return err
+	}
+	if last(p.out.cols) != 1 {
+		for _, c := range p.stretches {
+			for j := range c.n {
+				if err := add(p.rowsOut[0]+c.out+j*c.step, p.tall); err != nil {
+					return err
+				}
+			}
+		}
+		return do(at, n)
+	}
+	for _, r := range p.rowsOut {
+		for _, c := range p.stretches {
+			if err := add(r+c.out, c.n); err != nil {
+				return err
+			}
+		}
+	}
+	return do(at, n)
+}
+
 // store writes chains that are not kept in the output to it.
 func (p *piece) store(out []float32) {
 	if p.direct {

@@ -53,7 +53,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	escapes := make([]bool, len(p.Nodes))
 	last := make([]int, len(p.Nodes)) // the group that reads it last
 	for t, m := range groups {
-		for _, i := range m.nodes {
+		for _, i := range m.all() {
 			escapes[i] = escapes[i] || prog.kept[i] || !fused
 			prog.producers(i, func(x int) {
 				last[x] = t
@@ -70,18 +70,22 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	}
 	for t, m := range groups {
 		var over func(o int) []int
-		k := task{nodes: m.nodes}
-		if m.fused {
+		k := task{nodes: m.all()}
+		switch {
+		case m.dot != nil:
+			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
+			k.args, k.outs = append(prog.sources(m.head), l.args...), append(l.outs, m.head)
+			k.work = &headed{m.dot, l.c, len(k.args) - len(l.args)}
+			over = func(o int) []int { return l.overHead(o, m.head, k.args) }
+			pl.place[m.head] = arena.put(pl.size(m.head))
+		case m.fused:
 			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
 			k.work, k.args, k.outs, over = l.c, l.args, l.outs, l.overwrites
-		} else {
+		default:
 			n := &p.Nodes[m.nodes[0]]
-			k.work, k.outs = alone{compile(n.Primitive, set)}, m.nodes
-			for _, r := range n.From {
-				k.args = append(k.args, prog.source(r))
-			}
+			k.work, k.outs, k.args = alone{compile(n.Primitive, set)}, m.nodes, prog.sources(m.nodes[0])
 		}
-		k.grain = grain(p, m.nodes, k.pieces(), worthwhile)
+		k.grain = grain(p, k.nodes, k.pieces(), worthwhile)
 		pl.tasks = append(pl.tasks, k)
 		pl.lay(&arena, &k, t, last, over)
 	}
@@ -101,8 +105,10 @@ func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) [
 		return r.Kind == graph.RefNode && last[r.Index] == t && pl.place[r.Index] != none
 	}
 	inherited := map[int]bool{}
+	made := map[int]bool{} // and read by this task itself
 	for o, i := range k.outs {
-		if pl.kept[i] {
+		if pl.kept[i] || pl.place[i] != none {
+			made[i] = true
 			continue
 		}
 		if over != nil {
@@ -126,7 +132,7 @@ func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) [
 		}
 	}
 	for _, i := range k.outs {
-		if pl.place[i] != none && last[i] <= t { // nobody reads it
+		if pl.place[i] != none && last[i] <= t && !made[i] { // nobody reads it
 			arena.remove(pl.place[i])
 		}
 	}

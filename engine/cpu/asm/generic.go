@@ -11,6 +11,7 @@ import (
 var Generic = &Set{
 	Name: "generic", Has: true,
 	Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}, Turn: genericTurn, Patch: genericPatch, Least: genericLeast, Greatest: genericGreatest,
+	Flow: genericFlow,
 }
 
 const genericLanes = 8
@@ -102,4 +103,64 @@ func genericGreatest(vectors int, x *float32) uint32 {
 		greatest = max(greatest, Size(v))
 	}
 	return greatest
+}
+
+func genericFlow(rows, width int, dst, x *float32, steps *byte, n int) {
+	var part [256]float32 // dst may be what a later step reads
+	for at := 0; at < rows*width; {
+		v := part[:min(len(part), width-at%width)]
+		copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), 4*at)), len(v)))
+		for _, s := range unsafe.Slice((*Step)(unsafe.Pointer(steps)), n) {
+			if s.Fn%2 == 1 {
+				flowBeside(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, 4*at)), len(v)))
+			} else {
+				flowBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(at/width&s.Row))))
+			}
+		}
+		for i, y := range v {
+			v[i] = tensor.CanonNaN(y)
+		}
+		at += copy(unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(dst), 4*at)), len(v)), v)
+	}
+}
+
+// flowBeside and flowBy are one step, of which Go's own maximum and minimum are
+// those of the definition.
+func flowBeside(fn int, v, y []float32) {
+	for i, y := range y[:len(v)] {
+		flowBy(fn&^1, v[i:i+1], y)
+	}
+}
+
+func flowBy(fn int, v []float32, y float32) {
+	switch fn {
+	case FlowAdd:
+		for i := range v {
+			v[i] += y
+		}
+	case FlowSub:
+		for i := range v {
+			v[i] -= y
+		}
+	case FlowLess:
+		for i := range v {
+			v[i] = y - v[i]
+		}
+	case FlowMul:
+		for i := range v {
+			v[i] = float32(v[i] * y)
+		}
+	case FlowDiv:
+		for i := range v {
+			v[i] /= y
+		}
+	case FlowMax:
+		for i := range v {
+			v[i] = max(v[i], y)
+		}
+	case FlowMin:
+		for i := range v {
+			v[i] = min(v[i], y)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -32,6 +33,7 @@ type Set struct {
 	Folds  map[tensor.Fn]Fold // of float32
 	Spread Spread             // of anything of 32 bits
 	Take   Take
+	Flow   Flow
 }
 
 // Rows returns the rows of the greatest tile.
@@ -81,6 +83,32 @@ type Bytes struct {
 // Map computes n elements, a multiple of the lanes, of what lies at x, y and z.
 // How many operands it reads depends on the function; dst may be one of them.
 type Map func(dst, x, y, z *byte, n int)
+
+// Flow takes every element of x, rows of so many, through n steps in turn, and
+// stores what becomes of it. There is at least one of each; dst may be x or what
+// a step reads side by side. steps are those of a slice of Step.
+type Flow func(rows, width int, dst, x *float32, steps *byte, n int)
+
+// Step is a function of what flows and of an operand. That lies side by side like
+// x, if one is added to the function's number; otherwise it is one number for a
+// whole row, which lies a float32 behind that of the row before if Row is −1, and
+// in the same place if it is 0.
+type Step struct {
+	Fn  int
+	At  unsafe.Pointer
+	Row int
+}
+
+// The functions of a step. FlowLess takes what flows from the operand.
+const (
+	FlowAdd = 2 * iota
+	FlowSub
+	FlowLess
+	FlowMul
+	FlowDiv
+	FlowMax
+	FlowMin
+)
 
 // Cast names the conversion of one type to another.
 type Cast struct{ From, To tensor.DType }

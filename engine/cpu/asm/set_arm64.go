@@ -4,4 +4,5 @@ package asm
 var sets = []*Set{{
 	Name: "neon", Has: true,
 	Lanes: 8, Tiles: neonTiles, Turn: genericTurn, Patch: genericPatch, Least: genericLeast, Greatest: genericGreatest,
+	Flow: genericFlow,
 }}

@@ -28,6 +28,7 @@ var families = []struct {
 	{"digest", digests},
 	{"pack", packs},
 	{"map", maps},
+	{"flow", flows},
 	{"fold", folds},
 }
 

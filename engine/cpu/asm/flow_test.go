@@ -1,0 +1,94 @@
+package asm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+var flowFns = map[int]func(x, y float32) float32{
+	FlowAdd:  func(x, y float32) float32 { return tensor.Add.Float(x, y) },
+	FlowSub:  func(x, y float32) float32 { return tensor.Sub.Float(x, y) },
+	FlowLess: func(x, y float32) float32 { return tensor.Sub.Float(y, x) },
+	FlowMul:  func(x, y float32) float32 { return tensor.Mul.Float(x, y) },
+	FlowDiv:  func(x, y float32) float32 { return tensor.Div.Float(x, y) },
+	FlowMax:  func(x, y float32) float32 { return tensor.Max.Float(x, y) },
+	FlowMin:  func(x, y float32) float32 { return tensor.Min.Float(x, y) },
+}
+
+// A flow computes step after step what package tensor does, in every set,
+// whatever its operands and its size, and writes nothing else.
+func TestFlow(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	for _, s := range Sets() {
+		if s.Flow == nil {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			for range 3000 {
+				checkFlow(t, r, s.Flow)
+			}
+		})
+	}
+}
+
+func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
+	t.Helper()
+	rows, width := 1+r.IntN(4), 1+r.IntN(300)
+	n := rows * width
+	x := values(r, n, true)
+	dst := values(r, n+20, true)
+	if r.IntN(2) == 0 { // in place
+		x = dst[3:][:n]
+	}
+	want := append([]float32(nil), dst...)
+	copy(want[3:], x)
+	var steps []Step
+	for range 1 + r.IntN(8) {
+		fn := 2 * r.IntN(len(flowFns))
+		size := map[int]int{0: 1, -1: rows}
+		step := Step{Fn: fn, Row: -r.IntN(2)}
+		own := values(r, size[step.Row], true)
+		if r.IntN(2) == 0 {
+			step.Fn++
+			own = values(r, n, true)
+		}
+		step.At = unsafe.Pointer(&own[0])
+		steps = append(steps, step)
+		for i := range n {
+			y := own[i/width&step.Row]
+			if step.Fn%2 == 1 {
+				y = own[i]
+			}
+			want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], y))
+		}
+	}
+	run(rows, width, &dst[3], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+	for i := range want {
+		if math.Float32bits(dst[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%d×%d, %d steps, element %d: %v, want %v", rows, width, len(steps), i-3, dst[i], want[i])
+		}
+	}
+}
+
+func BenchmarkFlow(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 9))
+	x, y, one := values(r, 1024, false), values(r, 1024, false), values(r, 1, false)
+	for _, s := range Sets() {
+		for _, width := range []int{49, 784, 1024} {
+			b.Run(fmt.Sprintf("%s/%d", s.Name, width), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(4 * width))
+				steps := []Step{{FlowSub, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0},
+					{FlowAdd, unsafe.Pointer(&one[0]), 0}, {FlowAdd + 1, unsafe.Pointer(&y[0]), 0}, {FlowMax, unsafe.Pointer(&one[0]), 0}}
+				for b.Loop() {
+					s.Flow(1, width, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+				}
+			})
+		}
+	}
+}

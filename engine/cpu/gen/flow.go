@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// flowing are the functions that a step of a Flow computes, in the order of their
+// numbers: what becomes of x, of which y is an operand in a register. spare may
+// change. Only the end of a flow makes NaNs canonical.
+var flowing = []struct {
+	name    string
+	compute func(s isa, x, y vec, spare []vec)
+}{
+	{"Add", func(_ isa, x, y vec, _ []vec) { context.VADDPS(y, x, x) }},
+	{"Sub", func(_ isa, x, y vec, _ []vec) { context.VSUBPS(y, x, x) }},
+	{"Less", func(_ isa, x, y vec, _ []vec) { context.VSUBPS(x, y, x) }},
+	{"Mul", func(_ isa, x, y vec, _ []vec) { context.VMULPS(y, x, x) }},
+	{"Div", func(_ isa, x, y vec, _ []vec) { context.VDIVPS(y, x, x) }},
+	{"Max", func(s isa, x, y vec, spare []vec) { s.extreme(context.VMAXPS, context.VANDPS, x, y, spare) }},
+	{"Min", func(s isa, x, y vec, spare []vec) { s.extreme(context.VMINPS, context.VORPS, x, y, spare) }},
+}
+
+// extreme replaces x as maximum and minimum do.
+func (s isa) extreme(take, join func(...Op), x, y vec, spare []vec) {
+	take(y, x, spare[0])
+	take(x, y, spare[1])
+	join(spare[0], spare[1], spare[1])
+	if s.wide {
+		k := context.K()
+		context.VCMPPS(U8(unordered), y, x, k)
+		context.VBLENDMPS(s.bits(canonicalNaN), spare[1], k, x)
+		return
+	}
+	context.VCMPPS(U8(unordered), y, x, spare[0])
+	context.VBLENDVPS(spare[0], s.bits(canonicalNaN), spare[1], x)
+}
+
+// Places in a Step.
+const stepFn, stepAt, stepRow, stepSize = 0, 8, 16, 24
+
+// flow is the state of a kernel that is being written.
+type flow struct {
+	isa
+	dst, x, at, left, row reg.GPVirtual // at: bytes from the beginning
+	mask                  reg.Register  // of the vector that is not full
+}
+
+// flows writes the kernel that takes values through steps.
+func flows() {
+	for _, s := range []isa{avx512, avx2} {
+		name := s.name + "Flow"
+		function(name, "func(rows, width int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
+		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
+		block := 8 // vectors that go through the steps together
+		context.XORQ(f.at, f.at)
+		context.XORQ(f.row, f.row)
+		context.Label("row")
+		context.Load(context.Param("width"), f.left)
+		context.Label("next")
+		context.CMPQ(f.left, U32(block*s.lanes))
+		context.JL(LabelRef("few"))
+		f.block("many", block, false)
+		context.ADDQ(U32(block*s.bytes()), f.at)
+		context.SUBQ(U32(block*s.lanes), f.left)
+		context.JMP(LabelRef("next"))
+		context.Label("few")
+		context.CMPQ(f.left, Imm(uint64(s.lanes)))
+		context.JL(LabelRef("part"))
+		f.block("one", 1, false)
+		context.ADDQ(Imm(uint64(s.bytes())), f.at)
+		context.SUBQ(Imm(uint64(s.lanes)), f.left)
+		context.JMP(LabelRef("few"))
+		context.Label("part")
+		context.TESTQ(f.left, f.left)
+		context.JZ(LabelRef("end"))
+		f.lastLanes()
+		f.block("last", 1, true)
+		context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
+		context.Label("end")
+		context.ADDQ(Imm(4), f.row)
+		rows, err := context.Param("rows").Resolve()
+		if err != nil {
+			panic(err)
+		}
+		context.DECQ(rows.Addr)
+		context.JNZ(LabelRef("row"))
+		ret()
+	}
+}
+
+// lastLanes sets the mask to the lanes that are left.
+func (f *flow) lastLanes() {
+	if f.wide {
+		all := context.GP64()
+		context.MOVQ(U32(0xffff), all)
+		context.BZHIQ(f.left, all, all)
+		k := context.K()
+		context.KMOVW(all.As32(), k)
+		f.mask = k
+		return
+	}
+	numbers, end := f.register(), f.register()
+	low := context.XMM()
+	context.VMOVD(f.left.As32(), low)
+	context.VPBROADCASTD(low, end)
+	context.VMOVDQU(f.table("laneNumbers", 0, 1, 2, 3, 4, 5, 6, 7), numbers)
+	mask := f.register()
+	context.VPCMPGTD(numbers, end, mask)
+	f.mask = mask
+}
+
+// fetch loads a vector, of which the lanes behind the last may not be there.
+func (f *flow) fetch(at Mem, x vec, part bool) {
+	switch {
+	case !part:
+		context.VMOVUPS(at, x)
+	case f.wide:
+		context.VMOVUPS_Z(at, f.mask, x)
+	default:
+		context.VMASKMOVPS(at, f.mask, x)
+	}
+}
+
+func (f *flow) store(x vec, at Mem, part bool) {
+	switch {
+	case !part:
+		context.VMOVUPS(x, at)
+	case f.wide:
+		context.VMOVUPS(x, f.mask, at)
+	default:
+		context.VMASKMOVPS(x, f.mask, at)
+	}
+}
+
+// block takes so many vectors through all steps.
+func (f *flow) block(label string, vectors int, part bool) {
+	x, y, spare := f.registers(vectors), f.register(), f.registers(2)
+	for i := range x {
+		f.fetch(Mem{Base: f.x, Index: f.at, Scale: 1, Disp: i * f.bytes()}, x[i], part)
+	}
+	step, left, fn, from := context.GP64(), context.GP64(), context.GP64(), context.GP64()
+	context.Load(context.Param("steps"), step)
+	context.Load(context.Param("n"), left)
+	context.Label(label + "Step")
+	context.MOVQ(Mem{Base: step, Disp: stepFn}, fn)
+	context.MOVQ(Mem{Base: step, Disp: stepAt}, from)
+	// A number for all lanes, unless the operand lies side by side.
+	context.TESTB(Imm(1), fn.As8())
+	context.JNZ(LabelRef(label + "Apart"))
+	own := context.GP64()
+	context.MOVQ(Mem{Base: step, Disp: stepRow}, own)
+	context.ANDQ(f.row, own)
+	context.VBROADCASTSS(Mem{Base: from, Index: own, Scale: 1}, y)
+	f.choose(label+"Same", fn, 0, len(flowing), 0, func(i int) {
+		for _, v := range x {
+			flowing[i].compute(f.isa, v, y, spare)
+		}
+		context.JMP(LabelRef(label + "Done"))
+	})
+	context.Label(label + "Apart")
+	context.ADDQ(f.at, from)
+	f.choose(label+"Own", fn, 0, len(flowing), 1, func(i int) {
+		for j, v := range x {
+			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, part)
+			flowing[i].compute(f.isa, v, y, spare)
+		}
+		context.JMP(LabelRef(label + "Done"))
+	})
+	context.Label(label + "Done")
+	context.ADDQ(Imm(stepSize), step)
+	context.DECQ(left)
+	context.JNZ(LabelRef(label + "Step"))
+	for i, v := range x {
+		f.store(f.whole(v), Mem{Base: f.dst, Index: f.at, Scale: 1, Disp: i * f.bytes()}, part)
+	}
+}
+
+// choose writes the code for one of the functions lo…hi−1, twice whose number,
+// and one bit, is in fn.
+func (f *flow) choose(label string, fn reg.GPVirtual, lo, hi, bit int, do func(i int)) {
+	if hi-lo == 1 {
+		do(lo)
+		return
+	}
+	middle := (lo + hi) / 2
+	upper := fmt.Sprintf("%s%d", label, middle)
+	context.CMPQ(fn, Imm(uint64(2*middle+bit)))
+	context.JGE(LabelRef(upper))
+	f.choose(label, fn, lo, middle, bit, do)
+	context.Label(upper)
+	f.choose(label, fn, middle, hi, bit, do)
+}
