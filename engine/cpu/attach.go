@@ -1,22 +1,34 @@
 package cpu
 
 import (
-	"slices"
-
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// headed is a contraction and a fusion that alone reads its output, element by
-// element: bias, normalisation, activation, what is added. Each piece of the
-// contraction goes through the fusion while it is in the cache.
-type headed struct {
-	*dot
-	tail     *fusion
-	operands int // of the contraction, before those of the fusion
+// A maker is a kernel that makes pieces of its output that are runs of elements.
+type maker interface {
+	kernel
+
+	// next computes piece i and, perhaps, some of the n − 1 next as one with it.
+	next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int) (done int, err error)
+
+	// ranges calls do for the runs that next has computed last, in some order.
+	ranges(w *worker, do func(at, n int) error) error
+
+	// inRanges reports whether runs are long.
+	inRanges() bool
 }
 
-// attach makes contractions the heads of fusions where it can, and returns the
+// headed is a maker and a fusion that alone reads its output, element by element:
+// bias, normalisation, activation, what is added. Each piece goes through the
+// fusion while it is in the cache.
+type headed struct {
+	maker
+	tail     *fusion
+	operands int // of the maker, before those of the fusion
+}
+
+// attach makes makers the heads of fusions where it can, and returns the
 // groups that are left.
 func (p *program) attach(groups []*members) []*members {
 	of := make([]*members, len(p.nodes))
@@ -41,16 +53,16 @@ func (p *program) attach(groups []*members) []*members {
 		for _, i := range m.nodes {
 			p.producers(i, func(x int) {
 				n := p.nodes[x].Primitive
-				if n.Fn != tensor.Dot || n.Shape.Elements() != m.n || readers[x] > 1 || p.kept[x] || x < m.head {
+				if fusible(p.set, n) || n.Shape.Elements() != m.n || readers[x] > 1 || p.kept[x] || x < m.head {
 					return
 				}
 				r := repetitions{program: p, m: m}
-				if k, ok := newDot(n, p.set).(*dot); ok && r.plainly(x) && k.inRanges() {
-					m.head, m.dot = x, k
+				if k, ok := compile(n, p.set).(maker); ok && r.plainly(x) && k.inRanges() {
+					m.head, m.maker = x, k
 				}
 			})
 		}
-		if m.dot != nil {
+		if m.maker != nil {
 			taken[of[m.head]] = true
 		}
 	}
@@ -65,28 +77,22 @@ func (p *program) attach(groups []*members) []*members {
 
 // all returns the nodes of m, its head first.
 func (m *members) all() []int {
-	if m.dot == nil {
+	if m.maker == nil {
 		return m.nodes
 	}
 	return append([]int{m.head}, m.nodes...)
 }
 
-// inRanges reports whether pieces are long runs of elements in the output.
-func (k *dot) inRanges() bool {
-	return last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.extents).Strides())
-}
-
-// run computes pieces of the contraction. Its own output is the last.
+// run computes pieces. The output of the maker is the last.
 func (k *headed) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	n := len(outs) - 1
-	out, words := outs[n], words(outs[n])
 	through := func(at, size int) error { return k.tail.run(w, outs[:n], args[k.operands:], at, at+size) }
 	for lo < hi {
-		done, err := k.runPiece(&w.piece, out, words, args[:k.operands], lo, hi-lo)
+		done, err := k.next(w, outs[n], args[:k.operands], lo, hi-lo)
 		if err != nil {
 			return err
 		}
-		if err := w.piece.ranges(through); err != nil {
+		if err := k.ranges(w, through); err != nil {
 			return err
 		}
 		lo += done

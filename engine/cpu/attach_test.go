@@ -37,7 +37,7 @@ func TestHeadsOfFusions(t *testing.T) {
 			t.Fatalf("round %d, %v: %v", round, head.Shape, err)
 		}
 		for _, m := range newProgram(p, asm.Sets()[0], true).group() {
-			if m.dot != nil {
+			if m.maker != nil {
 				headed++
 			}
 		}

@@ -354,9 +354,8 @@ func roundUp(x, to int) int { return (x + to - 1) / to * to }
 func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
 
 func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	words := words(out)
 	for lo < hi {
-		n, err := k.runPiece(&w.piece, out, words, args, lo, hi-lo)
+		n, err := k.next(w, out, args, lo, hi-lo)
 		if err != nil {
 			return err
 		}
@@ -365,9 +364,9 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 	return nil
 }
 
-// runPiece computes piece i and, as one with it, as many of the n − 1 next as it
-// can: they pack less together.
-func (k *dot) runPiece(p *piece, out *tensor.Tensor, words []float32, args []*tensor.Tensor, i, n int) (done int, err error) {
+// next implements maker: several pieces pack less together.
+func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int) (done int, err error) {
+	p, words := &w.piece, words(out)
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
 	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
 	if higher == k.down && k.b.image == nil {

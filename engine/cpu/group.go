@@ -44,7 +44,7 @@ type members struct {
 	n     int          // elements of the widest member
 	again map[int]bool // nodes that others compute, too
 	rows  int          // 0: each element stands alone, until a fold or a broadcast makes rows
-	dot   *dot         // of the node head, through whose pieces a fusion goes; nil if there is none
+	maker maker        // of the node head, whose pieces go through a fusion; nil if there is none
 	head  int
 }
 

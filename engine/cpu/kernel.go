@@ -25,6 +25,7 @@ type worker struct {
 	rows    [2][]uint64      // room for chunk elements of any type
 	lanes   []uint64         // room for the lanes of columnChunk elements
 	piece   piece            // of a contraction
+	sheet   sheet            // of a primitive with windows
 }
 
 func newWorker() *worker {
@@ -49,9 +50,13 @@ func compile(p *tensor.Primitive, set *asm.Set) kernel {
 	case p.Fn.Scatters():
 		k = newScatter(p)
 	case p.Fn.Kind() == tensor.KindFold:
-		k = newFold(p, set)
+		if k = newPool(p, set); k == nil {
+			k = newFold(p, set)
+		}
 	case p.Fn == tensor.Dot:
-		k = newDot(p, set)
+		if k = newDepthwise(p, set); k == nil {
+			k = newDot(p, set)
+		}
 	case p.Fn == tensor.Before:
 		k = newRanker(p)
 	}

@@ -26,7 +26,7 @@ type linker struct {
 func (p *program) link(m *members, escapes func(node int) bool) *linker {
 	l := &linker{program: p, c: &fusion{flows: p.set.Flow}, made: map[int]int{}, known: map[string]int{}, uses: map[int]int{}}
 	l.c.rows = m.rows
-	if m.dot != nil {
+	if m.maker != nil {
 		l.c.rows = m.n
 	}
 	if l.c.rows == 0 {

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
@@ -233,8 +234,16 @@ func (p *piece) outputs() {
 	}
 }
 
+// inRanges implements maker.
+func (k *dot) inRanges() bool {
+	return last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.extents).Strides())
+}
+
+// ranges implements maker.
+func (k *dot) ranges(w *worker, do func(at, n int) error) error { return w.piece.ranges(do) }
+
 // ranges calls do for the runs of elements of which the piece is made in the
-// output, in some order.
+// output.
 func (p *piece) ranges(do func(at, n int) error) error {
 	p.outputs()
 	at, n := 0, 0 // what is put together

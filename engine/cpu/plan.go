@@ -72,10 +72,10 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 		var over func(o int) []int
 		k := task{nodes: m.all()}
 		switch {
-		case m.dot != nil:
+		case m.maker != nil:
 			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
 			k.args, k.outs = append(prog.sources(m.head), l.args...), append(l.outs, m.head)
-			k.work = &headed{m.dot, l.c, len(k.args) - len(l.args)}
+			k.work = &headed{m.maker, l.c, len(k.args) - len(l.args)}
 			over = func(o int) []int { return l.overHead(o, m.head, k.args) }
 			pl.place[m.head] = arena.put(pl.size(m.head))
 		case m.fused:

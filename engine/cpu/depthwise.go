@@ -1,0 +1,111 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
+
+// depthwise is a contraction of windows of one plane for each plane of the output,
+// as of a convolution whose groups have one channel. Every plane has terms of its
+// own in the other operand.
+type depthwise struct {
+	*window
+	other  int   // operand
+	base   int   // of its first term
+	own    []int // steps from plane to plane
+	step   int   // from term to term
+	places []int // of terms in the sheet, in bytes
+}
+
+// newDepthwise returns nil if p is nothing of the kind.
+func newDepthwise(p *tensor.Primitive, set *asm.Set) kernel {
+	for x := range p.Args {
+		if k := depthwiseOf(p, x, 1-x, set); k != nil {
+			return k
+		}
+	}
+	return nil
+}
+
+func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
+	r := len(p.Shape)
+	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || r < 2 || p.Args[other].Flat || len(missing(p, other)) > 0 {
+		return nil
+	}
+	base, strides, _ := linear(p, other)
+	terms, _ := merge(append(p.Shape.Clone(), p.Fold...), axes(r, len(strides)), []steps{strides})
+	if len(terms) != 1 || terms[0] < 0 || !still(strides[r-2:r], p.Shape[r-2:]) {
+		return nil
+	}
+	w := newWindow(p, arg, set, strides)
+	if w == nil {
+		return nil
+	}
+	k := &depthwise{window: w, other: other, base: base, own: steps(strides).pick(w.axes), step: strides[terms[0]]}
+	for _, t := range w.taps {
+		k.places = append(k.places, t*word)
+	}
+	return k
+}
+
+func (k *depthwise) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	for ; lo < hi; lo++ {
+		if _, err := k.next(w, out, args, lo, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next implements maker: tiles of one row, which read the sheet in place.
+func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int) (done int, err error) {
+	s := &w.sheet
+	k.draw(s, args, piece, 0)
+	k.planes.table(s.planes, k.base, k.own, s.from)
+	terms, lanes := tensor.Of[float32](args[k.other]), k.set.Lanes
+	row, n := s.row(0, k.length(s.to-s.from)), k.length(1)
+	most := len(k.set.Tiles[0])
+	for i, at := range s.planes {
+		for j := 0; j < n; {
+			vectors := min(ceilDiv(n-j, lanes), most)
+			tiles := max((n-j)/(vectors*lanes), 1)
+			from := i*k.size() + j
+			k.set.Tiles[0][vectors-1](tiles, len(k.places), &terms[at], 0, k.step*word, &s.values[from], vectors*lanes*word, &k.places[0], &row[from], 0, false)
+			j += tiles * vectors * lanes
+		}
+	}
+	k.spread(s, out, row)
+	return 1, k.correct(w, out, args, row)
+}
+
+// correct evaluates by definition what absent terms may have changed; see
+// piece.correct.
+func (k *depthwise) correct(w *worker, out *tensor.Tensor, args []*tensor.Tensor, row []float32) error {
+	if !k.border {
+		return nil
+	}
+	s := &w.sheet
+	least := uint32(math.MaxUint32)
+	terms := tensor.Of[float32](args[k.other])
+	for _, at := range s.planes {
+		for t := range k.places {
+			least = min(least, asm.Magnitude(terms[at+t*k.step]))
+		}
+	}
+	lanes := k.set.Lanes
+	vanishing := floorOf(least)+floorOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < productsKept
+	if !vanishing && k.set.Greatest(len(row)/lanes, &row[0]) <= asm.InfiniteSize {
+		return nil
+	}
+	cell, plane := newCell(k.p, args), k.high.n*k.wide.n
+	for i, x := range tensor.Of[float32](out)[s.from*plane : s.to*plane] {
+		if x != x || vanishing && math.Float32bits(x) == 0 {
+			if err := evaluate(cell, out, s.from*plane+i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
+
+// windows is a fold of windows, of one size and step along each of two axes.
+type windows struct{ planes, high, wide, kernel, step, apart, pad int }
+
+func (c windows) primitive(fn tensor.Fn) *tensor.Primitive {
+	out := func(n int) int { return (n+2*c.pad-(c.kernel-1)*c.apart-1)/c.step + 1 }
+	over := func(axis, fold int) tensor.Dim {
+		return tensor.Dim{Offset: -c.pad, Terms: []tensor.Term{{Axis: axis, Step: c.step}, {Axis: fold, Step: c.apart}}}
+	}
+	return &tensor.Primitive{Fn: fn, Type: tensor.Float32, Shape: tensor.Shape{c.planes, out(c.high), out(c.wide)}, Fold: []int{c.kernel, c.kernel}, Args: []tensor.Access{
+		{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.high, c.wide}, Dims: []tensor.Dim{axis(0), over(1, 3), over(2, 4)}},
+	}}
+}
+
+var someWindows = []windows{
+	{5, 9, 12, 3, 1, 1, 1}, {70, 7, 7, 3, 1, 1, 1}, {3, 112, 112, 3, 2, 1, 0}, {9, 17, 20, 3, 2, 1, 1}, {4, 14, 30, 2, 2, 1, 0}, {2, 40, 33, 5, 3, 1, 2},
+	{3, 20, 21, 3, 1, 3, 3}, {3, 20, 19, 3, 2, 2, 1}, {2, 13, 40, 7, 2, 1, 3}, {1, 8, 9, 6, 1, 1, 5}, {6, 5, 1, 2, 1, 1, 1}, {3, 30, 31, 3, 4, 1, 1},
+}
+
+// Folds of windows with borders, strides and dilations, on hard values.
+func TestPools(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 1))
+	for _, c := range someWindows {
+		for _, fn := range []tensor.Fn{tensor.FoldSum, tensor.FoldMax, tensor.FoldMin} {
+			p := c.primitive(fn)
+			for _, set := range asm.Sets() {
+				if k, ok := compile(p, set).(*pool); !ok {
+					t.Errorf("%s: %v is computed by %T", set.Name, c, k)
+				}
+			}
+			for _, from := range [][]float64{wild, nearTies, small} {
+				compareDot(t, fmt.Sprint(fn, c), p, drawn(r, tensor.Float32, p.Args[0].Shape, from...))
+			}
+		}
+	}
+}
+
+// Contractions of windows of one plane with terms of its own, wherever those lie.
+func TestDepthwise(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	for _, c := range someWindows {
+		p := c.primitive(tensor.Dot)
+		p.Args = append(p.Args, tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.kernel, c.kernel}, Dims: axisDims(0, 3, 4)})
+		if r.IntN(2) == 0 { // terms apart
+			p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.kernel, c.kernel, c.planes}, Dims: axisDims(3, 4, 0)}
+		}
+		if r.IntN(2) == 0 {
+			p.Args[0], p.Args[1] = p.Args[1], p.Args[0]
+		}
+		for _, set := range asm.Sets() {
+			if k, ok := compile(p, set).(*depthwise); !ok {
+				t.Errorf("%s: %v is computed by %T", set.Name, c, k)
+			}
+		}
+		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, negativeZero, 0, -0x1p-80}, wild, nearTies} {
+			compareDot(t, fmt.Sprint(c), p, drawn(r, tensor.Float32, p.Args[0].Shape, from...), drawn(r, tensor.Float32, p.Args[1].Shape, from...))
+		}
+	}
+}
