@@ -2,8 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 
+	"github.com/cosmos/gogoproto/jsonpb"
 	"github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,7 @@ import (
 	bankcli "github.com/cosmos/cosmos-sdk/x/bank/client/cli"
 
 	chainaddress "github.com/tally-network/tally/chain/address"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -40,6 +43,10 @@ var messages = map[string][]message{
 				n, err := consume.ParseAmount(args[0])
 				return &providerv1.MsgWithdraw{Account: from, Amount: uint64(n)}, err
 			}},
+		updateParams("provider", "the registry", func(from, file string) (proto.Message, error) {
+			m := &providerv1.MsgUpdateParams{Authority: from}
+			return m, readParams(file, &m.Params)
+		}),
 	},
 	"work": {
 		{"ask ORDER UNIT ATTEMPT KEEPER", "Ask a keeper to show that it keeps what it attested to", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
@@ -54,6 +61,16 @@ var messages = map[string][]message{
 				}
 				return &workv1.MsgAsk{Sender: from, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Keeper: args[3]}, nil
 			}},
+		updateParams("work", "leases", func(from, file string) (proto.Message, error) {
+			m := &workv1.MsgUpdateParams{Authority: from}
+			return m, readParams(file, &m.Params)
+		}),
+	},
+	"dispute": {
+		updateParams("dispute", "disputes", func(from, file string) (proto.Message, error) {
+			m := &disputev1.MsgUpdateParams{Authority: from}
+			return m, readParams(file, &m.Params)
+		}),
 	},
 	"market": {
 		{"cancel-order ORDER", "Take back an order that met no offer yet", "tally tx market cancel-order 3f09… --home tally-devnet/consumer -y",
@@ -65,6 +82,29 @@ var messages = map[string][]message{
 				return &marketv1.MsgWithdrawOffer{Validator: from}, nil
 			}},
 	},
+}
+
+// updateParams is the message by which the authority of genesis replaces the rules of
+// a module.
+func updateParams(module, of string, build func(from, file string) (proto.Message, error)) message {
+	return message{
+		"update-params FILE", "Replace the rules of " + of + ", as their authority",
+		fmt.Sprintf("tally query %s params --json | jq .params > rules.json # and edit it\ntally tx %s update-params rules.json -y", module, module),
+		func(from string, args []string) (proto.Message, error) { return build(from, args[0]) },
+	}
+}
+
+// readParams reads all rules of a module from a file, as queries print them.
+func readParams(file string, into proto.Message) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := jsonpb.Unmarshal(f, into); err != nil {
+		return fmt.Errorf("rules in %s: %w", file, err)
+	}
+	return nil
 }
 
 func (e *env) tx() *cobra.Command {
@@ -105,6 +145,7 @@ says whether a block took the transaction.`,
 		"simulate":            "tally tx simulate tx.json --from alice",
 		"provider":            "tally tx provider deposit 50tally -y",
 		"work":                "tally tx work ask 3f09… 3 0 tally1… -y",
+		"dispute":             "tally tx dispute update-params rules.json -y",
 		"market":              "tally tx market cancel-order 3f09… -y",
 	})
 }

@@ -42,7 +42,7 @@ type Genesis struct {
 	Params     providerv1.Params   // rules of the registry; zero: the defaults
 	Work       workv1.Params       // rules for leases; zero: the defaults
 	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
-	Authority  string              // account that may change the rules for leases; empty: nobody
+	Authority  string              // account that may change these rules; empty: nobody
 }
 
 // Account is a balance at genesis.
@@ -71,7 +71,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if g.Work != (workv1.Params{}) {
 		leases.Params = g.Work
 	}
-	leases.Authority = g.Authority
+	registry.Authority, leases.Authority, disputes.Authority = g.Authority, g.Authority, g.Authority
 	if g.Dispute != (disputev1.Params{}) {
 		disputes.Params = g.Dispute
 	}

@@ -12,6 +12,8 @@
 //	needs.go       the interfaces it needs of other modules
 //	module.go      the pieces above, put together
 //
+// Parameters are Rules, which the authority of genesis may replace.
+//
 // Time is the block's, in milliseconds (ctx.BlockTime().UnixMilli()). Random
 // draws start from power.Keeper.Seed. A block in which nothing happens must
 // write nothing.

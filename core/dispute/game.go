@@ -87,6 +87,39 @@ func (r Rules) Check() error {
 	return nil
 }
 
+// Bounds on what rules may be set while a network runs.
+const (
+	Slot     = 5_000                // ms until a move is computed and in a block, at least
+	MaxClock = 7 * 24 * 3600 * 1000 // ms; two clocks are the longest that a dispute delays anything
+)
+
+// Turns bounds the moves that a side makes in a dispute about 10⁶ steps of 10⁴
+// nodes, whose outputs have up to 10⁶ tiles and sums of 10³ fold blocks.
+func (r Rules) Turns() int {
+	parts := func(bits int) int { return (bits + r.Depth - 1) / r.Depth }
+	const opening, node, tile, last = 1, 1, 1, 1
+	return opening + parts(20) + parts(14) + 1 + node + parts(20) + 1 + tile + parts(10) + last
+}
+
+// Playable returns an error that shows, with its numbers, why an honest side might
+// lose under these rules, or be delayed for ever.
+func (r Rules) Playable() error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	turns := int64(r.Turns())
+	switch {
+	case r.Answer < Slot:
+		return fmt.Errorf("nobody could answer in time: answer_ms = %d < %d", r.Answer, Slot)
+	case r.Clock-r.Answer < turns*Slot:
+		return fmt.Errorf("who takes a silent side's seat could not finish: clock_ms − answer_ms = %d − %d < %d moves · %d",
+			r.Clock, r.Answer, turns, Slot)
+	case r.Clock > MaxClock:
+		return fmt.Errorf("a dispute could hold up an order for more than two weeks: clock_ms = %d > %d", r.Clock, MaxClock)
+	}
+	return nil
+}
+
 // Tree says which tree is being searched.
 type Tree uint8
 

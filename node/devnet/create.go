@@ -209,7 +209,8 @@ func (n *Network) describe() ([]byte, error) {
 	c := &n.config
 	g := app.Genesis{
 		ChainID: c.Chain, Time: time.Now(), Params: c.Registry, Work: c.Work, Dispute: c.Dispute,
-		Accounts: []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
+		Accounts:  []app.Account{{Address: n.Consumer.Home.Address, Balance: c.Funds}},
+		Authority: n.Consumer.Home.Address,
 	}
 	for _, m := range n.Validators {
 		id, err := m.Home.Identity()

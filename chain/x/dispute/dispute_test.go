@@ -18,6 +18,9 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
+// authority may change the rules.
+var authority = worktest.Consumer
+
 // affair is a real training in which p0 computes unit 0 wrongly, and a challenger
 // that has re-executed it.
 type affair struct {
@@ -35,7 +38,7 @@ func newAffair(t testing.TB, bend ...func(*job.Order)) *affair {
 	for _, f := range bend {
 		f(&o)
 	}
-	a.Play = worktest.Begin(t, chaintest.New(t, worktest.Network()...), o)
+	a.Play = worktest.Begin(t, chaintest.New(t, worktest.Network(chaintest.Authority(authority.Name))...), o)
 	a.lie()
 	return a
 }

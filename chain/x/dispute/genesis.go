@@ -10,6 +10,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -29,6 +30,9 @@ func DefaultGenesis() *disputev1.GenesisState {
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *disputev1.GenesisState) error {
 	if err := rules(g.Params).Check(); err != nil {
+		return fmt.Errorf("dispute genesis: %w", err)
+	}
+	if err := module.CheckAuthority(g.Authority); err != nil {
 		return fmt.Errorf("dispute genesis: %w", err)
 	}
 	var bonds uint64
@@ -69,7 +73,7 @@ func readGame(d disputev1.GenesisDispute) (g dispute.Game, err error) {
 
 // InitGenesis stores a state. The bank's genesis holds the bonds already.
 func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) error {
-	if err := k.params.Set(ctx, g.Params); err != nil {
+	if err := k.rules.Init(ctx, g.Params, g.Authority); err != nil {
 		return err
 	}
 	if err := k.next.Set(ctx, g.Next); err != nil {
@@ -92,11 +96,14 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) err
 
 // ExportGenesis is the inverse of InitGenesis, by id.
 func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, error) {
-	params, err := k.params.Get(ctx)
+	params, err := k.rules.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	g := &disputev1.GenesisState{Params: params}
+	if g.Authority, err = k.rules.Authority(ctx); err != nil {
+		return nil, err
+	}
 	err = k.parties.Walk(ctx, nil, func(id uint64, p disputev1.Parties) (bool, error) {
 		b, err := k.games.Get(ctx, id)
 		g.Disputes = append(g.Disputes, disputev1.GenesisDispute{Id: id, Parties: p, Game: b})

@@ -44,7 +44,7 @@ type Keeper struct {
 	bank Bank
 	work Work
 
-	params  collections.Item[disputev1.Params]
+	rules   module.Rules[disputev1.Params]
 	next    collections.Sequence
 	parties collections.Map[uint64, disputev1.Parties]
 	games   collections.Map[uint64, []byte]
@@ -57,8 +57,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work 
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
 		bank: bank, work: work,
-		params: collections.NewItem(sb, collections.NewPrefix(0), "params", codec.CollValue[disputev1.Params](cdc)),
-		next:   collections.NewSequence(sb, collections.NewPrefix(1), "next"),
+		rules: module.RulesOf(sb, 0, 6, codec.CollValue[disputev1.Params](cdc), checkParams),
+		next:  collections.NewSequence(sb, collections.NewPrefix(1), "next"),
 		parties: collections.NewMap(sb, collections.NewPrefix(2), "parties",
 			collections.Uint64Key, codec.CollValue[disputev1.Parties](cdc)),
 		games: collections.NewMap(sb, collections.NewPrefix(3), "games", collections.Uint64Key, collections.BytesValue),
@@ -73,7 +73,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work 
 
 // Rules returns the rules of new games.
 func (k *Keeper) Rules(ctx context.Context) (dispute.Rules, error) {
-	p, err := k.params.Get(ctx)
+	p, err := k.rules.Get(ctx)
 	return rules(p), err
 }
 

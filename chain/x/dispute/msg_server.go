@@ -65,6 +65,17 @@ func (s msgServer) Relieve(ctx context.Context, m *disputev1.MsgRelieve) (*dispu
 	return &disputev1.MsgRelieveResponse{}, s.Keeper.Relieve(ctx, account, m.Dispute, dispute.Side(m.Side))
 }
 
+// UpdateParams replaces the rules for new disputes.
+func (s msgServer) UpdateParams(ctx context.Context, m *disputev1.MsgUpdateParams) (*disputev1.MsgUpdateParamsResponse, error) {
+	if err := s.rules.Replace(ctx, m.Authority, m.Params); err != nil {
+		return nil, err
+	}
+	return &disputev1.MsgUpdateParamsResponse{}, emit(ctx, &disputev1.EventParams{Params: m.Params})
+}
+
+// checkParams returns an error unless an honest side can play by the rules.
+func checkParams(p disputev1.Params) error { return rules(p).Playable() }
+
 func charge(ctx context.Context, gas uint64) {
 	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, "dispute")
 }

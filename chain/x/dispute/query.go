@@ -61,6 +61,10 @@ func (q queryServer) view(ctx context.Context, id uint64) (disputev1.Dispute, er
 }
 
 func (q queryServer) Params(ctx context.Context, _ *disputev1.QueryParamsRequest) (*disputev1.QueryParamsResponse, error) {
-	p, err := q.params.Get(ctx)
-	return &disputev1.QueryParamsResponse{Params: p}, err
+	p, err := q.rules.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := q.rules.Authority(ctx)
+	return &disputev1.QueryParamsResponse{Params: p, Authority: authority}, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -26,6 +27,9 @@ func DefaultGenesis() *providerv1.GenesisState {
 
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *providerv1.GenesisState) error {
+	if err := errors.Join(CheckParams(g.Params), module.CheckAuthority(g.Authority)); err != nil {
+		return fmt.Errorf("provider genesis: %w", err)
+	}
 	roles, keys, total := map[string]providerv1.Role{}, map[string]bool{}, uint64(0)
 	for _, p := range g.Peers {
 		if err := CheckPeer(p); err != nil {
@@ -50,7 +54,7 @@ func ValidateGenesis(g *providerv1.GenesisState) error {
 
 // InitGenesis stores a state. The bank's genesis holds the stakes already.
 func (k *Keeper) InitGenesis(ctx context.Context, g *providerv1.GenesisState) error {
-	if err := k.params.Set(ctx, g.Params); err != nil {
+	if err := k.rules.Init(ctx, g.Params, g.Authority); err != nil {
 		return err
 	}
 	for _, p := range g.Peers {
@@ -72,6 +76,9 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*providerv1.GenesisState, e
 		return nil, err
 	}
 	g := &providerv1.GenesisState{Params: params}
+	if g.Authority, err = k.rules.Authority(ctx); err != nil {
+		return nil, err
+	}
 	err = k.peers.Walk(ctx, nil, func(_ sdk.AccAddress, p providerv1.Peer) (bool, error) {
 		g.Peers = append(g.Peers, p)
 		return false, nil

@@ -35,10 +35,10 @@ const (
 
 // Keeper holds the registry and the stake ledger.
 type Keeper struct {
-	bank   Bank
-	params collections.Item[providerv1.Params]
-	peers  collections.Map[sdk.AccAddress, providerv1.Peer]
-	keys   collections.Map[[]byte, []byte] // peer key → account
+	bank  Bank
+	rules module.Rules[providerv1.Params]
+	peers collections.Map[sdk.AccAddress, providerv1.Peer]
+	keys  collections.Map[[]byte, []byte] // peer key → account
 	// members lists accounts by group: every peer in the group of its role,
 	// and a provider in that of its validator.
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
@@ -48,9 +48,8 @@ type Keeper struct {
 func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		bank: bank,
-		params: collections.NewItem(sb, collections.NewPrefix(0), "params",
-			codec.CollValue[providerv1.Params](cdc)),
+		bank:  bank,
+		rules: module.RulesOf(sb, 0, 4, codec.CollValue[providerv1.Params](cdc), CheckParams),
 		peers: collections.NewMap(sb, collections.NewPrefix(1), "peers",
 			sdk.AccAddressKey, codec.CollValue[providerv1.Peer](cdc)),
 		keys: collections.NewMap(sb, collections.NewPrefix(2), "keys",
@@ -63,7 +62,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 }
 
 // Params returns the rules of the registry.
-func (k *Keeper) Params(ctx context.Context) (providerv1.Params, error) { return k.params.Get(ctx) }
+func (k *Keeper) Params(ctx context.Context) (providerv1.Params, error) { return k.rules.Get(ctx) }
 
 // Get returns the peer of an account, or ErrNotRegistered.
 func (k *Keeper) Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error) {

@@ -59,7 +59,11 @@ func (q queryServer) Peers(ctx context.Context, r *providerv1.QueryPeersRequest)
 
 func (q queryServer) Params(ctx context.Context, _ *providerv1.QueryParamsRequest) (*providerv1.QueryParamsResponse, error) {
 	params, err := q.k.Params(ctx)
-	return &providerv1.QueryParamsResponse{Params: params}, err
+	if err != nil {
+		return nil, err
+	}
+	authority, err := q.k.rules.Authority(ctx)
+	return &providerv1.QueryParamsResponse{Params: params, Authority: authority}, err
 }
 
 func (q queryServer) Stake(ctx context.Context, _ *providerv1.QueryStakeRequest) (*providerv1.QueryStakeResponse, error) {

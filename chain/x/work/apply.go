@@ -42,10 +42,21 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 // apply lets an event happen to a lease. On an error the caller must drop what
 // was written.
 func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Lease, error) {
-	before, err := k.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Reach(e) })
+	before, err := k.before(ctx, id, e)
 	if err != nil {
 		return nil, err
 	}
+	return k.happen(ctx, id, before, e)
+}
+
+// before reads what of a lease an event may change. Where the event lies does not
+// depend on what is still to be filled in from the lease.
+func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
+	return k.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Reach(e) })
+}
+
+// happen lets an event happen to a lease that was read for it.
+func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e job.Event) (*job.Lease, error) {
 	after, effects, err := job.Apply(before.Lease, e, now(ctx))
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())

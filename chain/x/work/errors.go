@@ -2,7 +2,7 @@ package work
 
 import errorsmod "cosmossdk.io/errors"
 
-// The errors of the module. Codes are part of the protocol: never reuse one.
+// The errors of the module. Codes are part of the protocol: never reuse one; 8 was.
 var (
 	ErrNoLease   = errorsmod.Register(Name, 2, "there is no such lease")
 	ErrRefused   = errorsmod.Register(Name, 3, "the lease does not allow it")
@@ -10,5 +10,4 @@ var (
 	ErrMalformed = errorsmod.Register(Name, 5, "unusable message")
 	ErrProof     = errorsmod.Register(Name, 6, "vrf proof does not hold")
 	ErrInactive  = errorsmod.Register(Name, 7, "peer gets no new work: it is jailed, or its stake is below the minimum")
-	ErrParams    = errorsmod.Register(Name, 8, "rules that may not be set")
 )

@@ -7,6 +7,7 @@ import (
 
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -105,7 +106,7 @@ func TestPlainAttempt(t *testing.T) {
 // in equilibrium; the refusal shows the inequality.
 func TestUpdateParams(t *testing.T) {
 	boss, stranger := worktest.Consumer, worktest.Challenger
-	c := chaintest.New(t, worktest.Network(worktest.Authority(boss.Name))...)
+	c := chaintest.New(t, worktest.Network(chaintest.Authority(boss.Name))...)
 	p := worktest.Begin(t, c, worktest.Order())
 	q := func() *workv1.QueryParamsResponse {
 		r, err := p.Work.Params(context.Background(), &workv1.QueryParamsRequest{})
@@ -130,14 +131,14 @@ func TestUpdateParams(t *testing.T) {
 		"jail of -1 ms":                          func(p *workv1.Params) { p.JailMs = -1 },
 		"every attempt is forced":                func(p *workv1.Params) { p.ForcedBps = 10_000 },
 	} {
-		if text := p.Refuse(work.ErrParams, boss, update(bend)); !strings.Contains(text, why) {
+		if text := p.Refuse(module.ErrRules, boss, update(bend)); !strings.Contains(text, why) {
 			t.Errorf("refused with %q, want %q", text, why)
 		}
 	}
 	good := update(func(p *workv1.Params) { p.BurnBps = 100 })
 	foreign := *good
 	foreign.Authority = stranger.String()
-	p.Refuse(work.ErrSigner, stranger, &foreign)
+	p.Refuse(module.ErrAuthority, stranger, &foreign)
 	p.Deliver(boss, good)
 	if r := q(); r.Params != good.Params {
 		t.Fatalf("rules %+v, want %+v", r.Params, good.Params)

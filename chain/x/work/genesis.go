@@ -10,6 +10,7 @@ import (
 
 	"cosmossdk.io/collections"
 
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -24,11 +25,11 @@ func DefaultGenesis() *workv1.GenesisState { return &workv1.GenesisState{Params:
 
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *workv1.GenesisState) error {
-	if err := checkParams(g.Params); err != nil {
+	if err := checkGenesisParams(g.Params); err != nil {
 		return fmt.Errorf("work genesis: params: %w", err)
 	}
-	if err := checkAuthority(g.Authority); err != nil {
-		return fmt.Errorf("work genesis: authority: %w", err)
+	if err := module.CheckAuthority(g.Authority); err != nil {
+		return fmt.Errorf("work genesis: %w", err)
 	}
 	var last canon.Hash
 	for i, b := range g.Leases {
@@ -66,7 +67,7 @@ func readLease(b []byte) (canon.Hash, *job.Lease, error) {
 
 // InitGenesis stores a state.
 func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error {
-	if err := errors.Join(k.params.Set(ctx, g.Params), k.authority.Set(ctx, g.Authority)); err != nil {
+	if err := k.rules.Init(ctx, g.Params, g.Authority); err != nil {
 		return err
 	}
 	for _, b := range g.Leases {
@@ -92,12 +93,12 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error 
 
 // ExportGenesis is the inverse of InitGenesis.
 func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error) {
-	params, err := k.params.Get(ctx)
+	params, err := k.rules.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	g := &workv1.GenesisState{Params: params}
-	if g.Authority, err = k.Authority(ctx); err != nil {
+	if g.Authority, err = k.rules.Authority(ctx); err != nil {
 		return nil, err
 	}
 	err = k.each(ctx, func(_ canon.Hash, l *job.Lease) error {

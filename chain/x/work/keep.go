@@ -75,7 +75,7 @@ func (k *Keeper) checkFees(ctx context.Context, locked uint64) error {
 }
 
 func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
-	p, err := k.params.Get(ctx)
+	p, err := k.rules.Get(ctx)
 	if err != nil {
 		return err
 	}

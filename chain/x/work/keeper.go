@@ -51,9 +51,8 @@ type Keeper struct {
 	stakes Stakes
 	power  Power
 
-	params    collections.Item[workv1.Params]
-	authority collections.Item[string]
-	dropped   collections.KeySet[uint64] // disputes, until x/dispute has asked for them
+	rules   module.Rules[workv1.Params]
+	dropped collections.KeySet[uint64] // disputes, until x/dispute has asked for them
 
 	// Parts of leases; an absent unit or merge is a blank one.
 	terms  collections.Map[[]byte, []byte]
@@ -88,7 +87,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	parts := collections.PairKeyCodec(collections.BytesKey, collections.Uint32Key)
 	k := &Keeper{
 		bank: bank, escrow: e, stakes: s, power: p,
-		params: collections.NewItem(sb, collections.NewPrefix(0), "params", codec.CollValue[workv1.Params](cdc)),
+		rules:  module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
 		terms:  collections.NewMap(sb, collections.NewPrefix(1), "terms", collections.BytesKey, collections.BytesValue),
 		course: collections.NewMap(sb, collections.NewPrefix(2), "course", collections.BytesKey, collections.BytesValue),
 		merges: collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
@@ -103,8 +102,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
 		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
-		authority: collections.NewItem(sb, collections.NewPrefix(11), "authority", collections.StringValue),
-		dropped:   collections.NewKeySet(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key),
+		dropped: collections.NewKeySet(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key),
 	}
 	module.Seal(sb)
 	return k
@@ -112,7 +110,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 
 // Rules returns the rules for new leases.
 func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
-	p, err := k.params.Get(ctx)
+	p, err := k.rules.Get(ctx)
 	return ParamsFromProto(p), err
 }
 

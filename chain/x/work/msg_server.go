@@ -68,19 +68,19 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 	if err != nil {
 		return nil, err
 	}
-	if e.Waiting, err = s.waiting(ctx, id); err != nil {
+	before, err := s.before(ctx, id, e)
+	if err != nil {
 		return nil, err
 	}
-	_, err = s.apply(ctx, id, e)
+	if e.Waiting, err = s.waiting(ctx, &before.Lease); err != nil {
+		return nil, err
+	}
+	_, err = s.happen(ctx, id, before, e)
 	return &workv1.MsgAssignResponse{}, err
 }
 
 // waiting returns who waits for a unit of a lease and is active.
-func (s msgServer) waiting(ctx context.Context, id canon.Hash) (out []job.Standing, err error) {
-	l, err := s.load(ctx, id, func(*job.Lease) (lo, hi int) { return 0, 0 })
-	if err != nil {
-		return nil, err
-	}
+func (s msgServer) waiting(ctx context.Context, l *job.Lease) (out []job.Standing, err error) {
 	for _, w := range l.Queue {
 		if peer, err := s.active(ctx, w.Provider); err == nil {
 			out = append(out, standing(peer))
@@ -141,7 +141,18 @@ func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.Msg
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "digest: %s", err)
 	}
-	receipt, key, err := s.audited(ctx, id, int(m.Unit), m.Auditor)
+	if len(m.Top) > job.MaxSegments {
+		return nil, errorsmod.Wrapf(ErrMalformed, "%d segments, a unit has at most %d", len(m.Top), job.MaxSegments)
+	}
+	e := job.Report{
+		By: m.Auditor, Unit: int(m.Unit), Attempt: int(m.Attempt), Digest: digest, Pass: m.Pass,
+		Top: list(m.Top, func(s uint32) int { return int(s) }),
+	}
+	before, err := s.before(ctx, id, e)
+	if err != nil {
+		return nil, err
+	}
+	receipt, key, err := audited(&before.Lease, e.Unit, m.Auditor)
 	if err != nil {
 		return nil, err
 	}
@@ -150,23 +161,14 @@ func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.Msg
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrProof, err.Error())
 	}
-	if len(m.Top) > job.MaxSegments {
-		return nil, errorsmod.Wrapf(ErrMalformed, "%d segments, a unit has at most %d", len(m.Top), job.MaxSegments)
-	}
-	_, err = s.apply(ctx, id, job.Report{
-		By: m.Auditor, Unit: int(m.Unit), Attempt: int(m.Attempt), Output: output[:], Digest: digest, Pass: m.Pass,
-		Top: list(m.Top, func(s uint32) int { return int(s) }),
-	})
+	e.Output = output[:]
+	_, err = s.happen(ctx, id, before, e)
 	return &workv1.MsgReportResponse{}, err
 }
 
 // audited returns the receipt of a unit, and the VRF key that an auditor had
 // when the lease began.
-func (s msgServer) audited(ctx context.Context, id canon.Hash, unit int, auditor string) (receipt canon.Hash, key []byte, err error) {
-	l, err := s.load(ctx, id, func(l *job.Lease) (lo, hi int) { return roundOf(l, unit) })
-	if err != nil {
-		return receipt, nil, err
-	}
+func audited(l *job.Lease, unit int, auditor string) (receipt canon.Hash, key []byte, err error) {
 	if unit >= len(l.Units) || l.Units[unit].Receipt == nil {
 		return receipt, nil, errorsmod.Wrapf(ErrRefused, "unit %d has no receipt to audit", unit)
 	}

@@ -145,11 +145,11 @@ func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRe
 }
 
 func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (*workv1.QueryParamsResponse, error) {
-	p, err := q.params.Get(ctx)
+	p, err := q.rules.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	authority, err := q.Authority(ctx)
+	authority, err := q.rules.Authority(ctx)
 	if err != nil {
 		return nil, err
 	}

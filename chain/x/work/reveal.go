@@ -25,7 +25,8 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "truth: %s", err)
 	}
-	before, err := s.load(ctx, id, func(*job.Lease) (lo, hi int) { return 0, 0 })
+	e := job.Reveal{By: m.Provider, Unit: int(m.Unit), Attempt: int(m.Attempt), Truth: truth}
+	before, err := s.before(ctx, id, e)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,8 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.apply(ctx, id, job.Reveal{By: m.Provider, Unit: int(m.Unit), Attempt: int(m.Attempt), Output: output[:], Truth: truth})
+	e.Output = output[:]
+	after, err := s.happen(ctx, id, before, e)
 	if err != nil {
 		return nil, err
 	}

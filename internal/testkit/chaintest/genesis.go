@@ -105,6 +105,11 @@ func Watcher(name string, stake uint64) Option {
 	return peer(name, providerv1.ROLE_WATCHER, stake, providerv1.Listing{})
 }
 
+// Authority names the account that may change the rules.
+func Authority(name string) Option {
+	return func(g *app.Genesis) { g.Authority = Named(name).String() }
+}
+
 func peer(name string, role providerv1.Role, stake uint64, l providerv1.Listing) Option {
 	m := Named(name).Register(role, stake, l)
 	return func(g *app.Genesis) {

@@ -1,7 +1,6 @@
 package worktest
 
 import (
-	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
@@ -13,11 +12,6 @@ import (
 
 // Forced turns forced errors on, so often as the rules can be in equilibrium.
 func Forced(p *job.Params) { p.ForcedBps, p.JackpotFactor, p.TaxBps = 3000, 1, 9000 }
-
-// Authority names the account that may change the rules.
-func Authority(name string) chaintest.Option {
-	return func(g *app.Genesis) { g.Authority = chaintest.Named(name).String() }
-}
 
 // Truth is what the segments of a unit's receipt give: what it says, but in the
 // first.

@@ -1,0 +1,81 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cosmossdk.io/collections"
+	"cosmossdk.io/collections/codec"
+	errorsmod "cosmossdk.io/errors"
+
+	"github.com/tally-network/tally/chain/address"
+)
+
+// The errors of Rules. Codes are part of the protocol: never reuse one.
+var (
+	ErrAuthority = errorsmod.Register("rules", 2, "another account must sign")
+	ErrRules     = errorsmod.Register("rules", 3, "rules that may not be set")
+)
+
+// Rules are a module's parameters, and the account that may replace them: the
+// authority that genesis names, if any. A network may start with rules to which
+// nobody could change, such as those of tests; so what may be set is checked apart.
+type Rules[P any] struct {
+	params    collections.Item[P]
+	authority collections.Item[string]
+	check     func(P) error
+}
+
+// RulesOf declares the rules of a module, kept under two prefixes of its store.
+// check returns an error that shows why rules may not be set.
+func RulesOf[P any](sb *collections.SchemaBuilder, params, authority int, value codec.ValueCodec[P], check func(P) error) Rules[P] {
+	return Rules[P]{
+		params:    collections.NewItem(sb, collections.NewPrefix(params), "params", value),
+		authority: collections.NewItem(sb, collections.NewPrefix(authority), "authority", collections.StringValue),
+		check:     check,
+	}
+}
+
+// Get returns the rules that hold now.
+func (r Rules[P]) Get(ctx context.Context) (P, error) { return r.params.Get(ctx) }
+
+// Authority returns the account that may replace the rules, "" if nobody may.
+func (r Rules[P]) Authority(ctx context.Context) (string, error) {
+	a, err := r.authority.Get(ctx)
+	if errors.Is(err, collections.ErrNotFound) {
+		return "", nil
+	}
+	return a, err
+}
+
+// Init stores what a genesis says.
+func (r Rules[P]) Init(ctx context.Context, p P, authority string) error {
+	return errors.Join(r.params.Set(ctx, p), r.authority.Set(ctx, authority))
+}
+
+// Replace sets the rules in the name of an account that has signed.
+func (r Rules[P]) Replace(ctx context.Context, by string, p P) error {
+	authority, err := r.Authority(ctx)
+	if err != nil {
+		return err
+	}
+	if authority == "" || by != authority {
+		return errorsmod.Wrapf(ErrAuthority, "the rules are changed by %q, as the genesis says, not by %s", authority, by)
+	}
+	if err := r.check(p); err != nil {
+		return errorsmod.Wrap(ErrRules, err.Error())
+	}
+	return r.params.Set(ctx, p)
+}
+
+// CheckAuthority checks the authority that a genesis names.
+func CheckAuthority(account string) error {
+	if account == "" {
+		return nil
+	}
+	if _, err := address.Parse(account); err != nil {
+		return fmt.Errorf("authority: %w", err)
+	}
+	return nil
+}

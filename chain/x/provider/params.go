@@ -1,0 +1,44 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tally-network/tally/chain/coin"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// CheckParams returns an error that shows, with its numbers, what is wrong with the
+// rules of the registry: a peer that costs nothing could be any number of peers, one
+// that costs more than there is could not exist, and who judges providers must not
+// risk less than they do.
+func CheckParams(p providerv1.Params) error {
+	for _, least := range []struct {
+		name   string
+		amount uint64
+	}{
+		{"min_provider_stake", p.MinProviderStake},
+		{"min_validator_stake", p.MinValidatorStake},
+		{"min_watcher_stake", p.MinWatcherStake},
+	} {
+		switch {
+		case least.amount == 0:
+			return fmt.Errorf("a peer would cost nothing, and anybody could be many: %s = 0", least.name)
+		case least.amount > coin.MaxSupply:
+			return fmt.Errorf("nobody could be one: %s = %d > %d utally, all that may exist", least.name, least.amount, uint64(coin.MaxSupply))
+		}
+	}
+	if p.MinValidatorStake < p.MinProviderStake {
+		return fmt.Errorf("who judges would risk less than who is judged: min_validator_stake = %d < min_provider_stake = %d", p.MinValidatorStake, p.MinProviderStake)
+	}
+	return nil
+}
+
+// UpdateParams replaces the rules of the registry. Peers with a smaller stake than
+// the new minimum keep it, and get no new work.
+func (s msgServer) UpdateParams(ctx context.Context, m *providerv1.MsgUpdateParams) (*providerv1.MsgUpdateParamsResponse, error) {
+	if err := s.k.rules.Replace(ctx, m.Authority, m.Params); err != nil {
+		return nil, err
+	}
+	return &providerv1.MsgUpdateParamsResponse{}, emit(ctx, &providerv1.EventParams{Params: m.Params})
+}
