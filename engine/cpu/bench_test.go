@@ -44,21 +44,44 @@ func single(p *tensor.Primitive, args ...*tensor.Tensor) (*graph.Program, graph.
 	return prog, graph.Inputs{States: []*graph.State{{Slots: prog.Slots, Tensors: []*tensor.Tensor{zero}}}}
 }
 
-// runOn computes p with a set of kernels.
+// runOn computes p with a set of kernels, from constants and from what is not known
+// beforehand, which must give the same.
 func runOn(tb testing.TB, set *asm.Set, threads int, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
 	tb.Helper()
-	prog, in := single(p, args...)
 	e := New(threads)
 	e.set = set
-	run, err := e.Prepare(prog)
-	if err != nil {
-		tb.Fatal(err)
+	var outs []*tensor.Tensor
+	for _, open := range []bool{false, true} {
+		prog, in := single(p, args...)
+		if open {
+			opened(prog, in)
+		}
+		run, err := e.Prepare(prog)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out, err := run.Run(context.Background(), in, nil)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		outs = append(outs, out.Tensors[0])
 	}
-	out, err := run.Run(context.Background(), in, nil)
-	if err != nil {
-		tb.Fatal(err)
+	if !outs[0].Equal(outs[1]) {
+		tb.Fatalf("%s, %d threads: constants give another result", set.Name, threads)
 	}
-	return out.Tensors[0]
+	return outs[0]
+}
+
+// opened turns the constants of a program into slots of its state.
+func opened(p *graph.Program, in graph.Inputs) {
+	s := in.States[0]
+	for i, c := range p.Consts {
+		ref := graph.Ref{Kind: graph.RefSlot, Index: len(p.Slots)}
+		p.Slots = append(p.Slots, graph.Slot{Name: fmt.Sprint("z", i), Type: c.Type, Shape: c.Shape})
+		s.Tensors, p.Outputs = append(s.Tensors, c), append(p.Outputs, ref)
+		p.Nodes[0].From[i] = ref
+	}
+	p.Consts, s.Slots = nil, p.Slots
 }
 
 // normal returns normal numbers, or bytes of either sign.

@@ -57,6 +57,7 @@ type side struct {
 	turned            bool // and turn it, as terms lie side by side
 	swept             bool // and sweep over whole vectors of columns
 	image             *image
+	kept              *kept // if it is packed once
 }
 
 // sideBound is a coordinate that may lie outside the operand.

@@ -16,6 +16,7 @@ type panels struct {
 	rows     *grid // of all pieces
 	steps    *grid // terms
 	batch    *grid
+	at       int     // batch
 	first    int     // row of the grid at which the piece begins
 	base     int     // position of that row, in place
 	own      []int   // position of each row
@@ -33,8 +34,9 @@ type panels struct {
 	signed   bool  // bytes are signed
 	deep     int   // packed words for each row
 	moved    []int // terms of bytes, from the first row
-	packed   int   // row of the piece at which words begins
-	words    []float32
+	packed   int   // row of the piece at which panel begins
+	panel    []float32
+	words    []float32         // memory of panels
 	drawn    []float32         // the image
 	lines    []float32         // rows before they are transposed
 	places   []int             // where each of those begins
@@ -83,7 +85,7 @@ const maxLanes = 16
 
 // place sets the rows from, from+1, …
 func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
-	p.side, p.set, p.batch, p.rows, p.steps, p.first = s, k.set, &k.batch, g, &k.terms, from
+	p.side, p.set, p.batch, p.rows, p.steps, p.at, p.first = s, k.set, &k.batch, g, &k.terms, batch, from
 	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, noFloor
 	p.group, p.bias, p.signed = k.group(), 0, k.p.Args[s.arg].Type.Signed()
 	if p.bytewise = k.bytes != nil; p.bytewise {
@@ -171,6 +173,11 @@ func (p *panels) pack(from, n, most, vector int) {
 	if p.side.image != nil && p.side.inPlace {
 		return
 	}
+	if m := p.side.kept; m != nil {
+		p.panel, p.packed = m.at(p.at, p.steps.n, p.start, p.taken, p.first), 0
+		p.least, p.absent = m.least, m.absent
+		return
+	}
 	end := from + n
 	part := func(row int) int { return nextPart(end-row, most, vector) }
 	row := from
@@ -183,6 +190,7 @@ func (p *panels) pack(from, n, most, vector int) {
 	p.spread()
 	p.packed = row
 	p.words = grow(p.words, (roundUp(end-row, vector)+1)*p.deep+maxLanes)
+	p.panel = p.words
 	if p.side.lined {
 		p.packRows(p.words, row, end-row)
 		row = end
@@ -275,9 +283,9 @@ func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
 		return &p.src.floats[p.base+row*s.own[0]+p.start*s.terms[0]], s.own[0] * word, s.terms[0] * word
 	}
 	if p.side.lined {
-		return &p.words[(row-p.packed)*p.deep], p.deep * word, word
+		return &p.panel[(row-p.packed)*p.deep], p.deep * word, word
 	}
-	return &p.words[(row-p.packed)*p.deep], word, n * word
+	return &p.panel[(row-p.packed)*p.deep], word, n * word
 }
 
 // columnsAt returns where a tile of n columns, packed to so many, reads its
@@ -286,7 +294,7 @@ func (p *panels) columnsAt(column, n, width int) (first *float32, next int, term
 	if p.side.image != nil || p.ready(n, width) {
 		return &p.src.floats[p.base+column], n * word, &p.offsets[0]
 	}
-	return &p.words[(column-p.packed)*p.deep], n * p.deep * word, p.evenly(width)
+	return &p.panel[(column-p.packed)*p.deep], n * p.deep * word, p.evenly(width)
 }
 
 // termAt returns where the first row reads a term of those reached, in place, and

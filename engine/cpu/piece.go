@@ -66,10 +66,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
 		}
-		n := min(p.deep*p.group(), p.terms.n-t)
-		if n > p.whole {
-			n -= n % p.whole
-		}
+		n := p.take(t)
 		p.advance(a, b, t, n)
 		t += n
 	}
@@ -82,6 +79,15 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	for i, x := range p.chains {
 		p.chains[i] = canonical(x)
 	}
+}
+
+// take returns how many terms from t on are taken together.
+func (k *dot) take(t int) int {
+	n := min(k.deep*k.group(), k.terms.n-t)
+	if n > k.whole {
+		n -= n % k.whole
+	}
+	return n
 }
 
 // advance takes n terms from t on into every chain.
@@ -100,8 +106,10 @@ func (p *piece) advance(a, b operand, t, n int) {
 	if biased {
 		columns = p.sumColumns()
 	}
-	for i := 0; i < p.tall; i += maxRows {
-		high := min(maxRows, p.tall-i)
+	for i, high := 0, 0; i < p.tall; i += high {
+		if high = min(maxRows, p.tall-i); p.a.kept != nil {
+			high = min(high, p.high-i%p.high)
+		}
 		p.left.pack(i, high, p.tileRows, 1)
 		if biased {
 			p.unbias(i, high, columns, t == 0)
@@ -110,7 +118,11 @@ func (p *piece) advance(a, b operand, t, n int) {
 			p.sweep(swept, n, add)
 		}
 		for c := swept; c < p.broad; {
-			cols, tiles := p.strip(p.broad - c)
+			left := p.broad - c
+			if p.b.kept != nil {
+				left = min(left, p.wide-c%p.wide)
+			}
+			cols, tiles := p.strip(left)
 			for r := i; r < i+high; {
 				rows := nextPart(i+high-r, p.tileRows, 1)
 				p.advanceTiles(r, rows, c, cols, tiles, add)

@@ -62,6 +62,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 		}
 	}
 	var arena shelf
+	room := maxKept
 	for i := range pl.place {
 		pl.place[i] = none
 		if pl.kept[i] {
@@ -70,7 +71,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	}
 	for t, m := range groups {
 		var over func(o int) []int
-		k := task{nodes: m.all()}
+		k, run := task{nodes: m.all()}, kernel(m.maker)
 		switch {
 		case m.maker != nil:
 			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
@@ -83,7 +84,11 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 			k.work, k.args, k.outs, over = l.c, l.args, l.outs, l.overwrites
 		default:
 			n := &p.Nodes[m.nodes[0]]
-			k.work, k.outs, k.args = alone{compile(n.Primitive, set)}, m.nodes, prog.sources(m.nodes[0])
+			run = compile(n.Primitive, set)
+			k.work, k.outs, k.args = alone{run}, m.nodes, prog.sources(m.nodes[0])
+		}
+		if fused {
+			room = prog.keep(run, k.nodes[0], room)
 		}
 		k.grain = grain(p, k.nodes, k.pieces(), worthwhile)
 		pl.tasks = append(pl.tasks, k)

@@ -1,0 +1,89 @@
+package cpu
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+// Constants that are packed are packed once, when a plan is made: the weights of
+// inference. Their memory is bounded: no more than maxKept, and no more than the
+// constants themselves take, but for what fills the last vectors.
+
+// maxKept is the memory of a plan for packed constants, in bytes. What is beyond
+// it is packed in every run.
+const maxKept = 512 << 20
+
+// kept is all of an operand in panels: for each batch, block by block of the
+// terms, and row by row.
+type kept struct {
+	words   []float32
+	rows    int // in whole vectors
+	batches int
+	least   floor
+	absent  bool // some value lay outside the operand
+}
+
+// keep packs the constants that k reads, within so many bytes, and returns how
+// many are left.
+func (p *program) keep(k kernel, node, left int) int {
+	d, ok := k.(*dot)
+	if !ok || d.bytes != nil {
+		return left
+	}
+	args := make([]*tensor.Tensor, len(p.nodes[node].From))
+	for i, ref := range p.sources(node) {
+		if ref.Kind == graph.RefConst {
+			args[i] = p.Consts[ref.Index]
+		}
+	}
+	left = d.keep(&d.a, &d.rows, d.high, d.tileRows, 1, args, left)
+	return d.keep(&d.b, &d.cols, d.wide, d.tileCols, d.set.Lanes, args, left)
+}
+
+// keep packs an operand of which pieces have so many rows, or columns.
+func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Tensor, left int) int {
+	if args[s.arg] == nil || s.inPlace || s.image != nil {
+		return left
+	}
+	m := &kept{rows: roundUp(g.n, vector), batches: 1, least: noFloor}
+	if slices.ContainsFunc(s.batch, func(step int) bool { return step != 0 }) {
+		if m.batches = k.batch.n; slices.Contains(s.batch, 0) {
+			return left
+		}
+	}
+	size := m.batches * m.rows * k.terms.n
+	if size > left/word {
+		return left
+	}
+	s.lined = false
+	m.words = make([]float32, size+maxLanes)
+	var p panels
+	src := k.operand(s, args)
+	for batch := range m.batches {
+		p.place(s, k, g, batch, 0, g.n)
+		for t := 0; t < k.terms.n; {
+			n := k.take(t)
+			p.reach(src, t, n)
+			for i := 0; i < g.n; {
+				rows := min(piece-i%piece, g.n-i)
+				if vector == 1 {
+					rows = min(rows, maxRows)
+				}
+				p.pack(i, rows, most, vector)
+				copy(m.at(batch, k.terms.n, t, n, i), p.words[:roundUp(rows, vector)*p.deep])
+				i += rows
+			}
+			t += n
+		}
+		m.least, m.absent = min(m.least, p.least), m.absent || p.absent
+	}
+	s.kept = m
+	return left - size*word
+}
+
+// at returns the words from a row on, of a block of n terms from t on.
+func (m *kept) at(batch, terms, t, n, row int) []float32 {
+	return m.words[m.rows*(batch%m.batches*terms+t)+row*n:]
+}
