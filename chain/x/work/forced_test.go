@@ -45,7 +45,7 @@ func TestForcedAttempt(t *testing.T) {
 		auditor := worktest.Named(t, p.Unit(0).Audits[0].Auditor)
 		report := p.ReportMsg(0, auditor, true)
 		if diligent {
-			report = p.DiligentMsg(0, auditor)
+			report = p.DiligentMsg(0, auditor, p.Truth(0))
 		}
 		p.Deliver(auditor, report)
 		p.NextBlock(worktest.UnitWindow)

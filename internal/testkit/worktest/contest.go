@@ -37,17 +37,7 @@ func (p *Play) Claim(t job.Target, attempt int) dispute.Claim {
 // its witness must find wrong.
 func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.MsgOpen {
 	p.T.Helper()
-	var checkpoints []canon.Hash
-	if !t.Merge {
-		for _, b := range p.receipt(t, attempt).Checkpoints {
-			h, err := canon.HashOf(b)
-			if err != nil {
-				p.T.Fatal(err)
-			}
-			checkpoints = append(checkpoints, h)
-		}
-	}
-	o, err := dispute.Challenge(p.Claim(t, attempt), checkpoints, w)
+	o, err := dispute.Challenge(p.Claim(t, attempt), p.points(t, attempt), w)
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -55,6 +45,33 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 		Challenger: Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
 		Opening: canon.Marshal(&o),
 	}
+}
+
+// points returns the states that a claim goes through.
+func (p *Play) points(t job.Target, attempt int) (points []canon.Hash) {
+	p.T.Helper()
+	if t.Segment > 0 {
+		r, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})
+		var l job.Lease
+		if err == nil {
+			err = canon.Unmarshal(r.Lease, &l)
+		}
+		if err != nil {
+			p.T.Fatal(err)
+		}
+		return l.Shown(t.Index, attempt).Points(&l.Order.Problem, t.Segment-1)
+	}
+	if t.Merge {
+		return nil
+	}
+	for _, b := range p.receipt(t, attempt).Checkpoints {
+		h, err := canon.HashOf(b)
+		if err != nil {
+			p.T.Fatal(err)
+		}
+		points = append(points, h)
+	}
+	return points
 }
 
 // receipt returns the receipt that a target is about.

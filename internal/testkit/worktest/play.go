@@ -194,7 +194,7 @@ func (p *Play) Audit(unit int, pass bool) chaintest.Block {
 		auditor := Named(p.T, a.Auditor)
 		m := p.ReportMsg(unit, auditor, pass)
 		if _, forced := p.RevealMsg(unit); forced {
-			m = p.DiligentMsg(unit, auditor)
+			m = p.DiligentMsg(unit, auditor, p.Truth(unit))
 		}
 		p.Queue(auditor, m)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -142,6 +143,15 @@ func (x *Witness) Root(step int) (canon.Hash, error) { return x.roots[step], nil
 
 // Execution implements dispute.Witness.
 func (x *Witness) Execution(step int) (*dispute.Execution, error) { return x.runs[step], nil }
+
+// From is the account from a step on, which is its step 0.
+func (x *Witness) From(step int) *Witness { return &Witness{x.roots[step:], x.runs[step:]} }
+
+// Segment returns what a segment gives by this account.
+func (x *Witness) Segment(p *job.Problem, s int) proof.Outcome {
+	first, steps := p.Segment(s)
+	return proof.Outcome{Before: x.roots[first+steps-1], End: x.roots[first+steps]}
+}
 
 // Unit computes a unit from a state that the party knows.
 func (w *Training) Unit(unit int, start canon.Hash) *Witness {
