@@ -17,12 +17,12 @@ import (
 
 // forced begins an order of which the first attempt of the first unit is forced for
 // its provider, or is not, and brings that to a receipt that counts.
-func forced(t *testing.T, want bool) *worktest.Play {
+func forced(t testing.TB, want bool) *worktest.Play {
 	t.Helper()
 	for nonce := range uint64(60) {
 		o := worktest.Order()
 		o.Nonce, o.Conditions.AuditSegments = nonce, o.Problem.Segments()
-		p := worktest.Begin(t, chaintest.New(t, worktest.Network(worktest.Rules(worktest.Forced))...), o)
+		p := worktest.Begin(t, chaintest.New(t, worktest.Network(worktest.Rules(worktest.Forced), chaintest.Authority(worktest.Consumer.Name))...), o)
 		p.Assign(0, "p0")
 		p.Submit(0)
 		if _, forced := p.RevealMsg(0); forced == want {
