@@ -162,7 +162,7 @@ func training(name, unit string, step func() (*graph.Program, graph.Inputs, erro
 		if err != nil {
 			return nil, nil, err
 		}
-		do, err := runner(ctx, p, in, threads)
+		do, err := trainer(ctx, p, in, threads)
 		return do, figure, err
 	}}
 }

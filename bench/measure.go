@@ -54,6 +54,22 @@ func runner(ctx context.Context, p *graph.Program, in graph.Inputs, threads int)
 	}, nil
 }
 
+// trainer returns what runs p once, from the state that the last run ended with.
+func trainer(ctx context.Context, p *graph.Program, in graph.Inputs, threads int) (func() error, error) {
+	run, err := cpu.New(threads).Prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		next, err := run.Run(ctx, in, nil)
+		if err != nil {
+			return err
+		}
+		in.Spare, in.States[0] = in.States[0], next
+		return nil
+	}, nil
+}
+
 // alone is a program that computes one primitive from constants, and keeps
 // nothing: as if it stood inside a longer one.
 func alone(p *tensor.Primitive, args []*tensor.Tensor) (*graph.Program, graph.Inputs) {

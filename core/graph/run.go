@@ -11,6 +11,11 @@ type Inputs struct {
 	States []*State       // one for each group
 	Data   *tensor.Tensor // the training records
 	Rows   []int64        // the batch: which records
+
+	// Spare, if any, is a state of the same slots that nobody reads any more, but
+	// for tensors that are also in States. An executor may put the new state into
+	// its memory, and then leaves it without tensors.
+	Spare *State
 }
 
 // Kernel computes one node from its operands, which it must neither change nor

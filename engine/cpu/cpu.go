@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -74,6 +75,7 @@ type arena struct {
 
 	plan    *plan
 	outside func(graph.Ref) *tensor.Tensor // the inputs of the run
+	spare   []*tensor.Tensor               // memory for what outlives it, by slot
 	team    *team
 
 	task *task // at work
@@ -101,17 +103,44 @@ func (p *planned) take(threads int) (*arena, error) {
 }
 
 func (p *planned) give(a *arena) {
-	for i, kept := range p.plan().kept {
-		if kept {
+	for i, slot := range p.plan().slot {
+		if slot != none {
 			a.outputs[i] = nil
 		}
 	}
 	clear(a.args[:cap(a.args)])
 	clear(a.outs[:cap(a.outs)])
-	a.outside = nil
+	a.outside, a.spare = nil, nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, a)
+}
+
+// spare takes the tensors of the spare state, by slot, but for those that are also
+// part of an input, as what a program hands on is.
+func spare(p *graph.Program, in graph.Inputs) ([]*tensor.Tensor, error) {
+	if in.Spare == nil || in.Spare.Tensors == nil {
+		return nil, nil
+	}
+	if err := in.Spare.Fits(p.Slots); err != nil {
+		return nil, fmt.Errorf("the spare state: %w", err)
+	}
+	out := in.Spare.Tensors
+	in.Spare.Tensors = nil
+	taken := map[*byte]bool{}
+	for _, s := range in.States {
+		for _, x := range s.Tensors {
+			taken[unsafe.SliceData(x.Bytes())] = true
+		}
+	}
+	for i, x := range out {
+		if at := unsafe.SliceData(x.Bytes()); taken[at] {
+			out[i] = nil
+		} else {
+			taken[at] = true
+		}
+	}
+	return out, nil
 }
 
 // large is the size of a new state, in bytes, for which it is worth while to
@@ -134,7 +163,10 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 	}
 	defer p.give(a)
 	pl := p.plan()
-	if pl.keeps >= large {
+	if a.spare, err = spare(r.program, in); err != nil {
+		return nil, err
+	}
+	if pl.keeps >= large && a.spare == nil {
 		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
 	}
 	a.begin(r.threads, pl, outside)
@@ -184,14 +216,26 @@ func (a *arena) perform(t *task) error {
 		a.args = append(a.args, a.get(ref))
 	}
 	for _, i := range t.outs {
-		if a.plan.kept[i] {
-			n := &a.plan.program.Nodes[i]
+		if a.plan.slot[i] != none {
 			var err error
-			if a.outputs[i], err = tensor.New(n.Type, n.Shape); err != nil {
+			if a.outputs[i], err = a.lasting(i); err != nil {
 				return err
 			}
 		}
 		a.outs = append(a.outs, a.outputs[i])
 	}
 	return a.team.split(t.pieces(), t.grain, a.work)
+}
+
+// lasting returns a tensor for node i, which outlives the run.
+func (a *arena) lasting(i int) (*tensor.Tensor, error) {
+	n := &a.plan.program.Nodes[i]
+	if slot := a.plan.slot[i]; a.spare != nil && a.spare[slot] != nil {
+		return a.spare[slot], nil
+	}
+	x, err := tensor.New(n.Type, n.Shape)
+	if err == nil {
+		pages.Huge(x.Bytes())
+	}
+	return x, err
 }

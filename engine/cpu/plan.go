@@ -38,7 +38,7 @@ type plan struct {
 	program *graph.Program
 	tasks   []task
 	place   []int // by node; none for what is not there or outlives a run
-	kept    []bool
+	slot    []int // by node, the first that it becomes the new value of; none for most
 	alias   []graph.Ref
 	bytes   int
 	keeps   int // bytes of what outlives a run
@@ -49,7 +49,7 @@ const none = -1
 func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	prog := newProgram(p, set, fused)
 	groups := prog.group()
-	pl := &plan{program: p, place: make([]int, len(p.Nodes)), kept: prog.kept, alias: prog.alias}
+	pl := &plan{program: p, place: make([]int, len(p.Nodes)), slot: make([]int, len(p.Nodes)), alias: prog.alias}
 	escapes := make([]bool, len(p.Nodes))
 	last := make([]int, len(p.Nodes)) // the group that reads it last
 	for t, m := range groups {
@@ -64,9 +64,12 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	var arena shelf
 	room := maxKept
 	for i := range pl.place {
-		pl.place[i] = none
-		if pl.kept[i] {
-			pl.keeps += pl.size(i)
+		pl.place[i], pl.slot[i] = none, none
+	}
+	for s, r := range p.Outputs {
+		if r.Kind == graph.RefNode && pl.slot[r.Index] == none {
+			pl.slot[r.Index] = s
+			pl.keeps += pl.size(r.Index)
 		}
 	}
 	for t, m := range groups {
@@ -112,7 +115,7 @@ func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) [
 	inherited := map[int]bool{}
 	made := map[int]bool{} // and read by this task itself
 	for o, i := range k.outs {
-		if pl.kept[i] || pl.place[i] != none {
+		if pl.slot[i] != none || pl.place[i] != none {
 			made[i] = true
 			continue
 		}

@@ -39,12 +39,19 @@ func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
 }
 
 // Play runs the local steps from…to−1 from the state before them. after, if not
-// nil, sees each state with the number of steps done.
+// nil, sees each state with the number of steps done. It must copy what it keeps:
+// the memory of a state is used again for the next but one.
 func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func(done int, s *graph.State) error) (*graph.State, error) {
+	var last *graph.State // before s, and made here
 	for step := from; step < to; step++ {
-		next, err := u.Work.Step.Runner.Run(ctx, u.inputs(s, step), nil)
+		in := u.inputs(s, step)
+		in.Spare = last
+		next, err := u.Work.Step.Runner.Run(ctx, in, nil)
 		if err != nil {
 			return nil, fmt.Errorf("round %d, shard %d, step %d: %w", u.Round, u.Shard, step, err)
+		}
+		if step > from {
+			last = s
 		}
 		s = next
 		if after != nil {

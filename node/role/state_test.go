@@ -82,8 +82,11 @@ func unit(t *testing.T, w *replay.Work, l *job.Lease, i int) (states []*graph.St
 	roots = []canon.Hash{l.Order.Problem.Start}
 	_, err := w.UnitOf(&l.Order.Problem, i).Play(t.Context(), w.Training.Start, 0, l.Order.Problem.Steps, func(_ int, s *graph.State) error {
 		root, err := s.Root()
-		states, roots = append(states, s), append(roots, root)
-		return err
+		if err != nil {
+			return err
+		}
+		roots = append(roots, root)
+		return canon.Decode(canon.Encode(s.Encode), func(d *canon.Decoder) { states = append(states, graph.DecodeState(d)) })
 	})
 	if err != nil {
 		t.Fatal(err)
