@@ -82,7 +82,7 @@ func benchmarkProgram(b *testing.B, step func() (*graph.Program, graph.Inputs, e
 	}
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("t%d", threads), func(b *testing.B) {
-			do, err := runner(context.Background(), p, in, threads)
+			do, err := trainer(context.Background(), p, in, threads)
 			if err != nil {
 				b.Fatal(err)
 			}
