@@ -11,23 +11,29 @@ import (
 
 // Contractions of integers of 8 bits share everything with those of floats but
 // what a word of a panel holds: a group of terms, in the form that the kernels
-// want. Quads take operand a as unsigned and b as signed bytes; an operand of
+// want. Quads take operand b as signed bytes and a as the kernels say; an operand of
 // the other kind is shifted by 128, which turns its highest bit, and the sums
 // are put right by those of the other operand. Sums wrap, so that it does not
 // matter when. An absent term is a 0 like any other.
 type bytes struct {
 	asm.Bytes
-	biasA, biasB uint8 // what is added to the values of an operand
+	biasA, biasB int32 // 128, up or down: what is added to the values of a, and taken from those of b
 }
 
 // newBytes returns what to do with the operands of p, of which a is number x and
 // b number y.
 func newBytes(p *tensor.Primitive, set *asm.Set, x, y int) *bytes {
 	k := &bytes{Bytes: set.Bytes}
-	if k.Group == 4 && p.Args[x].Type.Signed() {
-		k.biasA = 128
+	if k.Group < 4 {
+		return k
 	}
-	if k.Group == 4 && p.Args[y].Type.Unsigned() {
+	switch a := p.Args[x].Type; {
+	case a.Signed() && !k.SignedA:
+		k.biasA = 128
+	case a.Unsigned() && k.SignedA:
+		k.biasA = -128
+	}
+	if p.Args[y].Type.Unsigned() {
 		k.biasB = 128
 	}
 	return k
@@ -138,7 +144,7 @@ func (p *piece) unbias(from, n int, columns []int32, start bool) {
 	rows := p.sumRows(from, n)
 	for i := range n {
 		chains := unsafe.Slice((*int32)(unsafe.Pointer(&p.chains[(from+i)*p.pitch])), p.broad)
-		row := rows[i*p.set.Lanes] * int32(p.bytes.biasB)
+		row := rows[i*p.set.Lanes] * p.bytes.biasB
 		switch {
 		case !start:
 			for j, x := range columns {
@@ -168,7 +174,7 @@ func (p *piece) sumColumns() []int32 {
 	lanes := p.set.Lanes
 	sums := grow(p.columnSums, roundUp(p.broad, lanes))
 	p.columnSums = sums
-	alpha := int32(p.bytes.biasA)
+	alpha := p.bytes.biasA
 	for c := 0; c < p.broad && alpha != 0; {
 		n, tiles := p.strip(p.broad - c)
 		vectors := ceilDiv(n, lanes)
@@ -178,7 +184,7 @@ func (p *piece) sumColumns() []int32 {
 	}
 	const each = 4
 	for j := range sums {
-		sums[j] = -alpha * (sums[j] + int32(p.bytes.biasB)*int32(p.top.deep*each))
+		sums[j] = -alpha * (sums[j] + p.bytes.biasB*int32(p.top.deep*each))
 	}
 	return sums[:p.broad]
 }

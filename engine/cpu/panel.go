@@ -89,9 +89,9 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, noFloor
 	p.group, p.bias, p.signed = k.group(), 0, k.p.Args[s.arg].Type.Signed()
 	if p.bytewise = k.bytes != nil; p.bytewise {
-		p.bias = k.bytes.biasA
+		p.bias = uint8(k.bytes.biasA)
 		if s == &k.b {
-			p.bias = k.bytes.biasB
+			p.bias = uint8(k.bytes.biasB)
 		}
 	}
 	p.base = k.batch.at(s.base, s.batch, batch)

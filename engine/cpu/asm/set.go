@@ -73,11 +73,12 @@ const (
 )
 
 // Bytes are tiles for integers of 8 bits, in sums of 32 bits that wrap. A word of
-// an operand holds as many terms as a group: four bytes, unsigned in a and signed
-// in b, or two numbers of 16 bits.
+// an operand holds as many terms as a group: four bytes, signed in b and, if so
+// said, in a, or two numbers of 16 bits.
 type Bytes struct {
-	Group int
-	Tiles [][]Tile
+	Group   int
+	SignedA bool // else unsigned
+	Tiles   [][]Tile
 }
 
 // Map computes n elements, a multiple of the lanes, of what lies at x, y and z.

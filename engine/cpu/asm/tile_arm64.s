@@ -1041,3 +1041,2184 @@ store:
 	SUBS $1, R20
 	BNE  tile
 	RET
+
+// func neonQuadsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile1x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile1x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile2x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V2.S4, V3.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce302 // SDOT V2.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce323 // SDOT V3.4S, V25.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4], (R6)
+	ADD  R7, R6
+	VST1 [V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile2x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce346 // SDOT V6.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce367 // SDOT V7.4S, V27.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile3x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce302 // SDOT V2.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce323 // SDOT V3.4S, V25.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4], (R6)
+	ADD  R7, R6
+	VST1 [V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile3x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce346 // SDOT V6.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce367 // SDOT V7.4S, V27.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34a // SDOT V10.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36b // SDOT V11.4S, V27.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile4x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V6.S4, V7.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce302 // SDOT V2.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce323 // SDOT V3.4S, V25.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	FMOVS (R11)(R16), F28
+	WORD $0x4f9ce306 // SDOT V6.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce327 // SDOT V7.4S, V25.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4], (R6)
+	ADD  R7, R6
+	VST1 [V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4], (R6)
+	ADD  R7, R6
+	VST1 [V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile4x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce346 // SDOT V6.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce367 // SDOT V7.4S, V27.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34a // SDOT V10.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36b // SDOT V11.4S, V27.16B, V28.4B[0]
+	FMOVS (R11)(R16), F28
+	WORD $0x4f9ce30c // SDOT V12.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce32d // SDOT V13.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34e // SDOT V14.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36f // SDOT V15.4S, V27.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile5x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V6.S4, V7.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce302 // SDOT V2.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce323 // SDOT V3.4S, V25.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	FMOVS (R11)(R16), F28
+	WORD $0x4f9ce306 // SDOT V6.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce327 // SDOT V7.4S, V25.16B, V28.4B[0]
+	FMOVS (R12)(R16), F28
+	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4], (R6)
+	ADD  R7, R6
+	VST1 [V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4], (R6)
+	ADD  R7, R6
+	VST1 [V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile5x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4, V18.S4, V19.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce346 // SDOT V6.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce367 // SDOT V7.4S, V27.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34a // SDOT V10.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36b // SDOT V11.4S, V27.16B, V28.4B[0]
+	FMOVS (R11)(R16), F28
+	WORD $0x4f9ce30c // SDOT V12.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce32d // SDOT V13.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34e // SDOT V14.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36f // SDOT V15.4S, V27.16B, V28.4B[0]
+	FMOVS (R12)(R16), F28
+	WORD $0x4f9ce310 // SDOT V16.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce331 // SDOT V17.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce352 // SDOT V18.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce373 // SDOT V19.4S, V27.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile6x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+	ADD  R2, R12, R13
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V6.S4, V7.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V10.S4, V11.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce302 // SDOT V2.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce323 // SDOT V3.4S, V25.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	FMOVS (R11)(R16), F28
+	WORD $0x4f9ce306 // SDOT V6.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce327 // SDOT V7.4S, V25.16B, V28.4B[0]
+	FMOVS (R12)(R16), F28
+	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
+	FMOVS (R13)(R16), F28
+	WORD $0x4f9ce30a // SDOT V10.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce32b // SDOT V11.4S, V25.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4], (R6)
+	ADD  R7, R6
+	VST1 [V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4], (R6)
+	ADD  R7, R6
+	VST1 [V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	VST1 [V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonQuadsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonQuadsTile6x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+	ADD  R2, R12, R13
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V0.S4, V1.S4, V2.S4, V3.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4, V18.S4, V19.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V20.S4, V21.S4, V22.S4, V23.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
+	FMOVS (R1)(R16), F28
+	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
+	FMOVS (R9)(R16), F28
+	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce346 // SDOT V6.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce367 // SDOT V7.4S, V27.16B, V28.4B[0]
+	FMOVS (R10)(R16), F28
+	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34a // SDOT V10.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36b // SDOT V11.4S, V27.16B, V28.4B[0]
+	FMOVS (R11)(R16), F28
+	WORD $0x4f9ce30c // SDOT V12.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce32d // SDOT V13.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce34e // SDOT V14.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce36f // SDOT V15.4S, V27.16B, V28.4B[0]
+	FMOVS (R12)(R16), F28
+	WORD $0x4f9ce310 // SDOT V16.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce331 // SDOT V17.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce352 // SDOT V18.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce373 // SDOT V19.4S, V27.16B, V28.4B[0]
+	FMOVS (R13)(R16), F28
+	WORD $0x4f9ce314 // SDOT V20.4S, V24.16B, V28.4B[0]
+	WORD $0x4f9ce335 // SDOT V21.4S, V25.16B, V28.4B[0]
+	WORD $0x4f9ce356 // SDOT V22.4S, V26.16B, V28.4B[0]
+	WORD $0x4f9ce377 // SDOT V23.4S, V27.16B, V28.4B[0]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
+	ADD  R7, R6
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
+	ADD  R7, R6
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile1x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile1x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile2x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V10.S4, V11.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	VST1 [V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile2x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile3x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	VST1 [V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile3x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4, V18.S4, V19.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442050 // SMLAL V16.4S, V2.4H, V4.H[0]
+	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
+	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
+	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442052 // SMLAL V18.4S, V2.4H, V4.H[0]
+	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
+	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
+	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile4x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V14.S4, V15.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	VST1 [V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4], (R6)
+	ADD  R7, R6
+	VST1 [V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile4x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4, V18.S4, V19.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V20.S4, V21.S4, V22.S4, V23.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442050 // SMLAL V16.4S, V2.4H, V4.H[0]
+	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
+	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
+	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f442054 // SMLAL V20.4S, V2.4H, V4.H[0]
+	WORD $0x4f442055 // SMLAL2 V21.4S, V2.8H, V4.H[0]
+	WORD $0x0f542074 // SMLAL V20.4S, V3.4H, V4.H[1]
+	WORD $0x4f542075 // SMLAL2 V21.4S, V3.8H, V4.H[1]
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442052 // SMLAL V18.4S, V2.4H, V4.H[0]
+	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
+	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
+	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f442056 // SMLAL V22.4S, V2.4H, V4.H[0]
+	WORD $0x4f442057 // SMLAL2 V23.4S, V2.8H, V4.H[0]
+	WORD $0x0f542076 // SMLAL V22.4S, V3.4H, V4.H[1]
+	WORD $0x4f542077 // SMLAL2 V23.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile5x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	FMOVS (R12)(R16), F4
+	WORD $0x0f442050 // SMLAL V16.4S, V2.4H, V4.H[0]
+	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
+	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
+	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	VST1 [V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4], (R6)
+	ADD  R7, R6
+	VST1 [V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile5x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	VEOR V24.B16, V24.B16, V24.B16
+	VEOR V25.B16, V25.B16, V25.B16
+	VEOR V26.B16, V26.B16, V26.B16
+	VEOR V27.B16, V27.B16, V27.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4, V18.S4, V19.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V20.S4, V21.S4, V22.S4, V23.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V24.S4, V25.S4, V26.S4, V27.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442050 // SMLAL V16.4S, V2.4H, V4.H[0]
+	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
+	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
+	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f442054 // SMLAL V20.4S, V2.4H, V4.H[0]
+	WORD $0x4f442055 // SMLAL2 V21.4S, V2.8H, V4.H[0]
+	WORD $0x0f542074 // SMLAL V20.4S, V3.4H, V4.H[1]
+	WORD $0x4f542075 // SMLAL2 V21.4S, V3.8H, V4.H[1]
+	FMOVS (R12)(R16), F4
+	WORD $0x0f442058 // SMLAL V24.4S, V2.4H, V4.H[0]
+	WORD $0x4f442059 // SMLAL2 V25.4S, V2.8H, V4.H[0]
+	WORD $0x0f542078 // SMLAL V24.4S, V3.4H, V4.H[1]
+	WORD $0x4f542079 // SMLAL2 V25.4S, V3.8H, V4.H[1]
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442052 // SMLAL V18.4S, V2.4H, V4.H[0]
+	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
+	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
+	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f442056 // SMLAL V22.4S, V2.4H, V4.H[0]
+	WORD $0x4f442057 // SMLAL2 V23.4S, V2.8H, V4.H[0]
+	WORD $0x0f542076 // SMLAL V22.4S, V3.4H, V4.H[1]
+	WORD $0x4f542077 // SMLAL2 V23.4S, V3.8H, V4.H[1]
+	FMOVS (R12)(R16), F4
+	WORD $0x0f44205a // SMLAL V26.4S, V2.4H, V4.H[0]
+	WORD $0x4f44205b // SMLAL2 V27.4S, V2.8H, V4.H[0]
+	WORD $0x0f54207a // SMLAL V26.4S, V3.4H, V4.H[1]
+	WORD $0x4f54207b // SMLAL2 V27.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (R6)
+	ADD  R7, R6
+	VST1 [V24.S4, V25.S4, V26.S4, V27.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile6x8(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+	ADD  R2, R12, R13
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V18.S4, V19.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	FMOVS (R12)(R16), F4
+	WORD $0x0f442050 // SMLAL V16.4S, V2.4H, V4.H[0]
+	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
+	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
+	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
+	FMOVS (R13)(R16), F4
+	WORD $0x0f442052 // SMLAL V18.4S, V2.4H, V4.H[0]
+	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
+	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
+	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4], (R6)
+	ADD  R7, R6
+	VST1 [V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4], (R6)
+	ADD  R7, R6
+	VST1 [V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4], (R6)
+	ADD  R7, R6
+	VST1 [V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	ADD  $32, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
+
+// func neonPairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonPairsTile6x16(SB), NOSPLIT, $0-81
+	MOVD a+16(FP), R1
+	MOVD aRow+24(FP), R2
+	MOVD aStep+32(FP), R3
+	MOVD b+40(FP), R4
+	MOVD tiles+0(FP), R20
+	MOVD bNext+48(FP), R21
+	MOVD c+64(FP), R19
+	ADD  R2, R1, R9
+	ADD  R2, R9, R10
+	ADD  R2, R10, R11
+	ADD  R2, R11, R12
+	ADD  R2, R12, R13
+
+tile:
+	MOVD terms+8(FP), R0
+	MOVD bAt+56(FP), R5
+	MOVD ZR, R16
+	MOVBU add+80(FP), R8
+	CBNZ R8, load
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
+	VEOR V12.B16, V12.B16, V12.B16
+	VEOR V13.B16, V13.B16, V13.B16
+	VEOR V14.B16, V14.B16, V14.B16
+	VEOR V15.B16, V15.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	VEOR V24.B16, V24.B16, V24.B16
+	VEOR V25.B16, V25.B16, V25.B16
+	VEOR V26.B16, V26.B16, V26.B16
+	VEOR V27.B16, V27.B16, V27.B16
+	VEOR V28.B16, V28.B16, V28.B16
+	VEOR V29.B16, V29.B16, V29.B16
+	VEOR V30.B16, V30.B16, V30.B16
+	VEOR V31.B16, V31.B16, V31.B16
+	B    begin
+
+load:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VLD1 (R6), [V8.S4, V9.S4, V10.S4, V11.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V12.S4, V13.S4, V14.S4, V15.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V16.S4, V17.S4, V18.S4, V19.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V20.S4, V21.S4, V22.S4, V23.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V24.S4, V25.S4, V26.S4, V27.S4]
+	ADD  R7, R6
+	VLD1 (R6), [V28.S4, V29.S4, V30.S4, V31.S4]
+	ADD  R7, R6
+
+begin:
+	CBZ  R0, store
+
+loop:
+	MOVD.P 8(R5), R17
+	ADD  R4, R17
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f442048 // SMLAL V8.4S, V2.4H, V4.H[0]
+	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
+	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
+	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204c // SMLAL V12.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442050 // SMLAL V16.4S, V2.4H, V4.H[0]
+	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
+	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
+	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f442054 // SMLAL V20.4S, V2.4H, V4.H[0]
+	WORD $0x4f442055 // SMLAL2 V21.4S, V2.8H, V4.H[0]
+	WORD $0x0f542074 // SMLAL V20.4S, V3.4H, V4.H[1]
+	WORD $0x4f542075 // SMLAL2 V21.4S, V3.8H, V4.H[1]
+	FMOVS (R12)(R16), F4
+	WORD $0x0f442058 // SMLAL V24.4S, V2.4H, V4.H[0]
+	WORD $0x4f442059 // SMLAL2 V25.4S, V2.8H, V4.H[0]
+	WORD $0x0f542078 // SMLAL V24.4S, V3.4H, V4.H[1]
+	WORD $0x4f542079 // SMLAL2 V25.4S, V3.8H, V4.H[1]
+	FMOVS (R13)(R16), F4
+	WORD $0x0f44205c // SMLAL V28.4S, V2.4H, V4.H[0]
+	WORD $0x4f44205d // SMLAL2 V29.4S, V2.8H, V4.H[0]
+	WORD $0x0f54207c // SMLAL V28.4S, V3.4H, V4.H[1]
+	WORD $0x4f54207d // SMLAL2 V29.4S, V3.8H, V4.H[1]
+	VLD1.P 32(R17), [V0.S4, V1.S4]
+	VUZP1 V1.H8, V0.H8, V2.H8
+	VUZP2 V1.H8, V0.H8, V3.H8
+	FMOVS (R1)(R16), F4
+	WORD $0x0f44204a // SMLAL V10.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
+	FMOVS (R9)(R16), F4
+	WORD $0x0f44204e // SMLAL V14.4S, V2.4H, V4.H[0]
+	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
+	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
+	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
+	FMOVS (R10)(R16), F4
+	WORD $0x0f442052 // SMLAL V18.4S, V2.4H, V4.H[0]
+	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
+	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
+	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
+	FMOVS (R11)(R16), F4
+	WORD $0x0f442056 // SMLAL V22.4S, V2.4H, V4.H[0]
+	WORD $0x4f442057 // SMLAL2 V23.4S, V2.8H, V4.H[0]
+	WORD $0x0f542076 // SMLAL V22.4S, V3.4H, V4.H[1]
+	WORD $0x4f542077 // SMLAL2 V23.4S, V3.8H, V4.H[1]
+	FMOVS (R12)(R16), F4
+	WORD $0x0f44205a // SMLAL V26.4S, V2.4H, V4.H[0]
+	WORD $0x4f44205b // SMLAL2 V27.4S, V2.8H, V4.H[0]
+	WORD $0x0f54207a // SMLAL V26.4S, V3.4H, V4.H[1]
+	WORD $0x4f54207b // SMLAL2 V27.4S, V3.8H, V4.H[1]
+	FMOVS (R13)(R16), F4
+	WORD $0x0f44205e // SMLAL V30.4S, V2.4H, V4.H[0]
+	WORD $0x4f44205f // SMLAL2 V31.4S, V2.8H, V4.H[0]
+	WORD $0x0f54207e // SMLAL V30.4S, V3.4H, V4.H[1]
+	WORD $0x4f54207f // SMLAL2 V31.4S, V3.8H, V4.H[1]
+	ADD  R3, R16
+	SUBS $1, R0
+	BNE  loop
+
+store:
+	MOVD R19, R6
+	MOVD cRow+72(FP), R7
+	VST1 [V8.S4, V9.S4, V10.S4, V11.S4], (R6)
+	ADD  R7, R6
+	VST1 [V12.S4, V13.S4, V14.S4, V15.S4], (R6)
+	ADD  R7, R6
+	VST1 [V16.S4, V17.S4, V18.S4, V19.S4], (R6)
+	ADD  R7, R6
+	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (R6)
+	ADD  R7, R6
+	VST1 [V24.S4, V25.S4, V26.S4, V27.S4], (R6)
+	ADD  R7, R6
+	VST1 [V28.S4, V29.S4, V30.S4, V31.S4], (R6)
+	ADD  R7, R6
+	ADD  $64, R19
+	ADD  R21, R4
+	SUBS $1, R20
+	BNE  tile
+	RET
