@@ -249,14 +249,20 @@ func convGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	more := make([]int, len(w.in))
-	for a := range more {
-		more[a] = w.in[a] + w.before[a] + w.after[a] - w.span(a) - w.stride[a]*(w.out[a]-1)
-	}
-	attrs := w.attrs(graph.Int("group", group), graph.Ints("output_padding", more...))
+	attrs := w.attrs(graph.Int("group", group), graph.Ints("output_padding", w.unread(w.out)...))
 	return c.withBias(b, dy[0],
 		b.With(attrs...).Op("ConvTranspose", dy[0], c.Inputs[1]),
 		w.kernelGrad(b, c.Inputs[0], dy[0], c.In[0].Shape, c.Out[0].Shape, group)), nil
+}
+
+// unread returns how many positions at the end of each padded axis no window of an
+// output of the given extents reaches.
+func (w *window) unread(out []int) []int {
+	n := make([]int, len(w.in))
+	for a := range n {
+		n[a] = w.in[a] + w.before[a] + w.after[a] - w.span(a) - w.stride[a]*(out[a]-1)
+	}
+	return n
 }
 
 func convTransposeGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
@@ -308,12 +314,15 @@ func (w *window) kernelGrad(b *graph.Builder, x, g string, xs, ys tensor.Shape, 
 		x = reshaped(b, x, append(tensor.Shape{each, group, n}, xs[2:]...), append(tensor.Shape{each, group * n}, xs[2:]...))
 	}
 	g = b.With(graph.Ints("perm", perm...)).Op("Transpose", g)
+	// What is not read is left out, of the padding and then of x, so that as many
+	// positions come out as kernels have.
 	swapped := *w
-	swapped.stride, swapped.dilation = w.dilation, w.stride
-	k := b.With(swapped.attrs(graph.Int("group", group))...).Op("Conv", x, g)
-	have := make(tensor.Shape, len(w.in))
-	for a := range have {
-		have[a] = (w.in[a]+w.before[a]+w.after[a]-w.stride[a]*(ys[2+a]-1)-1)/w.dilation[a] + 1
+	swapped.stride, swapped.dilation, swapped.after = w.dilation, w.stride, slices.Clone(w.after)
+	read := xs[2:].Clone()
+	for a, n := range w.unread(ys[2:]) {
+		swapped.after[a] = max(w.after[a]-n, 0)
+		read[a] -= max(n-w.after[a], 0)
 	}
-	return b.With(graph.Ints("perm", perm...)).Op("Transpose", first(b, k, have, w.kernel))
+	k := b.With(swapped.attrs(graph.Int("group", group))...).Op("Conv", first(b, x, xs[2:], read), g)
+	return b.With(graph.Ints("perm", perm...)).Op("Transpose", k)
 }
