@@ -84,6 +84,7 @@ const (
 	minPieces   = 8       // pieces that need no more splitting
 	packingRows = 12      // rows that take as long to compute as a column to pack
 	packingCols = 8       // columns that take as long to compute as a row to pack
+	minSorted   = 64      // columns of a line for which sorting an image is worth while
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
@@ -196,7 +197,7 @@ func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
 		return false
 	}
 	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
-	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0])
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
 	if m == nil || m.size > maxImage || m.size > k.rows.n*k.terms.n {
 		return false
 	}
@@ -216,7 +217,8 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 		return false
 	}
 	batch, _, cols, terms = k.arrange(x, y, batch, rows, cols, terms, y)
-	m := newImage(k, y, &k.cols, batch, cols, terms, k.cols.extents[0])
+	sorted := last(k.cols.extents) >= minSorted
+	m := newImage(k, y, &k.cols, batch, cols, terms, k.cols.extents[0], sorted)
 	if m == nil || !m.oneRow(k.cols.extents) {
 		return false
 	}
@@ -231,10 +233,10 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 		return false
 	}
 	k.divide()
-	for m = newImage(k, y, &k.cols, batch, cols, terms, k.wide); m.size > maxImage && k.wide > 1; {
+	for m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted); m.size > maxImage && k.wide > 1; {
 		k.wide = ceilDiv(k.wide, 2)
 		k.beside = ceilDiv(k.lines.n, k.wide)
-		m = newImage(k, y, &k.cols, batch, cols, terms, k.wide)
+		m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted)
 	}
 	k.b = side{arg: y, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, inPlace: true, image: m}
 	k.readA()

@@ -99,6 +99,8 @@ func TestAbsentTerms(t *testing.T) {
 		{2, 4, 6, 4, 3, 1, 1, 4},    // depthwise
 		{1, 1, 3, 2, 3, 1, 3, 1},    // whole lines are absent
 		{1, 160, 40, 1, 2, 1, 1, 1}, // more lines than an image holds
+		{1, 1, 131, 1, 3, 2, 1, 1},  // sorted by phases
+		{1, 1, 196, 1, 4, 3, 2, 1},
 	} {
 		if testing.Short() && c.in > 100 {
 			continue

@@ -1,17 +1,24 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
 
 // image is a copy of the part of an operand that a piece of a convolution reads,
 // with zeros for what lies outside the operand. Columns of the piece are one row
 // in it: each line of the output, then some positions that stand for no output, up
 // to the next line. So tiles read it in place, whatever the term. Rows are packed
-// from it.
+// from it. Where columns move by a stride, the axis is sorted by phases, so that
+// they still lie side by side.
 type image struct {
 	dims       []imageDim
 	size       int
 	base       int   // position of the first column's first term
 	own, terms []int // strides
+	table      []int // positions of the terms, if phases leave them no strides
 }
 
 // imageDim is one axis of an image. It begins at coordinate start + Σ batch +
@@ -21,6 +28,8 @@ type imageDim struct {
 	batch          []int // steps
 	extent, stride int   // of the operand
 	n, pitch       int   // extent and stride in the image
+	phases         int   // every so many coordinates are neighbours
+	phasePitch     int
 }
 
 // maxImage bounds the elements of an image, which should stay in the
@@ -28,32 +37,81 @@ type imageDim struct {
 const maxImage = 1 << 18
 
 // newImage returns the image of operand arg for pieces of so many lines along the
-// first axis of its rows or columns. It is nil if it is too large.
-func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int) *image {
+// first axis of its rows or columns, which it may sort by phases. It is nil if it
+// is too large.
+func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int, sorted bool) *image {
 	m := &image{size: 1, own: make([]int, len(own)), terms: make([]int, len(terms))}
 	m.dims = make([]imageDim, len(k.p.Args[arg].Shape))
+	extents := append([]int{lines}, grid.extents[1:]...)
+	termSteps := make([][]int, len(m.dims))
 	for d := len(m.dims) - 1; d >= 0; d-- {
 		b, _ := newBound(k.p, arg, d)
-		x := imageDim{start: b.offset, batch: steps(b.steps).pick(batch), extent: b.extent, stride: b.stride, n: 1, pitch: m.size}
-		spread := func(axes, extents, strides []int) {
-			for i, step := range steps(b.steps).pick(axes) {
-				strides[i] += step * x.pitch
+		x := imageDim{start: b.offset, batch: steps(b.steps).pick(batch), extent: b.extent, stride: b.stride, n: 1, pitch: m.size, phases: 1}
+		ownSteps := steps(b.steps).pick(own)
+		termSteps[d] = steps(b.steps).pick(terms)
+		if sorted {
+			x.phases = phasesAlong(ownSteps, extents, termSteps[d])
+		}
+		spread := func(steps, extents, strides []int) {
+			for i, step := range steps {
+				strides[i] += step / x.phases * x.pitch
 				far := step * (extents[i] - 1)
 				x.start += min(far, 0)
 				m.base -= min(far, 0) * x.pitch
 				x.n += max(far, -far)
 			}
 		}
-		spread(terms, k.terms.extents, m.terms)
-		spread(own[:1], []int{lines}, m.own)
-		spread(own[1:], grid.extents[1:], m.own[1:])
-		x.line = steps(b.steps).pick(own)[0]
+		spread(termSteps[d], k.terms.extents, m.terms)
+		spread(ownSteps, extents, m.own)
+		x.n = ceilDiv(x.n, x.phases)
+		x.line = ownSteps[0]
 		m.dims[d] = x
 		if m.size *= x.n; m.size > tensor.MaxDim {
 			return nil
 		}
 	}
+	for d := range m.dims {
+		x := &m.dims[d]
+		x.phasePitch = m.size
+		if m.size *= x.phases; m.size > tensor.MaxDim {
+			return nil
+		}
+	}
+	m.locate(k, termSteps)
 	return m
+}
+
+// phasesAlong returns the stride by which columns move along an axis, 1 if it does
+// not help to sort it.
+func phasesAlong(own, extents, terms []int) int {
+	stride, moving := 1, 0
+	for i, step := range own {
+		if step < 0 {
+			return 1
+		}
+		if step > 0 && extents[i] > 1 {
+			stride, moving = step, moving+1
+		}
+	}
+	if moving != 1 || stride > maxPhases || slices.ContainsFunc(terms, func(step int) bool { return step < 0 }) {
+		return 1
+	}
+	return stride
+}
+
+// locate finds the positions of the terms, if some axis is sorted.
+func (m *image) locate(k *dot, steps [][]int) {
+	if !slices.ContainsFunc(m.dims, func(x imageDim) bool { return x.phases > 1 }) {
+		return
+	}
+	m.table = make([]int, k.terms.n)
+	along := make([]int, k.terms.n)
+	for d, x := range m.dims {
+		k.terms.table(along, 0, steps[d], 0)
+		for t, c := range along {
+			m.table[t] += c%x.phases*x.phasePitch + c/x.phases*x.pitch
+		}
+	}
 }
 
 // oneRow reports whether columns of the given extents can be one row.
@@ -79,37 +137,97 @@ func (m *image) span(extents []int) int {
 
 // draw fills dst with the part of src that belongs to a line of a batch. It
 // reports whether anything lies outside.
-func (m *image) draw(dst []float32, src *operand, batch *grid, at, line int) (absent bool) {
+func (m *image) draw(dst []float32, src *elements, batch *grid, at, line int) (absent bool) {
 	var from [tensor.MaxRank]int
 	for d := range m.dims {
 		x := &m.dims[d]
 		from[d] = batch.at(x.start, x.batch, at) + line*x.line
 	}
+	if m.table != nil {
+		clear(dst[:m.size])
+	}
 	return m.drawAxis(dst, src, from[:len(m.dims)], 0, 0)
 }
 
-func (m *image) drawAxis(dst []float32, src *operand, from []int, d, at int) (absent bool) {
+func (m *image) drawAxis(dst []float32, src *elements, from []int, d, at int) (absent bool) {
 	if len(m.dims) == 0 {
 		src.read(dst[:1], 0)
 		return false
 	}
+	for phase := range m.dims[d].phases {
+		beyond := m.drawPhase(dst[phase*m.dims[d].phasePitch:], src, from, d, at, phase)
+		absent = absent || beyond
+	}
+	return absent
+}
+
+// drawPhase draws one phase of an axis, and of the axes inside.
+func (m *image) drawPhase(dst []float32, src *elements, from []int, d, at, phase int) (absent bool) {
 	x := &m.dims[d]
-	lo, hi := within(from[d], 1, x.extent, x.n)
+	lo, hi := within(from[d]+phase, x.phases, x.extent, x.n)
 	if lo >= hi {
-		clear(dst[:x.n*x.pitch])
+		m.erase(dst, d, 0, x.n)
 		return true
 	}
-	clear(dst[:lo*x.pitch])
-	clear(dst[hi*x.pitch : x.n*x.pitch])
+	m.erase(dst, d, 0, lo)
+	m.erase(dst, d, hi, x.n)
 	absent = lo > 0 || hi < x.n
-	if at += (from[d] + lo) * x.stride; d == len(m.dims)-1 {
-		src.read(dst[lo:hi], at)
+	at += (from[d] + phase + lo*x.phases) * x.stride
+	if d == len(m.dims)-1 {
+		src.readApart(dst[lo:hi], at, x.phases*x.stride)
 		return absent
 	}
 	for i := lo; i < hi; i++ {
 		inner := m.drawAxis(dst[i*x.pitch:], src, from, d+1, at)
 		absent = absent || inner
-		at += x.stride
+		at += x.phases * x.stride
 	}
 	return absent
+}
+
+// erase clears the elements lo…hi−1 of an axis. Of an image that is sorted, all is
+// cleared beforehand.
+func (m *image) erase(dst []float32, d, lo, hi int) {
+	if m.table == nil {
+		clear(dst[lo*m.dims[d].pitch : hi*m.dims[d].pitch])
+	}
+}
+
+// elements is an operand of which images read elements that lie apart, and the
+// memory for that.
+type elements struct {
+	operand
+	set      *asm.Set
+	at       int
+	segments [16]asm.Segment
+}
+
+// readApart copies elements so many steps apart.
+func (e *elements) readApart(dst []float32, at, step int) {
+	switch {
+	case step == 1:
+		e.read(dst, at)
+	case e.widen != nil:
+		for i := range dst {
+			e.read(dst[i:i+1], at+i*step)
+		}
+	case step == 2 && e.set.Sift != nil:
+		e.sift(dst, at)
+	default:
+		strided(dst, e.floats, at, step)
+	}
+}
+
+// sift copies every second element, in whole registers and then the rest.
+func (e *elements) sift(dst []float32, at int) {
+	lanes := e.set.Lanes
+	for e.at = at; len(dst) >= lanes; {
+		n := min(len(dst)/lanes, len(e.segments))
+		for i := range n {
+			e.segments[i] = asm.Segment{2 * i * lanes, i * lanes, 1<<lanes - 1}
+		}
+		e.set.Sift(1, &dst[0], 0, &e.floats[0], &e.at, 0, &e.segments[0], n)
+		dst, e.at = dst[n*lanes:], e.at+2*n*lanes
+	}
+	strided(dst, e.floats, e.at, 2)
 }

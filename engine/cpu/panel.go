@@ -38,6 +38,7 @@ type panels struct {
 	panel    []float32
 	words    []float32         // memory of panels
 	drawn    []float32         // the image
+	elements elements          // of which it is made
 	lines    []float32         // rows before they are transposed
 	places   []int             // where each of those begins
 	eight    [asm.TurnRows]int // rows that are being transposed
@@ -120,7 +121,8 @@ func (p *panels) draw(src operand, batch, line int) operand {
 		return src
 	}
 	p.drawn = grow(p.drawn, m.size+maxLanes)
-	absent := m.draw(p.drawn, &src, p.batch, batch, line)
+	p.elements.operand, p.elements.set = src, p.set
+	absent := m.draw(p.drawn, &p.elements, p.batch, batch, line)
 	p.absent = p.bounded && absent
 	p.least = p.leastOf(p.drawn, m.size)
 	return operand{floats: p.drawn}
@@ -160,7 +162,11 @@ func (p *panels) locate() {
 		return
 	}
 	p.offsets = grow(p.offsets, p.taken)
-	p.steps.table(p.offsets, 0, p.side.terms, p.start)
+	if m := p.side.image; m != nil && m.table != nil {
+		copy(p.offsets, m.table[p.start:])
+	} else {
+		p.steps.table(p.offsets, 0, p.side.terms, p.start)
+	}
 	for i, at := range p.offsets {
 		p.offsets[i] = at * word
 	}
