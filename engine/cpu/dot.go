@@ -82,6 +82,7 @@ const (
 	maxRows     = 192     // rows packed at a time
 	minWork     = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
+	fewPieces   = 4       // if neighbours share lines of an image
 	packingRows = 12      // rows that take as long to compute as a column to pack
 	packingCols = 8       // columns that take as long to compute as a row to pack
 	minSorted   = 64      // columns of a line for which sorting an image is worth while
@@ -140,7 +141,7 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 		k.arrange(x, y, batch, rows, cols, terms, neither)
 	}
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
-	k.divide()
+	k.divide(minPieces)
 	k.readA()
 	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (ceilDiv(k.high, k.tileRows) <= fewTiles || k.nearB())
 	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon
@@ -232,7 +233,7 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 	if vain > k.cols.n*packingRows {
 		return false
 	}
-	k.divide()
+	k.divide(fewPieces)
 	for m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted); m.size > maxImage && k.wide > 1; {
 		k.wide = ceilDiv(k.wide, 2)
 		k.beside = ceilDiv(k.lines.n, k.wide)
@@ -331,8 +332,8 @@ func (s *side) runs(own, terms *grid) {
 }
 
 // divide chooses the size of pieces: large ones pack less, but several threads
-// need a few each.
-func (k *dot) divide() {
+// need a few each. So many are enough.
+func (k *dot) divide(enough int) {
 	tileRows, tileCols := k.tileRows, ceilDiv(k.tileCols, k.lines.pitch)
 	k.high, k.wide = min(k.rows.n, maxHigh), min(k.lines.n, ceilDiv(maxWide, k.lines.pitch))
 	for {
@@ -340,7 +341,7 @@ func (k *dot) divide() {
 		broad := k.wide * k.lines.pitch
 		large := !k.direct && k.high*broad > maxStored
 		switch {
-		case !large && (k.pieces() >= minPieces || k.high*broad*k.terms.n < 2*minWork):
+		case !large && (k.pieces() >= enough || k.high*broad*k.terms.n < 2*minWork):
 			return
 		case k.high > max(broad, tileRows) || k.wide <= tileCols && k.high > tileRows:
 			k.high = roundUp(ceilDiv(k.high, 2), tileRows)

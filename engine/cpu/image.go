@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
@@ -177,6 +178,11 @@ func (m *image) drawPhase(dst []float32, src *elements, from []int, d, at, phase
 		src.readApart(dst[lo:hi], at, x.phases*x.stride)
 		return absent
 	}
+	if d == len(m.dims)-2 && m.table == nil && src.widen == nil {
+		if beyond, ok := src.copyLines(dst[lo*x.pitch:], hi-lo, at, x.stride, &m.dims[d+1], from[d+1]); ok {
+			return absent || beyond
+		}
+	}
 	for i := lo; i < hi; i++ {
 		inner := m.drawAxis(dst[i*x.pitch:], src, from, d+1, at)
 		absent = absent || inner
@@ -199,7 +205,33 @@ type elements struct {
 	operand
 	set      *asm.Set
 	at       int
+	lines    []int
 	segments [16]asm.Segment
+}
+
+// copyLines copies lines of an axis, the first at a place and so many elements
+// apart, in whole registers: it writes zeros behind the last. ok is false if there
+// is no room for the segments of a line.
+func (e *elements) copyLines(dst []float32, lines, at, apart int, x *imageDim, from int) (absent, ok bool) {
+	lanes := e.set.Lanes
+	n := ceilDiv(x.n, lanes)
+	if n > len(e.segments) || x.stride != 1 {
+		return false, false
+	}
+	lo, hi := within(from, 1, x.extent, x.n)
+	for i := range e.segments[:n] {
+		mask, j := 0, i*lanes
+		if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
+			mask = 1<<h - 1<<l
+		}
+		e.segments[i] = asm.Segment{from + j, j, mask}
+	}
+	e.lines = grow(e.lines, lines)
+	for i := range e.lines {
+		e.lines[i] = at + i*apart
+	}
+	e.set.Patch(lines, &dst[0], x.n*word, unsafe.SliceData(e.floats), &e.lines[0], positionSize, &e.segments[0], n)
+	return lo > 0 || hi < x.n, true
 }
 
 // readApart copies elements so many steps apart.
