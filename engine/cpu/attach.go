@@ -113,11 +113,3 @@ func (l *linker) overHead(o, head int, args []graph.Ref) (out []int) {
 	}
 	return out
 }
-
-// sources returns what node i reads.
-func (p *program) sources(i int) (out []graph.Ref) {
-	for _, r := range p.nodes[i].From {
-		out = append(out, p.source(r))
-	}
-	return out
-}

@@ -16,10 +16,16 @@ type program struct {
 	fuse  bool
 	alias []graph.Ref // of nodes that are another tensor in another shape
 	kept  []bool      // nodes that become part of the new state
+
+	joined []bool // joins in place
+	part   []region
 }
 
 func newProgram(p *graph.Program, set *asm.Set, fused bool) *program {
-	out := &program{Program: p, nodes: p.Nodes, set: set, fuse: fused, alias: make([]graph.Ref, len(p.Nodes)), kept: make([]bool, len(p.Nodes))}
+	out := &program{Program: p, nodes: p.Nodes, set: set, fuse: fused, alias: make([]graph.Ref, len(p.Nodes)), kept: make([]bool, len(p.Nodes)), joined: make([]bool, len(p.Nodes)), part: make([]region, len(p.Nodes))}
+	for i := range out.part {
+		out.part[i].whole = none
+	}
 	for _, r := range p.Outputs {
 		if r.Kind == graph.RefNode {
 			out.kept[r.Index] = true
@@ -79,6 +85,7 @@ func (p *program) group() []*members {
 		case !live[i]:
 		case n.Fn == tensor.Copy && !p.kept[i] && p.same(i):
 			p.alias[i] = p.source(p.nodes[i].From[0])
+		case g.joins(i):
 		case g.waits(i):
 			if n.Shape.Elements() == 1 && g.ready(i) {
 				g.scalar(i)
@@ -262,7 +269,11 @@ func (g *grouping) fits(m *members, i int) bool {
 		return false
 	}
 	for j, r := range g.nodes[i].From {
-		if r = g.source(r); r.Kind != graph.RefNode || g.of[r.Index] != m {
+		r = g.source(r)
+		if r.Kind == graph.RefNode && g.joined[r.Index] && g.reads(i, m) {
+			return false
+		}
+		if r.Kind != graph.RefNode || g.of[r.Index] != m {
 			continue
 		}
 		if p.Fn.Kind() == tensor.KindIndex {
@@ -285,6 +296,12 @@ func (g *grouping) fits(m *members, i int) bool {
 	}
 	m.rows, m.n = rows, max(m.n, total)
 	return true
+}
+
+// reads reports whether node i reads the output of a member.
+func (g *grouping) reads(i int, m *members) (ok bool) {
+	g.producers(i, func(x int) { ok = ok || g.of[x] == m })
+	return ok
 }
 
 // span is the number of elements that a map or a fold reads of an operand.

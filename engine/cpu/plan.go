@@ -37,8 +37,9 @@ func (s alone) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 type plan struct {
 	program *graph.Program
 	tasks   []task
-	place   []int // by node; none for what is not there or outlives a run
-	slot    []int // by node, the first that it becomes the new value of; none for most
+	place   []int  // by node; none for what is not there or outlives a run
+	lent    []bool // places that are parts of others, or are given back with those
+	slot    []int  // by node, the first that it becomes the new value of; none for most
 	alias   []graph.Ref
 	bytes   int
 	keeps   int // bytes of what outlives a run
@@ -49,7 +50,7 @@ const none = -1
 func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	prog := newProgram(p, set, fused)
 	groups := prog.group()
-	pl := &plan{program: p, place: make([]int, len(p.Nodes)), slot: make([]int, len(p.Nodes)), alias: prog.alias}
+	pl := &plan{program: p, place: make([]int, len(p.Nodes)), slot: make([]int, len(p.Nodes)), lent: make([]bool, len(p.Nodes)), alias: prog.alias}
 	escapes := make([]bool, len(p.Nodes))
 	last := make([]int, len(p.Nodes)) // the group that reads it last
 	for t, m := range groups {
@@ -72,6 +73,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 			pl.keeps += pl.size(r.Index)
 		}
 	}
+	wholes := newWholes(prog, last)
 	for t, m := range groups {
 		var over func(o int) []int
 		k, run := task{nodes: m.all()}, kernel(m.maker)
@@ -81,7 +83,6 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 			k.args, k.outs = append(prog.sources(m.head), l.args...), append(l.outs, m.head)
 			k.work = &headed{m.maker, l.c, len(k.args) - len(l.args)}
 			over = func(o int) []int { return l.overHead(o, m.head, k.args) }
-			pl.place[m.head] = arena.put(pl.size(m.head))
 		case m.fused:
 			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
 			k.work, k.args, k.outs, over = l.c, l.args, l.outs, l.overwrites
@@ -95,7 +96,14 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 		}
 		k.grain = grain(p, k.nodes, k.pieces(), worthwhile)
 		pl.tasks = append(pl.tasks, k)
+		for _, i := range k.outs {
+			wholes.lay(pl, &arena, i)
+		}
+		if m.maker != nil {
+			pl.layHead(&arena, &k, over)
+		}
 		pl.lay(&arena, &k, t, last, over)
+		wholes.remove(pl, &arena, t)
 	}
 	pl.bytes = arena.high
 	return pl
@@ -110,7 +118,7 @@ func (pl *plan) size(i int) int {
 // lay gives the outputs of task t places, and takes those of what it reads last.
 func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) []int) {
 	dies := func(r graph.Ref) bool {
-		return r.Kind == graph.RefNode && last[r.Index] == t && pl.place[r.Index] != none
+		return r.Kind == graph.RefNode && last[r.Index] == t && pl.place[r.Index] != none && !pl.lent[r.Index]
 	}
 	inherited := map[int]bool{}
 	made := map[int]bool{} // and read by this task itself

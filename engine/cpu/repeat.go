@@ -39,13 +39,26 @@ func (p *program) repeat(groups []*members) []*members {
 	return slices.DeleteFunc(groups, func(m *members) bool { return len(m.nodes) == 0 })
 }
 
-// producers calls do with every node that node i reads.
+// producers calls do with every node that node i reads: of a join in place, with
+// its parts.
 func (p *program) producers(i int, do func(node int)) {
-	for _, r := range p.nodes[i].From {
-		if r = p.source(r); r.Kind == graph.RefNode {
+	for _, r := range p.sources(i) {
+		switch {
+		case r.Kind != graph.RefNode:
+		case p.joined[r.Index]:
+			p.producers(r.Index, do)
+		default:
 			do(r.Index)
 		}
 	}
+}
+
+// sources returns what node i reads.
+func (p *program) sources(i int) (out []graph.Ref) {
+	for _, r := range p.nodes[i].From {
+		out = append(out, p.source(r))
+	}
+	return out
 }
 
 // repeatIn adds to a fusion what it can compute again.
@@ -117,8 +130,11 @@ func (r *repetitions) offer(i, depth int) bool {
 }
 
 // plainly reports whether the members that read node x read its elements in
-// their order.
+// their order, and not as a part of others.
 func (r *repetitions) plainly(x int) bool {
+	if r.part[x].whole != none {
+		return false
+	}
 	for _, i := range r.m.nodes {
 		n := r.nodes[i].Primitive
 		for j, ref := range r.nodes[i].From {
