@@ -67,9 +67,22 @@ func (k *Keyed) Open(i int) Opening {
 	return Opening{N: k.Len(), Index: i, Entry: k.entries[i], Path: k.Prove(i)}
 }
 
+// Root returns the root that o leads to.
+func (o Opening) Root() (Hash, error) {
+	h, err := Full(o.N).Climb(o.Index, o.Entry.Leaf(), o.Path)
+	if err != nil {
+		return Hash{}, err
+	}
+	return RootOf(o.N, h), nil
+}
+
 // Verify checks o against root.
 func (o Opening) Verify(root Hash) error {
-	return Verify(root, o.N, o.Index, o.Entry.Leaf(), o.Path)
+	got, err := o.Root()
+	if err == nil && got != root {
+		err = ErrProof
+	}
+	return err
 }
 
 // Absence shows that a key is not in a tree: its two neighbours stand side by

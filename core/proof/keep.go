@@ -13,10 +13,11 @@ import (
 // show: one tile of one of the receipt's states, or of the training records.
 // Everything is drawn from a seed that was not known when the question was asked:
 // the state, the tensor among those of the state, the tile among those of the
-// tensor.
+// tensor. Who keeps pieces is asked for a tile of its piece of a state.
 type Question struct {
-	Root  canon.Hash // of a state, or of the records
+	Root  canon.Hash // of a state, of the records, or over the pieces
 	State int        // place of the state among the receipt's checkpoints; −1: the records
+	Of    int        // how many pieces Root is over; 0: it is not over pieces
 	Seed  canon.Hash
 }
 
@@ -24,9 +25,18 @@ type Question struct {
 // records.
 func Ask(seed canon.Hash, states []canon.Hash, records canon.Hash) Question {
 	if i := int(below(seed[:], 0, uint64(len(states)+1))); i < len(states) {
-		return Question{states[i], i, seed}
+		return Question{Root: states[i], State: i, Seed: seed}
 	}
-	return Question{records, -1, seed}
+	return Question{Root: records, State: -1, Seed: seed}
+}
+
+// AskPiece returns the question that a seed puts to who keeps the records, and of
+// each checkpoint after the first, of which there are so many, its piece.
+func AskPiece(seed canon.Hash, pieces canon.Hash, of int, records canon.Hash) Question {
+	if i := int(below(seed[:], 0, uint64(of+1))); i < of {
+		return Question{Root: pieces, State: i + 1, Of: of, Seed: seed}
+	}
+	return Question{Root: records, State: -1, Seed: seed}
 }
 
 func (q *Question) slot(slots int) int { return int(below(q.Seed[:], 1, uint64(slots))) }
@@ -35,11 +45,12 @@ func (q *Question) tile(tiles int) int { return int(below(q.Seed[:], 2, uint64(t
 // Shown is the answer to a question: the tensor opened in its state, and the tile
 // opened in the tensor. The records are no part of a state: their Slot is empty.
 type Shown struct {
-	Slot  canon.Opening
-	Type  tensor.DType
-	Shape tensor.Shape
-	Tile  []byte
-	Path  []canon.Hash
+	Beside []canon.Hash // of a piece: its path among the pieces of the receipt's checkpoints
+	Slot   canon.Opening
+	Type   tensor.DType
+	Shape  tensor.Shape
+	Tile   []byte
+	Path   []canon.Hash
 }
 
 // MaxShown bounds the encoding of an answer in bytes: a tile, two paths, a name.
@@ -52,6 +63,23 @@ const (
 
 // ShowState answers a question about a state.
 func (q Question) ShowState(s *graph.State) (Shown, error) {
+	return show(s, q.slot, q.tile)
+}
+
+// ShowPiece answers a question about a piece, given the roots of all.
+func (q Question) ShowPiece(piece *graph.State, roots []canon.Hash) (Shown, error) {
+	a, err := show(piece, q.slot, q.tile)
+	if err == nil {
+		a.Beside = canon.NewTree(roots).Prove(q.State - 1)
+	}
+	return a, err
+}
+
+// ShowTensor answers a question about the training records.
+func (q Question) ShowTensor(t *tensor.Tensor) Shown { return showTile(t, q.tile) }
+
+// show opens what is picked among the tensors of a state and the tiles of a tensor.
+func show(s *graph.State, slot, tile func(n int) int) (Shown, error) {
 	k, err := s.Keyed()
 	if err != nil {
 		return Shown{}, err
@@ -59,17 +87,16 @@ func (q Question) ShowState(s *graph.State) (Shown, error) {
 	if k.Len() == 0 {
 		return Shown{}, errors.New("a state without tensors has no tile")
 	}
-	i := q.slot(k.Len())
-	a := q.ShowTensor(s.Tensors[i])
+	i := slot(k.Len())
+	a := showTile(s.Tensors[i], tile)
 	a.Slot = k.Open(i)
 	return a, nil
 }
 
-// ShowTensor answers a question about the training records.
-func (q Question) ShowTensor(t *tensor.Tensor) Shown {
+func showTile(t *tensor.Tensor, tile func(n int) int) Shown {
 	a := Shown{Type: t.Type, Shape: t.Shape}
 	if tree := canon.NewTree(t.Leaves()); tree.Len() > 0 {
-		i := q.tile(tree.Len())
+		i := tile(tree.Len())
 		a.Tile, a.Path = t.Tile(nil, i), tree.Prove(i)
 	}
 	return a
@@ -78,49 +105,86 @@ func (q Question) ShowTensor(t *tensor.Tensor) Shown {
 // Check returns an error unless a answers the question. The roots bind how many
 // tensors a state has, and how many tiles a tensor: nobody can choose what to show.
 func (q Question) Check(a *Shown) error {
-	if err := a.Shape.Check(); err != nil {
+	root, err := a.tensor(q.tile)
+	if err != nil {
 		return err
 	}
-	if !a.Type.Valid() {
-		return fmt.Errorf("%v is no type of elements", a.Type)
-	}
-	l := tensor.LayoutOf(a.Type, a.Shape)
-	top, n := canon.Hash{}, l.Tiles()
-	if n > 0 {
-		i := q.tile(n)
-		if len(a.Tile) != l.TileBytes(i) {
-			return fmt.Errorf("tile %d is shown with %d bytes, it has %d", i, len(a.Tile), l.TileBytes(i))
-		}
-		var err error
-		if top, err = canon.Full(n).Climb(i, tensor.TileHash(a.Tile), a.Path); err != nil {
-			return fmt.Errorf("tile %d: %w", i, err)
-		}
-	} else if len(a.Tile)+len(a.Path) > 0 {
-		return errors.New("a tile is shown of a tensor that has none")
-	}
-	root := l.Root(canon.RootOf(n, top))
 	if q.State < 0 {
-		if root != q.Root || a.Slot.N != 0 {
+		if root != q.Root || a.Slot.N != 0 || len(a.Beside) != 0 {
 			return errors.New("the tile does not lead to the order's training records, which are no state's tensor")
 		}
 		return nil
 	}
+	state, err := a.state(root)
+	if err != nil {
+		return err
+	}
+	if i := q.slot(a.Slot.N); a.Slot.Index != i {
+		return fmt.Errorf("tensor %d of %d is shown, tensor %d is asked for", a.Slot.Index, a.Slot.N, i)
+	}
+	return a.leads(state, q.Root, q.State, q.Of)
+}
+
+// tensor returns the root of the tensor that a tile leads to, if it is the one that
+// is picked among so many.
+func (a *Shown) tensor(tile func(n int) int) (root canon.Hash, err error) {
+	if err := a.Shape.Check(); err != nil {
+		return root, err
+	}
+	if !a.Type.Valid() {
+		return root, fmt.Errorf("%v is no type of elements", a.Type)
+	}
+	l := tensor.LayoutOf(a.Type, a.Shape)
+	top, n := canon.Hash{}, l.Tiles()
+	if n > 0 {
+		i := tile(n)
+		if i >= n {
+			return root, fmt.Errorf("tile %d is shown of %d", i, n)
+		}
+		if len(a.Tile) != l.TileBytes(i) {
+			return root, fmt.Errorf("tile %d is shown with %d bytes, it has %d", i, len(a.Tile), l.TileBytes(i))
+		}
+		if top, err = canon.Full(n).Climb(i, tensor.TileHash(a.Tile), a.Path); err != nil {
+			return root, fmt.Errorf("tile %d: %w", i, err)
+		}
+	} else if len(a.Tile)+len(a.Path) > 0 {
+		return root, errors.New("a tile is shown of a tensor that has none")
+	}
+	return l.Root(canon.RootOf(n, top)), nil
+}
+
+// state returns the root of the state that a tensor leads to.
+func (a *Shown) state(tensor canon.Hash) (root canon.Hash, err error) {
 	switch {
 	case a.Slot.N < 1 || a.Slot.N > graph.MaxSlots:
-		return fmt.Errorf("the tensor is shown among %d", a.Slot.N)
-	case a.Slot.Index != q.slot(a.Slot.N):
-		return fmt.Errorf("tensor %d of %d is shown, tensor %d is asked for", a.Slot.Index, a.Slot.N, q.slot(a.Slot.N))
-	case a.Slot.Entry.Value != root:
-		return fmt.Errorf("the tile does not lead to tensor %q", a.Slot.Entry.Key)
+		return root, fmt.Errorf("the tensor is shown among %d", a.Slot.N)
+	case a.Slot.Entry.Value != tensor:
+		return root, fmt.Errorf("the tile does not lead to tensor %q", a.Slot.Entry.Key)
 	}
-	if err := a.Slot.Verify(q.Root); err != nil {
-		return fmt.Errorf("tensor %q of checkpoint %d: %w", a.Slot.Entry.Key, q.State, err)
+	if root, err = a.Slot.Root(); err != nil {
+		err = fmt.Errorf("tensor %q: %w", a.Slot.Entry.Key, err)
+	}
+	return root, err
+}
+
+// leads returns an error unless a state is that with the given root, or the piece of
+// checkpoint number at under the root over so many pieces.
+func (a *Shown) leads(state, root canon.Hash, at, pieces int) error {
+	if pieces == 0 {
+		if state != root || len(a.Beside) != 0 {
+			return fmt.Errorf("tensor %q does not lead to checkpoint %d", a.Slot.Entry.Key, at)
+		}
+		return nil
+	}
+	if err := canon.Verify(root, pieces, at-1, state, a.Beside); err != nil {
+		return fmt.Errorf("tensor %q does not lead to the piece of checkpoint %d: %w", a.Slot.Entry.Key, at, err)
 	}
 	return nil
 }
 
 // Code walks the fields of a.
 func (a *Shown) Code(c *canon.Codec) {
+	c.Hashes(&a.Beside, maxPath)
 	c.Int(&a.Slot.N, graph.MaxSlots)
 	c.Int(&a.Slot.Index, graph.MaxSlots)
 	c.String(&a.Slot.Entry.Key, canon.MaxKey)

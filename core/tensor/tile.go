@@ -96,6 +96,18 @@ func (t *Tensor) Tile(dst []byte, i int) []byte {
 	return dst
 }
 
+// SetTile sets the elements of tile i of t from its bytes, as Tile gives them.
+func (t *Tensor) SetTile(i int, b []byte) {
+	l := LayoutOf(t.Type, t.Shape)
+	r, c := l.TileAt(i)
+	h, w := l.extent(i)
+	row := w * t.Type.Size()
+	for y := range h {
+		to := ((r*TileSide+y)*l.Cols + c*TileSide) * t.Type.Size()
+		copy(t.buf[to:to+row], b[y*row:])
+	}
+}
+
 // Leaves returns the hashes of all tiles.
 func (t *Tensor) Leaves() []canon.Hash {
 	out := make([]canon.Hash, LayoutOf(t.Type, t.Shape).Tiles())

@@ -1,0 +1,57 @@
+// Package erasure cuts a state into pieces so that a few of them make it up again.
+//
+// The tiles of each tensor, in their order, are taken in stripes of as many as are
+// needed, the last filled up with zero tiles. Of each stripe a piece holds one tile:
+// Σ G[piece][i] · tile i over the field of 256 elements, byte by byte, where a tile at
+// an edge of its matrix stands for itself followed by zeros. G is a Reed–Solomon
+// code in Cauchy's form: the identity, so that the first pieces are the tiles
+// themselves, and under it 1/(piece ⊕ i), in closed form.
+//
+// A piece of a state is a state again, of unsigned integers as wide as the elements:
+// it is encoded, stored, committed to and opened like one.
+//
+// Invariants: a piece follows from the state alone; any Needed pieces make up the
+// state, bit for bit; a tile of a piece follows from Needed tiles of the state.
+//
+// Source: Reed and Solomon 1960; Blömer et al. 1995 for the matrix. Its bytes are
+// those of klauspost/reedsolomon with WithCauchyMatrix, which the tests compare.
+package erasure
+
+// MaxPieces bounds the pieces of a code: the numbers of pieces are elements of the
+// field.
+const MaxPieces = 256
+
+// Code cuts states into Pieces, of which any Needed make them up again:
+// 1 ≤ Needed ≤ Pieces ≤ MaxPieces.
+type Code struct{ Pieces, Needed int }
+
+// Valid reports whether c is a code.
+func (c Code) Valid() bool { return c.Needed >= 1 && c.Needed <= c.Pieces && c.Pieces <= MaxPieces }
+
+// Cuts reports whether pieces are smaller than what they are of.
+func (c Code) Cuts() bool { return c.Needed > 1 }
+
+// row returns the coefficients of a piece.
+func (c Code) row(piece int) []byte {
+	row := make([]byte, c.Needed)
+	for i := range row {
+		if piece >= c.Needed {
+			row[i] = inverse(byte(piece ^ i))
+		}
+	}
+	if piece < c.Needed {
+		row[piece] = 1
+	}
+	return row
+}
+
+// Tile sets dst to the tile of a piece that follows from the tiles of a stripe, of
+// which there are at most c.Needed, each at most as long as dst.
+func (c Code) Tile(dst []byte, piece int, stripe [][]byte) { combine(dst, c.row(piece), stripe) }
+
+// Stripe returns the numbers from lo up to but not including hi of the tiles in a
+// stripe of a tensor with n tiles.
+func (c Code) Stripe(stripe, n int) (lo, hi int) {
+	lo = min(stripe, n/c.Needed+1) * c.Needed
+	return lo, min(lo+c.Needed, n)
+}
