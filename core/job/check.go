@@ -159,7 +159,11 @@ func (l *Lease) checkUnit(i int) error {
 	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0 || l.awaitsLot(u)):
 		return fmt.Errorf("accepted with an audit outstanding, or a lot not shown")
 	}
+	code := l.Order.Pieces()
 	for _, a := range u.Attested {
+		if (a.Piece != nil) != code.Cuts() || a.Piece != nil && a.Piece.Number >= code.Pieces {
+			return fmt.Errorf("the attestation of %s does not fit the code %+v", a.Keeper, code)
+		}
 		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {
 			return fmt.Errorf("the attestation of %s has a bond of %d utally", a.Keeper, a.Bond)
 		}

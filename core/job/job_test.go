@@ -310,7 +310,12 @@ func (w *world) attest(unit int) {
 	w.t.Helper()
 	u := w.lease.Units[unit]
 	for _, k := range w.lease.Keepers[:w.lease.Order.Conditions.Quorum()] {
-		w.do(Attest{k.Account, unit, u.Attempt, stake})
+		var piece *Piece
+		if w.lease.Order.Pieces().Cuts() {
+			number, _ := w.lease.FreePiece(unit, k.Account)
+			piece = &Piece{Number: number}
+		}
+		w.do(Attest{k.Account, unit, u.Attempt, stake, piece})
 	}
 }
 
@@ -510,11 +515,11 @@ func TestUnattestedReceiptDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(w.receipt(0, ""))
-	w.do(Attest{w.lease.Keepers[0].Account, 0, 0, stake})
-	if err := w.try(Attest{w.lease.Keepers[0].Account, 0, 0, stake}); err == nil {
+	w.do(Attest{w.lease.Keepers[0].Account, 0, 0, stake, nil})
+	if err := w.try(Attest{w.lease.Keepers[0].Account, 0, 0, stake, nil}); err == nil {
 		t.Fatal("one keeper attested twice")
 	}
-	if err := w.try(Attest{"p1", 0, 0, stake}); err == nil {
+	if err := w.try(Attest{"p1", 0, 0, stake, nil}); err == nil {
 		t.Fatal("a stranger attested")
 	}
 	w.pass(101)
@@ -706,7 +711,7 @@ func TestEventsAreRefused(t *testing.T) {
 		"the merge has":        PostMerge{By: "v0"},
 		"merged when all":      PostMerge{By: "v0", Root: canon.Sum("x")},
 		"v1 does not lead":     PostMerge{By: "v1"},
-		"unit 0 is assigned, ": Attest{"v1", 0, 0, stake},
+		"unit 0 is assigned, ": Attest{"v1", 0, 0, stake, nil},
 	} {
 		if want == "is not drawn" {
 			continue // needs a receipt; below
@@ -817,7 +822,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 					_ = w.try(w.receipt(unit, lie))
 				}
 			case 3:
-				_ = w.try(Attest{v, unit, u.Attempt, stake})
+				_ = w.try(Attest{v, unit, u.Attempt, stake, nil})
 			case 4:
 				_ = w.try(Report{By: v, Unit: unit, Attempt: u.Attempt, Output: []byte(v), Pass: lie == ""})
 			case 5:

@@ -14,7 +14,8 @@ import (
 type Attestation struct {
 	Keeper string
 	Bond   uint64
-	Failed bool // it did not show what it was asked for: its word counts no more
+	Failed bool   // it did not show what it was asked for, or keeps what is wrong: its word counts no more
+	Piece  *Piece // nil if each keeper keeps all
 }
 
 // Request is an open question to a keeper. What it must show is drawn from a
@@ -37,6 +38,7 @@ type Attest struct {
 	By            string
 	Unit, Attempt int
 	Free          uint64 // utally that are not reserved
+	Piece         *Piece // if the checkpoints are cut among the keepers
 }
 
 func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
@@ -55,7 +57,10 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.Free < bond:
 		return nil, fmt.Errorf("an attestation binds %d × the unit's pay = %d utally; %s has %d free", l.Params.KeepFactor, bond, e.By, e.Free)
 	}
-	u.Attested = append(u.Attested, Attestation{Keeper: e.By, Bond: bond})
+	if err := l.checkPiece(u, e.Piece); err != nil {
+		return nil, err
+	}
+	u.Attested = append(u.Attested, Attestation{Keeper: e.By, Bond: bond, Piece: e.Piece})
 	effects := []Effect{{Reserve, e.By, bond, "attestation"}}
 	if u.Status != Received || u.keepers() < l.Order.Conditions.Quorum() {
 		return effects, nil
@@ -133,7 +138,11 @@ func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
 	if r.Due == 0 {
 		return q, false
 	}
-	return proof.Ask(r.Seed, l.Units[r.Unit].Receipt.Checkpoints, l.Order.Problem.Data), true
+	u, records := &l.Units[r.Unit], l.Order.Problem.Data
+	if p := u.attestation(r.Keeper).Piece; p != nil {
+		return proof.AskPiece(r.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
+	}
+	return proof.Ask(r.Seed, u.Receipt.Checkpoints, records), true
 }
 
 // Answer shows what a keeper was asked for.
@@ -179,7 +188,7 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 		}
 	}
 	for _, r := range late {
-		more, err := l.failKeeper(r, now)
+		more, err := l.failKeeper(r.Keeper, r.Unit, r.By, "unanswered", now)
 		if err != nil {
 			return nil, err
 		}
@@ -213,31 +222,42 @@ func (l *Lease) drawRequest(seed canon.Hash, r *Request) canon.Hash {
 	}))
 }
 
-// failKeeper takes the bond of a keeper that has not shown what it was asked for:
-// a share for who asked, who has its fee back, the rest insures. Another keeper is
-// drawn in its place. A unit that is not accepted and has lost its quorum waits for
-// attestations again; accepted work stays.
-func (l *Lease) failKeeper(r Request, now int64) ([]Effect, error) {
-	u := &l.Units[r.Unit]
-	a := u.attestation(r.Keeper)
+// failKeeper takes the bond of a keeper whose word about a unit was shown to be
+// false: a share for who has shown it, the rest insures. Who asks it has the fee back.
+// Another keeper is drawn in its place. A unit that is not accepted and has lost its
+// quorum waits for attestations again; accepted work stays.
+func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) ([]Effect, error) {
+	u := &l.Units[unit]
+	a := u.attestation(keeper)
 	if a == nil {
-		return nil, fmt.Errorf("no attestation of %s to unit %d stands", r.Keeper, r.Unit)
+		return nil, fmt.Errorf("no attestation of %s to unit %d stands", keeper, unit)
 	}
-	shares, err := l.divide(a.Bond, r.By, nil)
+	shares, err := l.divide(a.Bond, by, nil)
 	if err != nil {
 		return nil, err
 	}
-	effects := l.slash(r.Keeper, a.Bond, shares)
+	effects := l.slash(keeper, a.Bond, shares)
 	a.Bond, a.Failed = 0, true
-	l.Requests = slices.DeleteFunc(l.Requests, func(o Request) bool { return o.Keeper == r.Keeper && o.Unit == r.Unit })
-	l.bar(r.Keeper)
-	l.replaceKeeper(r.Keeper)
+	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == keeper && r.Unit == unit })...)
+	l.bar(keeper)
+	l.replaceKeeper(keeper)
 	if u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() {
 		u.Status, u.WindowEnd, u.Due = Received, 0, now+l.Order.Conditions.UnitTimeout
-		effects = append(effects, Effect{Emit, u.Provider, uint64(r.Unit), "quorum lost"})
+		effects = append(effects, Effect{Emit, u.Provider, uint64(unit), "quorum lost"})
 	}
-	return append(effects, Effect{Unlock, r.By, r.Fee, "ask"}, Effect{Kind: Jail, Account: r.Keeper},
-		Effect{Emit, r.Keeper, uint64(r.Unit), "unanswered"}), nil
+	return append(effects, Effect{Kind: Jail, Account: keeper}, Effect{Emit, keeper, uint64(unit), why}), nil
+}
+
+// dropRequests takes questions back, and returns their fees.
+func (l *Lease) dropRequests(which func(r *Request) bool) (effects []Effect) {
+	l.Requests = slices.DeleteFunc(l.Requests, func(r Request) bool {
+		drop := which(&r)
+		if drop {
+			effects = append(effects, Effect{Unlock, r.By, r.Fee, "ask"})
+		}
+		return drop
+	})
+	return effects
 }
 
 // replaceKeeper draws another validator in the place of a keeper, or none if all
@@ -264,13 +284,7 @@ func (l *Lease) freeKeepers(i int) (effects []Effect) {
 	for _, a := range l.Units[i].Attested {
 		effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
 	}
-	l.Requests = slices.DeleteFunc(l.Requests, func(r Request) bool {
-		if r.Unit == i {
-			effects = append(effects, Effect{Unlock, r.By, r.Fee, "ask"})
-		}
-		return r.Unit == i
-	})
-	return effects
+	return append(effects, l.dropRequests(func(r *Request) bool { return r.Unit == i })...)
 }
 
 // Locked returns the fees that the lease holds for answers.
@@ -311,6 +325,13 @@ func codeAttestation(w *canon.Codec, a *Attestation) {
 	w.String(&a.Keeper, maxAccount)
 	w.U64(&a.Bond)
 	w.Bool(&a.Failed)
+	given := a.Piece != nil
+	if w.Bool(&given); given {
+		if a.Piece == nil {
+			a.Piece = new(Piece)
+		}
+		a.Piece.code(w)
+	}
 }
 
 func codeRequest(w *canon.Codec, r *Request) {

@@ -37,9 +37,14 @@ func testTensor(what string, shape ...int) *tensor.Tensor {
 // newKept brings the first unit to its receipt. Four validators can keep, three do.
 func newKept(t *testing.T) *kept {
 	t.Helper()
-	k := &kept{records: testTensor("records", 70, 40)}
 	m := testMatch()
 	m.Validators = append(m.Validators, party("v4", Rates{}))
+	return newKeptOf(t, m)
+}
+
+func newKeptOf(t *testing.T, m Match) *kept {
+	t.Helper()
+	k := &kept{records: testTensor("records", 70, 40)}
 	var roots []canon.Hash
 	for i := range m.Order.Problem.Segments() + 1 {
 		s := &graph.State{}
@@ -106,8 +111,8 @@ func TestAttestationBindsABond(t *testing.T) {
 	k := newKept(t)
 	bond := k.lease.Params.KeepFactor * k.lease.Quote.Unit
 	who := k.keeper(0)
-	k.refused("has "+fmt.Sprint(bond-1)+" free", Attest{who, 0, 0, bond - 1})
-	k.do(Attest{who, 0, 0, bond})
+	k.refused("has "+fmt.Sprint(bond-1)+" free", Attest{who, 0, 0, bond - 1, nil})
+	k.do(Attest{who, 0, 0, bond, nil})
 	if k.held[who] != bond {
 		t.Fatalf("%d utally are held, want %d", k.held[who], bond)
 	}
@@ -330,8 +335,8 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 				t.Fatalf("the unit is %v, attested %v", u.Status, u.Attested)
 			}
 			if status == Counted {
-				k.refused("not a keeper", Attest{who, 0, 0, stake})
-				k.do(Attest{k.keeper(0), 0, 0, stake})
+				k.refused("not a keeper", Attest{who, 0, 0, stake, nil})
+				k.do(Attest{k.keeper(0), 0, 0, stake, nil})
 				k.pass(20)
 			}
 			if u := k.lease.Units[0]; u.Status != Accepted {
@@ -370,7 +375,7 @@ func TestLeaseWithoutKeepersStops(t *testing.T) {
 	for range 3 { // of four
 		for _, p := range slices.Clone(k.lease.Keepers) {
 			if u := &k.lease.Units[0]; !u.Keeps(p.Account) {
-				k.do(Attest{p.Account, 0, 0, stake})
+				k.do(Attest{p.Account, 0, 0, stake, nil})
 			}
 		}
 		k.ask(k.keeper(0))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/erasure"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/train"
@@ -62,6 +63,7 @@ type Problem struct {
 	Batch, Records int
 	Seed           uint64
 
+	StateBytes             uint64 // of an encoded state
 	StepFLOPs, StepBytes   uint64 // of one training step
 	MergeFLOPs, MergeBytes uint64 // of one merge
 	Recipe                 []byte // hyperparameters, from which and the model the programs follow
@@ -79,6 +81,7 @@ type Conditions struct {
 	AuditFloor    int    // fewest of these for a provider with a long record of valid units; 0: always all
 	TopSegments   int    // segments with the largest updates that each re-executes besides
 	Keepers       int    // nodes that keep the data; more than half of them must attest
+	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a piece of them; 0: each keeps all
 	UnitTimeout   int64  // ms from assignment to receipt
 	UnitWindow    int64  // ms from a counted receipt to its acceptance
 	Window        int64  // ms at the end in which everything can still be challenged
@@ -119,6 +122,9 @@ func (p *Problem) Segment(s int) (first, steps int) {
 // UnitFLOPs returns the floating-point operations of one unit.
 func (p *Problem) UnitFLOPs() uint64 { return p.StepFLOPs * uint64(p.Steps) }
 
+// UnitBytes returns the bytes of a unit's checkpoints after the first.
+func (p *Problem) UnitBytes() uint64 { return p.StateBytes * uint64(p.Segments()) }
+
 // Order returns the batch order of the problem.
 func (p *Problem) Order() train.Order {
 	return train.Order{Seed: p.Seed, Records: p.Records, Shards: p.Shards, Batch: p.Batch}
@@ -151,6 +157,17 @@ func (c *Conditions) Audited(record uint64) int {
 // Quorum returns how many keepers must attest to a receipt.
 func (c *Conditions) Quorum() int { return c.Keepers/2 + min(c.Keepers, 1) }
 
+// Pieces returns how the checkpoints of a unit are cut among its keepers: half of a
+// quorum of them make up the whole, so that the other half may fail. If the code does
+// not cut, each keeps all.
+func (o *Order) Pieces() erasure.Code {
+	c := erasure.Code{Pieces: o.Conditions.Keepers, Needed: 1}
+	if limit := o.Conditions.CodedBytes; limit > 0 && o.Problem.UnitBytes() > limit {
+		c.Needed = (o.Conditions.Quorum() + 1) / 2
+	}
+	return c
+}
+
 // Check returns, in words for the consumer, the first thing that is wrong.
 func (o *Order) Check() error {
 	p, c := &o.Problem, &o.Conditions
@@ -174,6 +191,8 @@ func (o *Order) Check() error {
 		return fmt.Errorf("%d rounds of %d shards are more than %d units", p.Rounds, p.Shards, MaxUnits)
 	case p.StepFLOPs == 0 || p.Steps > 0 && p.StepFLOPs > maxFlops/uint64(p.Steps) || p.StepBytes > maxFlops/uint64(max(p.Steps, 1)) || p.MergeFLOPs > maxFlops || p.MergeBytes > maxFlops:
 		return fmt.Errorf("the cost of a step is missing or too large")
+	case p.StateBytes > maxFlops/MaxSegments:
+		return fmt.Errorf("a state of %d bytes, the limit is %d", p.StateBytes, uint64(maxFlops/MaxSegments))
 	case c.MaxPrice == 0:
 		return fmt.Errorf("the maximum price is zero; nobody works for nothing")
 	case len(p.Recipe) > MaxText || len(p.Files) > MaxFiles:
@@ -252,7 +271,7 @@ func (p *Problem) code(w *canon.Codec) {
 	for _, n := range []*int{&p.Rounds, &p.Shards, &p.Steps, &p.Interval, &p.Batch, &p.Records} {
 		w.Int(n, 1<<40)
 	}
-	for _, n := range []*uint64{&p.Seed, &p.StepFLOPs, &p.StepBytes, &p.MergeFLOPs, &p.MergeBytes} {
+	for _, n := range []*uint64{&p.Seed, &p.StateBytes, &p.StepFLOPs, &p.StepBytes, &p.MergeFLOPs, &p.MergeBytes} {
 		w.U64(n)
 	}
 	w.Blob(&p.Recipe, MaxText)
@@ -268,6 +287,7 @@ func (f *File) Code(w *canon.Codec) {
 
 func (c *Conditions) code(w *canon.Codec) {
 	w.U64(&c.MaxPrice)
+	w.U64(&c.CodedBytes)
 	w.String(&c.Validator, maxAccount)
 	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Keepers} {
 		w.Int(n, 1<<20)

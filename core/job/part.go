@@ -42,6 +42,8 @@ func (l *Lease) Reach(e Event) (lo, hi int) {
 		}
 	case Ask:
 		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
+	case Expose:
+		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
 	case Answer:
 		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
 	case OpenDispute:

@@ -68,7 +68,7 @@ var layers = []layer{
 // Tests of every layer may also import these.
 var forTests = layer{
 	own:     []string{"internal/testkit", "engine"}, // an engine runs what core defines
-	foreign: []string{"pgregory.net/rapid", "github.com/rogpeppe/go-internal", "golang.org/x/tools", "go.uber.org/goleak"},
+	foreign: []string{"pgregory.net/rapid", "github.com/klauspost/reedsolomon", "github.com/rogpeppe/go-internal", "golang.org/x/tools", "go.uber.org/goleak"},
 }
 
 func TestImports(t *testing.T) {

@@ -82,6 +82,7 @@ type SpecConditions struct {
 	AuditFloor    int      `json:"auditFloor,omitempty"`  // fewest for a provider with a long record
 	TopSegments   int      `json:"topSegments,omitempty"` // besides: those with the largest updates
 	Keepers       int      `json:"keepers"`
+	CodedBytes    uint64   `json:"codedBytes"` // of a unit's checkpoints, above which each keeper keeps a piece of them; 0: each keeps all
 	UnitTimeout   Duration `json:"unitTimeout"`
 	UnitWindow    Duration `json:"unitWindow"`
 	Window        Duration `json:"window"`
@@ -103,7 +104,7 @@ func Default() Spec {
 			Rounds:    8, Shards: 4, Steps: 16, Interval: 8, Batch: 8, Seed: 1,
 		},
 		Conditions: SpecConditions{
-			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Keepers: 3,
+			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Keepers: 3, CodedBytes: 256 << 20,
 			UnitTimeout: Duration(10 * time.Minute), UnitWindow: Duration(time.Minute), Window: Duration(10 * time.Minute),
 		},
 	}
@@ -186,7 +187,7 @@ func (s *Spec) Terms() job.Conditions {
 	return job.Conditions{
 		AuditFloor: c.AuditFloor, TopSegments: c.TopSegments,
 		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
-		AuditSegments: segments, Keepers: c.Keepers, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+		AuditSegments: segments, Keepers: c.Keepers, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
 	}
 }
 

@@ -110,7 +110,7 @@ func (w *Work) Bind(p *job.Problem) error {
 	p.Batch, p.Records, p.Shards = w.Recipe.Batch, w.Data.Shape[0], w.shards
 	p.Recipe = canon.Marshal(&w.Recipe)
 	flops, moved := w.Step.Cost()
-	p.StepFLOPs, p.StepBytes = uint64(flops), uint64(moved)
+	p.StepFLOPs, p.StepBytes, p.StateBytes = uint64(flops), uint64(moved), uint64(w.bytes)
 	flops, moved = w.Merge.Cost()
 	p.MergeFLOPs, p.MergeBytes = uint64(flops), uint64(moved)
 	return nil
@@ -178,6 +178,7 @@ func (w *Work) matches(p *job.Problem) error {
 	}{
 		{"training records", q.Data, p.Data}, {"start state", q.Start, p.Start}, {"step program", q.Step, p.Step}, {"merge program", q.Merge, p.Merge},
 		{"number of records", q.Records, p.Records}, {"batch", q.Batch, p.Batch}, {"FLOPs of a step", q.StepFLOPs, p.StepFLOPs},
+		{"bytes of a state", q.StateBytes, p.StateBytes},
 		{"bytes of a step", q.StepBytes, p.StepBytes}, {"FLOPs of a merge", q.MergeFLOPs, p.MergeFLOPs}, {"bytes of a merge", q.MergeBytes, p.MergeBytes},
 	} {
 		if c.got != c.want {

@@ -19,13 +19,14 @@ func OrderToProto(o *job.Order) marketv1.Order {
 			StepRoot: p.Step[:], MergeRoot: p.Merge[:], StartRoot: p.Start[:], DataRoot: p.Data[:],
 			Rounds: uint32(p.Rounds), Shards: uint32(p.Shards), Steps: uint32(p.Steps), Interval: uint32(p.Interval),
 			Batch: uint32(p.Batch), Records: uint64(p.Records), Seed: p.Seed,
-			StepFlops: p.StepFLOPs, StepBytes: p.StepBytes, MergeFlops: p.MergeFLOPs, MergeBytes: p.MergeBytes,
+			StateBytes: p.StateBytes,
+			StepFlops:  p.StepFLOPs, StepBytes: p.StepBytes, MergeFlops: p.MergeFLOPs, MergeBytes: p.MergeBytes,
 			Recipe: p.Recipe,
 		},
 		Conditions: marketv1.Conditions{
 			MaxPrice: c.MaxPrice, ExpiresMs: c.Expires, MinProviders: uint32(c.MinProviders), Validator: c.Validator,
 			Auditors: uint32(c.Auditors), AuditSegments: uint32(c.AuditSegments),
-			AuditFloor: uint32(c.AuditFloor), TopSegments: uint32(c.TopSegments), Keepers: uint32(c.Keepers),
+			AuditFloor: uint32(c.AuditFloor), TopSegments: uint32(c.TopSegments), Keepers: uint32(c.Keepers), CodedBytes: c.CodedBytes,
 			UnitTimeoutMs: c.UnitTimeout, UnitWindowMs: c.UnitWindow, WindowMs: c.Window,
 		},
 	}
@@ -49,13 +50,14 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 			Kind: p.Kind, Profile: p.Profile,
 			Rounds: int(p.Rounds), Shards: int(p.Shards), Steps: int(p.Steps), Interval: int(p.Interval),
 			Batch: int(p.Batch), Seed: p.Seed,
-			StepFLOPs: p.StepFlops, StepBytes: p.StepBytes, MergeFLOPs: p.MergeFlops, MergeBytes: p.MergeBytes,
+			StateBytes: p.StateBytes,
+			StepFLOPs:  p.StepFlops, StepBytes: p.StepBytes, MergeFLOPs: p.MergeFlops, MergeBytes: p.MergeBytes,
 			Recipe: p.Recipe,
 		},
 		Conditions: job.Conditions{
 			MaxPrice: c.MaxPrice, Expires: c.ExpiresMs, MinProviders: int(c.MinProviders), Validator: c.Validator,
 			Auditors: int(c.Auditors), AuditSegments: int(c.AuditSegments),
-			AuditFloor: int(c.AuditFloor), TopSegments: int(c.TopSegments), Keepers: int(c.Keepers),
+			AuditFloor: int(c.AuditFloor), TopSegments: int(c.TopSegments), Keepers: int(c.Keepers), CodedBytes: c.CodedBytes,
 			UnitTimeout: c.UnitTimeoutMs, UnitWindow: c.UnitWindowMs, Window: c.WindowMs,
 		},
 	}

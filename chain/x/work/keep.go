@@ -16,8 +16,8 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// gasAnswerByte is paid for each byte of an answer: it is decoded, and hashed
-// along Merkle paths.
+// gasAnswerByte is paid for each byte of an answer, or of what shows a wrong piece: it
+// is decoded, and hashed along Merkle paths.
 const gasAnswerByte = 2
 
 func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
@@ -30,6 +30,9 @@ func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.Msg
 		return nil, err
 	}
 	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt), Free: peer.Stake - peer.Reserved}
+	if e.Piece, err = PieceFromProto(m.Piece); err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
+	}
 	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
 }
 
@@ -46,6 +49,18 @@ func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.Msg
 		return nil, errorsmod.Wrapf(ErrMalformed, "answer: %s", err)
 	}
 	return &workv1.MsgAnswerResponse{}, s.on(ctx, m.Order, e)
+}
+
+func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.MsgExposeResponse, error) {
+	e := job.Expose{By: m.Sender, Keeper: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong piece")
+	if len(m.Wrong) > proof.MaxWrongPiece {
+		return nil, errorsmod.Wrapf(ErrMalformed, "wrong piece: %d bytes, want at most %d", len(m.Wrong), proof.MaxWrongPiece)
+	}
+	if err := canon.Unmarshal(m.Wrong, &e.Wrong); err != nil {
+		return nil, errorsmod.Wrapf(ErrMalformed, "wrong piece: %s", err)
+	}
+	return &workv1.MsgExposeResponse{}, s.on(ctx, m.Order, e)
 }
 
 // ShownFromBytes reads what a keeper shows from its canonical encoding, as
@@ -82,7 +97,9 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
 	return k.stakes.Jail(ctx, account, now(ctx)+p.JailMs)
 }
 
-func attestationView(a job.Attestation) workv1.Attestation { return workv1.Attestation(a) }
+func attestationView(a job.Attestation) workv1.Attestation {
+	return workv1.Attestation{Keeper: a.Keeper, Bond: a.Bond, Failed: a.Failed, Piece: PieceToProto(a.Piece)}
+}
 
 func requestView(r job.Request) workv1.Request {
 	v := workv1.Request{Sender: r.By, Keeper: r.Keeper, Unit: uint32(r.Unit), Fee: r.Fee, AskedAt: r.At, Due: r.Due}

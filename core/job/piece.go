@@ -1,0 +1,93 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/erasure"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// Piece is what a keeper keeps of a unit whose checkpoints are cut among its keepers.
+// Whoever has the checkpoints knows the root of each piece.
+type Piece struct {
+	Number int        // of the code
+	Root   canon.Hash // over the roots of this piece of each checkpoint after the first
+	Data   File       // names these pieces
+}
+
+// checkPiece returns an error unless p can be what a keeper keeps of a unit: a piece
+// that nobody else keeps, if the checkpoints are cut, so that a quorum of keepers
+// always has that many.
+func (l *Lease) checkPiece(u *Unit, p *Piece) error {
+	code := l.Order.Pieces()
+	switch {
+	case !code.Cuts() && p != nil:
+		return fmt.Errorf("each keeper of this lease keeps all: an attestation names no piece")
+	case !code.Cuts():
+		return nil
+	case p == nil || p.Number < 0 || p.Number >= code.Pieces:
+		return fmt.Errorf("the checkpoints are cut into %d pieces: an attestation names one of them", code.Pieces)
+	case u.pieces()[p.Number]:
+		return fmt.Errorf("piece %d is kept already", p.Number)
+	}
+	return p.Data.check()
+}
+
+// pieces returns which pieces keepers keep whose word about the unit stands.
+func (u *Unit) pieces() (kept [erasure.MaxPieces]bool) {
+	for _, a := range u.Attested {
+		if a.Piece != nil && !a.Failed {
+			kept[a.Piece.Number] = true
+		}
+	}
+	return kept
+}
+
+// FreePiece returns the number of the piece of a unit that a keeper should keep: that
+// of its own place among the keepers, or the first that nobody keeps; false if all are
+// kept.
+func (l *Lease) FreePiece(unit int, keeper string) (number int, ok bool) {
+	kept, n := l.Units[unit].pieces(), l.Order.Pieces().Pieces
+	own := slices.IndexFunc(l.Keepers, func(p Party) bool { return p.Account == keeper })
+	if own >= 0 && own < n && !kept[own] {
+		return own, true
+	}
+	number = slices.Index(kept[:n], false)
+	return number, number >= 0
+}
+
+// Expose shows that what a keeper keeps as its piece of a unit's checkpoints is none.
+// It is convicted like one that does not answer.
+type Expose struct {
+	By, Keeper    string
+	Unit, Attempt int
+	Wrong         proof.WrongPiece
+}
+
+func (e Expose) apply(l *Lease, now int64) ([]Effect, error) {
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted, Accepted)
+	if err != nil {
+		return nil, err
+	}
+	a := u.attestation(e.Keeper)
+	switch {
+	case l.Phase == Closing && now >= l.WindowEnd:
+		return nil, fmt.Errorf("the lease's window closed at block time %d ms: nobody can be exposed any more", l.WindowEnd)
+	case a == nil || a.Piece == nil:
+		return nil, fmt.Errorf("no attestation of %s to a piece of unit %d stands", e.Keeper, e.Unit)
+	case e.By == e.Keeper:
+		return nil, fmt.Errorf("%s cannot expose itself", e.By)
+	}
+	if err := e.Wrong.Check(l.Order.Pieces(), a.Piece.Number, a.Piece.Root, u.Receipt.Checkpoints); err != nil {
+		return nil, err
+	}
+	return l.failKeeper(e.Keeper, e.Unit, e.By, "exposed", now)
+}
+
+func (p *Piece) code(w *canon.Codec) {
+	w.Int(&p.Number, erasure.MaxPieces-1)
+	w.Hash(&p.Root)
+	p.Data.Code(w)
+}

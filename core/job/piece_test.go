@@ -1,0 +1,255 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/erasure"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// newCut is newKept where each of four keepers, of five who could, keeps a piece of
+// the checkpoints.
+func newCut(t *testing.T) *kept {
+	t.Helper()
+	m := testMatch()
+	m.Validators = append(m.Validators, party("v4", Rates{}), party("v5", Rates{}))
+	m.Order.Conditions.Keepers, m.Order.Conditions.CodedBytes, m.Order.Problem.StateBytes = 4, 100, 40
+	k := newKeptOf(t, m)
+	if c := k.lease.Order.Pieces(); c != (erasure.Code{Pieces: 4, Needed: 2}) {
+		t.Fatalf("%+v", c)
+	}
+	return k
+}
+
+// pieces returns a piece of each checkpoint of the first unit after the start, and
+// their roots.
+func (k *kept) pieces(number int) (pieces []*graph.State, roots []canon.Hash) {
+	k.t.Helper()
+	for _, s := range k.states[1:] {
+		p, err := k.lease.Order.Pieces().Piece(s, number)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		root, err := p.Root()
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		pieces, roots = append(pieces, p), append(roots, root)
+	}
+	return pieces, roots
+}
+
+func (k *kept) piece(number int) *Piece {
+	k.t.Helper()
+	_, roots := k.pieces(number)
+	return &Piece{number, canon.Root(roots), File{"pieces", "cid", 9}}
+}
+
+// keep lets a keeper of the first unit attest to the piece that it should keep.
+func (k *kept) keep(keeper string) int {
+	k.t.Helper()
+	number, ok := k.lease.FreePiece(0, keeper)
+	if !ok {
+		k.t.Fatal("no piece is free")
+	}
+	k.do(Attest{keeper, 0, 0, stake, k.piece(number)})
+	return number
+}
+
+func (k *kept) shownPiece(keeper string) proof.Shown {
+	k.t.Helper()
+	q, drawn := k.lease.Question(k.lease.Request(keeper, 0))
+	if !drawn {
+		k.t.Fatal("nothing is drawn yet")
+	}
+	if q.State < 0 {
+		return q.ShowTensor(k.records)
+	}
+	pieces, roots := k.pieces(k.lease.Units[0].attestation(keeper).Piece.Number)
+	a, err := q.ShowPiece(pieces[q.State-1], roots)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return a
+}
+
+// Half of a quorum makes up the whole, but only beyond the size that the consumer
+// says.
+func TestPieces(t *testing.T) {
+	o := testOrder()
+	o.Problem.StateBytes = 100 // 300 of a unit
+	for keepers, needed := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 2, 7: 2, 8: 3, 12: 4, 16: 5} {
+		for limit, want := range map[uint64]int{0: 1, 299: needed, 300: 1} {
+			o.Conditions.Keepers, o.Conditions.CodedBytes = keepers, limit
+			if c := o.Pieces(); c.Needed != want || c.Pieces != keepers || !c.Valid() {
+				t.Errorf("%d keepers beyond %d bytes: %+v", keepers, limit, c)
+			}
+		}
+	}
+	o.Problem.StateBytes = 1 << 63
+	if o.Check() == nil {
+		t.Error("a state of 2^63 bytes")
+	}
+}
+
+func TestAttestationNamesAPiece(t *testing.T) {
+	k := newCut(t)
+	a, b := k.keeper(0), k.keeper(1)
+	k.refused("names one", Attest{a, 0, 0, stake, nil})
+	k.refused("names one", Attest{a, 0, 0, stake, &Piece{Number: 4}})
+	k.refused("names one", Attest{a, 0, 0, stake, &Piece{Number: -1}})
+	k.do(Attest{a, 0, 0, stake, k.piece(1)})
+	k.refused("kept already", Attest{b, 0, 0, stake, k.piece(1)})
+	k.refused("limits", Attest{b, 0, 0, stake, &Piece{Data: File{CID: string(make([]byte, 200))}}})
+	if n := k.keep(b); n != 0 { // its own is taken
+		t.Fatalf("it is to keep piece %d", n)
+	}
+	if k.lease.Units[0].Status != Received {
+		t.Fatal("two of four are no quorum")
+	}
+	if k.keep(k.keeper(2)); k.lease.Units[0].Status != Counted {
+		t.Fatal("three of four are a quorum")
+	}
+	k.keep(k.keeper(3))
+	if n, ok := k.lease.FreePiece(0, a); ok {
+		t.Fatalf("piece %d is free", n)
+	}
+	whole := newKept(t)
+	whole.refused("keeps all", Attest{whole.keeper(0), 0, 0, stake, &Piece{}})
+}
+
+// A keeper of a piece shows it, and is paid; one that cannot loses bond and place, and
+// who is drawn in its place keeps the piece that it kept.
+func TestKeeperOfAPieceAnswers(t *testing.T) {
+	k := newCut(t)
+	for i := range 4 {
+		k.keep(k.keeper(i))
+	}
+	k.audit(0, true)
+	seen := map[int]bool{}
+	who := k.keeper(3)
+	for range 40 {
+		k.ask(who)
+		q, _ := k.lease.Question(k.lease.Request(who, 0))
+		seen[q.State] = true
+		a := k.shownPiece(who)
+		if q.State > 0 {
+			k.refused("", Answer{By: who, Shown: proof.Shown{Slot: a.Slot, Type: a.Type, Shape: a.Shape, Tile: a.Tile, Path: a.Path}})
+			whole, err := q.ShowState(k.states[q.State])
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.refused("", Answer{By: who, Shown: whole})
+		}
+		k.do(Answer{By: who, Shown: a})
+	}
+	if len(seen) != 4 || seen[0] {
+		t.Fatalf("asked for %v", seen)
+	}
+	k.ask(who)
+	k.now = k.lease.Request(who, 0).Due + 1
+	k.tick()
+	next := k.keeper(3)
+	if next == who || k.lease.Units[0].Keeps(who) {
+		t.Fatalf("%s keeps after %s", next, who)
+	}
+	if u := &k.lease.Units[0]; u.Status != Accepted {
+		t.Fatalf("the unit is %v", u.Status)
+	}
+	k.finish()
+}
+
+// Who keeps a wrong piece is convicted as soon as somebody shows it, and its piece is
+// kept by another.
+func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
+	k := newCut(t)
+	liar := k.keeper(2)
+	pieces, roots := k.pieces(2)
+	pieces[1].Tensors[0].Bytes()[70] ^= 1
+	var err error
+	if roots[1], err = pieces[1].Root(); err != nil {
+		t.Fatal(err)
+	}
+	k.do(Attest{liar, 0, 0, stake, &Piece{2, canon.Root(roots), File{}}})
+	for _, i := range []int{0, 1} {
+		k.keep(k.keeper(i))
+	}
+	k.ask(liar)
+	w, err := proof.FindWrongPiece(k.lease.Order.Pieces(), 2, 2, k.states[2], pieces[1], roots)
+	if err != nil || w == nil {
+		t.Fatal(w, err)
+	}
+	other := *w
+	other.State = 1
+	k.refused("piece", Expose{"c", liar, 0, 0, other})
+	k.refused("no attestation", Expose{"c", k.keeper(3), 0, 0, *w})
+	k.refused("cannot expose itself", Expose{liar, liar, 0, 0, *w})
+	k.refused("not under way", Expose{"c", liar, 0, 1, *w})
+	k.refused("no unit 99", Expose{"c", liar, 99, 0, *w})
+	k.refused("", Expose{"c", k.keeper(0), 0, 0, *w})
+	bond, fee := k.held[liar], k.lease.Params.AskFee
+	k.do(Expose{"c", liar, 0, 0, *w})
+	reward := bond * k.lease.Params.RewardBps / bps
+	if k.purse["c"] != reward || k.purse[Insurance] != bond-reward || k.held[liar] != 0 || !k.jailed[liar] || k.purse[asker] != stake || fee == 0 {
+		t.Fatalf("the witness has %d, the fund %d, the liar %d, the asker %d", k.purse["c"], k.purse[Insurance], k.held[liar], k.purse[asker])
+	}
+	next := k.keeper(2)
+	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Requests) != 0 {
+		t.Fatalf("the unit is %v, kept by %s", u.Status, next)
+	}
+	k.refused("no attestation", Expose{"c", liar, 0, 0, *w})
+	if n := k.keep(next); n != 2 {
+		t.Fatalf("it keeps piece %d", n)
+	}
+	k.refused("right", Expose{"c", next, 0, 0, k.rightPiece(2)})
+	k.audit(0, true)
+	k.pass(20)
+	if u := &k.lease.Units[0]; u.Status != Accepted {
+		t.Fatalf("the unit is %v", u.Status)
+	}
+	k.finish()
+	if k.purse[liar] != 0 || k.purse[next] == 0 {
+		t.Fatalf("the liar is paid %d, who keeps in its place %d", k.purse[liar], k.purse[next])
+	}
+}
+
+// rightPiece shows a tile of a right piece of the first checkpoint.
+func (k *kept) rightPiece(number int) proof.WrongPiece {
+	k.t.Helper()
+	pieces, roots := k.pieces(number)
+	w := proof.WrongPiece{State: 1, Piece: k.tile(pieces[0], 0)}
+	w.Piece.Beside = canon.NewTree(roots).Prove(0)
+	for n := range k.lease.Order.Pieces().Needed {
+		w.Tiles = append(w.Tiles, k.tile(k.states[1], n))
+	}
+	return w
+}
+
+// tile opens a tile of the first tensor of a state.
+func (k *kept) tile(s *graph.State, tile int) proof.Shown {
+	k.t.Helper()
+	x := s.Tensors[0]
+	keyed, err := s.Keyed()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return proof.Shown{Slot: keyed.Open(0), Type: x.Type, Shape: x.Shape, Tile: x.Tile(nil, tile), Path: canon.NewTree(x.Leaves()).Prove(tile)}
+}
+
+// What is void needs no pieces.
+func TestVoidUnitFreesItsPieces(t *testing.T) {
+	k := newCut(t)
+	for i := range 3 {
+		k.keep(k.keeper(i))
+	}
+	if err := k.challenge(1, Target{}, "c"); err != nil {
+		t.Fatal(err)
+	}
+	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	if n, ok := k.lease.FreePiece(0, k.keeper(2)); !ok || n != 2 {
+		t.Fatalf("piece %d, %v", n, ok)
+	}
+}
