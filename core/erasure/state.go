@@ -36,6 +36,16 @@ func (c Code) Slots(of []graph.Slot) []graph.Slot {
 	return out
 }
 
+// Bytes returns how many bytes an encoded piece of a state with the given slots has at
+// most.
+func (c Code) Bytes(of []graph.Slot) uint64 {
+	n := uint64(16)
+	for _, s := range c.Slots(of) {
+		n += uint64(len(s.Name)) + 64 + uint64(s.Shape.Elements())*uint64(s.Type.Size())
+	}
+	return n
+}
+
 // Piece returns a piece of a state.
 func (c Code) Piece(s *graph.State, piece int) (*graph.State, error) {
 	if !c.Valid() || piece < 0 || piece >= c.Pieces {

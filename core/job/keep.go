@@ -42,7 +42,7 @@ type Attest struct {
 }
 
 func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
-	u, err := l.current(e.Unit, e.Attempt, Received, Counted)
+	u, err := l.current(e.Unit, e.Attempt, Received, Counted, Accepted)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,8 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case u.Status == Accepted && !l.open(u):
+		return nil, fmt.Errorf("unit %d is accepted: only a piece of it that nobody keeps can still be attested to, while units are computed", e.Unit)
 	case find(l.Keepers, e.By) == nil:
 		return nil, fmt.Errorf("%s is not a keeper of this lease", e.By)
 	case u.Keeps(e.By):

@@ -40,6 +40,8 @@ func (l *Lease) Reach(e Event) (lo, hi int) {
 				lo = min(lo, r.Unit/l.Order.Problem.Shards)
 			}
 		}
+	case Attest:
+		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
 	case Ask:
 		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
 	case Expose:

@@ -58,6 +58,29 @@ func (l *Lease) FreePiece(unit int, keeper string) (number int, ok bool) {
 	return number, number >= 0
 }
 
+// open reports whether somebody may begin to keep a unit: until it is accepted, and a
+// piece of it until the lease closes, so that there is time to ask for it.
+func (l *Lease) open(u *Unit) bool {
+	switch u.Status {
+	case Received, Counted:
+		return true
+	case Accepted:
+		return l.Phase < Closing && l.Order.Pieces().Cuts()
+	}
+	return false
+}
+
+// MayAttest reports whether a keeper of the lease may attest to a unit, as far as that
+// depends on the unit.
+func (l *Lease) MayAttest(unit int, keeper string) bool {
+	u := &l.Units[unit]
+	if !l.open(u) || u.Keeps(keeper) {
+		return false
+	}
+	_, free := l.FreePiece(unit, keeper)
+	return free || !l.Order.Pieces().Cuts()
+}
+
 // Expose shows that what a keeper keeps as its piece of a unit's checkpoints is none.
 // It is convicted like one that does not answer.
 type Expose struct {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -79,11 +80,11 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 		id := u.Receipt.ID().Short()
 		keep, audit := "keep "+id, "audit "+id
 		wanted[keep], wanted[audit] = true, true
+		if keeper && l.MayAttest(i, me) {
+			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
+		}
 		if u.Status != job.Received && u.Status != job.Counted {
 			continue
-		}
-		if keeper && !u.Keeps(me) {
-			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
 		}
 		for _, x := range u.Audits {
 			switch {
@@ -125,12 +126,16 @@ func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]boo
 }
 
 // files keeps what every unit of a lease needs: the order's files, and the
-// states that rounds start from.
+// states that rounds start from, unless keepers keep pieces: these states can be
+// computed from those of which there are.
 func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 	for _, f := range l.Order.Problem.Files {
 		if _, err := a.kit.Bring(ctx, l, f, role.Holders(l)...); err != nil {
 			return err
 		}
+	}
+	if l.Order.Pieces().Cuts() {
+		return nil
 	}
 	for r := range l.Round {
 		if err := a.kit.HoldState(ctx, l, l.Merges[r].Root); err != nil {
@@ -141,25 +146,42 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 }
 
 // attest fetches and checks all that a unit needs: the order's files, its start
-// state and its checkpoints.
+// state and its checkpoints, of which it keeps a piece where they are cut.
 func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	if err := a.files(ctx, l); err != nil {
 		return err
 	}
 	r := l.Units[i].Receipt
-	for _, root := range r.Checkpoints {
-		if err := a.kit.HoldState(ctx, l, root); err != nil {
-			return err
-		}
+	piece, err := a.hold(ctx, l, i)
+	if err != nil {
+		return err
 	}
-	_, err := a.kit.Account.Send(ctx, &workv1.MsgAttest{
-		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
+	_, err = a.kit.Account.Send(ctx, &workv1.MsgAttest{
+		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Piece: work.PieceToProto(piece),
 	})
 	if err != nil {
 		return fmt.Errorf("attest to unit %d: %w", i, err)
 	}
 	a.kit.Emit(role.Event{Kind: role.Attested, Order: l.Order.ID(), Unit: i})
 	return nil
+}
+
+// hold keeps a unit's checkpoints, or makes and keeps the piece of them that it
+// returns.
+func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Piece, error) {
+	if l.Order.Pieces().Cuts() {
+		number, ok := l.FreePiece(i, a.kit.Account.Address)
+		if !ok {
+			return nil, fmt.Errorf("all pieces of unit %d are kept", i)
+		}
+		return a.kit.KeepPieces(ctx, l, i, number)
+	}
+	for _, root := range l.Units[i].Receipt.Checkpoints {
+		if err := a.kit.HoldState(ctx, l, root); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // audit re-executes the segments that this auditor's VRF picks and answers; what

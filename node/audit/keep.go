@@ -31,7 +31,7 @@ func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 
 // show answers one question about a unit.
 func (a *auditor) show(ctx context.Context, l *job.Lease, unit int, q proof.Question) error {
-	shown, err := a.tile(ctx, l, q)
+	shown, err := a.tile(ctx, l, unit, q)
 	if err != nil {
 		return fmt.Errorf("answer about unit %d: %w", unit, err)
 	}
@@ -46,14 +46,21 @@ func (a *auditor) show(ctx context.Context, l *job.Lease, unit int, q proof.Ques
 	return nil
 }
 
-// tile opens what a question asks for.
-func (a *auditor) tile(ctx context.Context, l *job.Lease, q proof.Question) (proof.Shown, error) {
+// tile opens what a question about a unit asks for.
+func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Question) (proof.Shown, error) {
 	if q.State < 0 {
 		w, err := a.kit.Work(ctx, l)
 		if err != nil {
 			return proof.Shown{}, err
 		}
 		return q.ShowTensor(w.Data), nil
+	}
+	if q.Of > 0 {
+		piece, roots, err := a.kit.OwnPiece(ctx, l, unit, q.State)
+		if err != nil {
+			return proof.Shown{}, err
+		}
+		return q.ShowPiece(piece, roots)
 	}
 	s, err := a.kit.State(ctx, l, q.Root)
 	if err != nil {

@@ -29,7 +29,13 @@ func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root 
 			break
 		}
 		var s *graph.State
-		if s, missing = k.fetchState(ctx, l, w, root, p); missing == nil {
+		if s, missing = k.fetchState(ctx, l, w, root, p); missing != nil && p.receipt != nil && l.Order.Pieces().Cuts() {
+			whole := missing
+			if s, missing = k.rebuild(ctx, l, w, p.receipt, p.at); missing != nil {
+				missing = errors.Join(whole, missing)
+			}
+		}
+		if missing == nil {
 			return s, nil
 		}
 	}

@@ -16,7 +16,7 @@ const keepFor = 15 * 60 * 1000
 type Keep struct {
 	kit     *Kit
 	gone    map[string]int64            // since when a pin has no live lease, ms
-	thinned map[canon.Hash]map[int]bool // accepted units whose checkpoints were thinned, by order
+	thinned map[canon.Hash]map[int]bool // units whose checkpoints were thinned, by order
 }
 
 // NewKeep returns an empty Keep.
@@ -53,24 +53,22 @@ func (c *Keep) Block(now int64, live []*job.Lease) error {
 	return nil
 }
 
-// thin lets go of checkpoints of units that were accepted since the last block.
+// thin lets go of checkpoints that are not kept any more since the last block.
 func (c *Keep) thin(live []*job.Lease) error {
 	before := c.thinned
 	c.thinned = map[canon.Hash]map[int]bool{}
-	if c.kit.Checkpoints.keeps(1, 2) {
-		return nil // it keeps all
-	}
 	more := false
 	for _, l := range live {
 		id, done := l.Order.ID(), map[int]bool{}
 		c.thinned[id] = done
 		for i := range l.Units {
 			u := &l.Units[i]
-			if u.Status != job.Accepted {
+			policy := c.kit.policy(l, u)
+			if policy.keeps(1, 2) { // all
 				continue
 			}
 			if !before[id][i] {
-				if err := c.kit.thin(l, u.Receipt); err != nil {
+				if err := c.kit.thin(l, u.Receipt, policy); err != nil {
 					return err
 				}
 				more = true

@@ -67,6 +67,7 @@ const (
 	Attested  Kind = "attested"  // a keeper attested
 	Asked     Kind = "asked"     // a keeper was asked on chain to show what it keeps
 	Answered  Kind = "answered"  // it did
+	Exposed   Kind = "exposed"   // a keeper was shown to keep a wrong piece
 	Replayed  Kind = "replayed"  // a challenger re-executed a unit or merge
 	Narrowed  Kind = "narrowed"  // a move of a dispute was made
 	Found     Kind = "found"     // wrong work was found

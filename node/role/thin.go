@@ -23,6 +23,7 @@ const (
 	KeepAll Policy = "keep"   // every checkpoint
 	Thin    Policy = "thin"   // every fourth, and the last
 	Derive  Policy = "derive" // the last
+	pieces  Policy = "pieces" // none: of keepers that keep pieces of them
 )
 
 // Policies lists them for people.
@@ -35,16 +36,32 @@ func (p Policy) keeps(i, last int) bool {
 		return i%4 == 0 || i == last
 	case Derive:
 		return i == 0 || i == last
+	case pieces:
+		return i == 0
 	}
 	return true
 }
 
-// thin lets go of the checkpoints of an accepted unit that the policy does not
-// keep.
-func (k *Kit) thin(l *job.Lease, r *job.Receipt) error {
+// policy returns what of a unit's checkpoints stays here: all until the unit is
+// accepted, but none where pieces of them are kept and nothing is left to audit.
+func (k *Kit) policy(l *job.Lease, u *job.Unit) Policy {
+	me := k.Account.Address
+	switch {
+	case l.Order.Pieces().Cuts() && u.Keeps(me):
+		if !slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit }) {
+			return pieces
+		}
+	case u.Status == job.Accepted:
+		return k.Checkpoints
+	}
+	return KeepAll
+}
+
+// thin lets go of the checkpoints of a unit that a policy does not keep.
+func (k *Kit) thin(l *job.Lease, r *job.Receipt, policy Policy) error {
 	var gone []store.Ref
 	for i, root := range r.Checkpoints {
-		if ref, ok := k.noted(l.Order.ID(), root); ok && !k.Checkpoints.keeps(i, len(r.Checkpoints)-1) {
+		if ref, ok := k.noted(l.Order.ID(), root); ok && !policy.keeps(i, len(r.Checkpoints)-1) {
 			gone = append(gone, ref)
 		}
 	}

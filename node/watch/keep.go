@@ -2,11 +2,15 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/engine"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
@@ -14,7 +18,8 @@ import (
 // A watcher looks at every keeper that has attested to a unit: does it hand over a
 // block of a checkpoint? One that has not for a quarter of the time in which it
 // would have to answer on chain is asked there, once in a lease: if it keeps, it
-// earns the fee; if not, it loses its bond.
+// earns the fee; if not, it loses its bond. Of one that keeps pieces it makes them too,
+// and exposes it if it attested to others.
 
 // patience is the part of the time for an answer that a keeper may be out of reach.
 const patience = 4
@@ -34,7 +39,7 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 			if a.Failed || w.noted(l, name) || w.noted(l, asked(a.Keeper)) {
 				continue
 			}
-			w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a.Keeper, name) })
+			w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
 		}
 	}
 }
@@ -43,35 +48,106 @@ func asked(keeper string) string { return "asked-" + keeper }
 
 // look asks a keeper for a block, and the chain to ask it if it has given none for
 // too long.
-func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, keeper, name string) error {
-	err := w.reach(ctx, l, unit, keeper)
+func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attestation, name string) error {
+	keeper := a.Keeper
+	err := w.reach(ctx, l, unit, a)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err == nil {
 		w.missing.Delete(name)
+		if a.Piece != nil {
+			if err := w.compare(ctx, l, unit, a); err != nil {
+				return err
+			}
+		}
 		return w.note(l, name)
 	}
 	since, _ := w.missing.LoadOrStore(name, time.Now())
 	if wait := time.Duration(l.Params.AnswerTime) * time.Millisecond / patience; time.Since(since.(time.Time)) < wait {
 		return fmt.Errorf("keeper %s of unit %d: %w", keeper, unit, err)
 	}
-	_, err = w.kit.Account.Send(ctx, &workv1.MsgAsk{
+	w.missing.Delete(name)
+	return w.ask(ctx, l, unit, keeper)
+}
+
+// ask lets the chain ask a keeper about a unit.
+func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, keeper string) error {
+	_, err := w.kit.Account.Send(ctx, &workv1.MsgAsk{
 		Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt), Keeper: keeper,
 	})
 	if err != nil {
 		return fmt.Errorf("ask keeper %s about unit %d: %w", keeper, unit, err)
 	}
-	w.missing.Delete(name)
 	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + keeper + " to show what it keeps"})
 	return w.note(l, asked(keeper))
 }
 
-// reach gets a block of one of a unit's checkpoints from a keeper.
-func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, keeper string) error {
-	c, err := w.kit.CheckpointsOf(ctx, l, l.Units[unit].Receipt)
+// reach gets a block of one of a unit's checkpoints, or of its piece of it, from a
+// keeper.
+func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
+	var files []job.File
+	if a.Piece != nil {
+		p, err := w.kit.PiecesOf(ctx, l, unit, a)
+		if err != nil {
+			return err
+		}
+		files = p.Files
+	} else {
+		c, err := w.kit.CheckpointsOf(ctx, l, l.Units[unit].Receipt)
+		if err != nil {
+			return err
+		}
+		files = c.States
+	}
+	return w.kit.Probe(ctx, a.Keeper, files[rand.IntN(len(files))])
+}
+
+// compare makes a keeper's pieces of a unit, and exposes it if they are not those that
+// it attested to.
+func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
+	kept, err := w.kit.PiecesOf(ctx, l, unit, a)
 	if err != nil {
 		return err
 	}
-	return w.kit.Probe(ctx, keeper, c.States[rand.IntN(len(c.States))])
+	for i, root := range l.Units[unit].Receipt.Checkpoints[1:] {
+		wrong, err := w.wrong(ctx, l, unit, a, kept, i+1, root)
+		if err != nil {
+			return fmt.Errorf("piece of keeper %s: %w", a.Keeper, err)
+		}
+		if wrong == nil {
+			continue
+		}
+		_, err = w.kit.Account.Send(ctx, &workv1.MsgExpose{
+			Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
+			Keeper: a.Keeper, Wrong: canon.Marshal(wrong),
+		})
+		if err != nil {
+			return fmt.Errorf("expose keeper %s of unit %d: %w", a.Keeper, unit, err)
+		}
+		w.kit.Emit(role.Event{Kind: role.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Keeper + " keeps a wrong piece"})
+		return nil
+	}
+	return nil
+}
+
+// wrong returns what shows that a keeper's piece of a checkpoint is none, nil if it is
+// one. Who does not hand over what it cannot have is asked for it.
+func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Pieces, at int, root canon.Hash) (*proof.WrongPiece, error) {
+	code := l.Order.Pieces()
+	s, err := w.kit.State(ctx, l, root)
+	if err != nil {
+		return nil, err
+	}
+	piece, err := code.Piece(s, a.Piece.Number)
+	if err != nil {
+		return nil, err
+	}
+	if right, err := engine.StateRoot(piece, w.kit.Threads); err != nil || right == kept.Roots[at-1] {
+		return nil, err
+	}
+	if piece, err = w.kit.Piece(ctx, l, a, kept, at); err != nil {
+		return nil, errors.Join(err, w.ask(ctx, l, unit, a.Keeper))
+	}
+	return proof.FindWrongPiece(code, a.Piece.Number, at, s, piece, kept.Roots)
 }

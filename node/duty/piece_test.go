@@ -1,0 +1,194 @@
+package duty_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine/cpu"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/role"
+)
+
+// cut makes an order whose four keepers keep a piece each.
+func cut(s *consume.Spec) { s.Conditions.Keepers, s.Conditions.CodedBytes = 4, 1 }
+
+// When provider, lead, consumer and one keeper are gone, the pieces of the others make
+// up all that a proof needs, though none of them has a whole checkpoint.
+func TestBundleFromPiecesAlone(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators = 5 },
+		Spec: func(s *consume.Spec) {
+			cut(s)
+			s.Conditions.Window = consume.Duration(5 * time.Second) // until then all is let go of that is not kept
+		},
+		Idle: []string{"watcher-0"}, // has seen nothing
+	})
+	id := n.Post(nil)
+	l := n.Lease(id, "the last merge", func(l *job.Lease) bool { return l.Phase == job.Closing })
+	checkpoints := states(t, n, l)
+	err := n.EachBlock(func(client.Block) (bool, error) {
+		for _, p := range l.Keepers {
+			if kept := holds(t, n.Member(n.Name(p.Account)).Kit, checkpoints); kept > 0 {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Fatalf("keepers keep whole checkpoints: %v", err)
+	}
+	for _, p := range l.Keepers {
+		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), pieceBytes(t, n.Member(n.Name(p.Account)).Kit, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
+	}
+	l = n.Settle(id)
+	gone := []string{"validator-0", "provider-0", "provider-1", "consumer", n.Name(l.Units[0].Attested[0].Keeper)}
+	for _, name := range gone {
+		if err := n.Member(name).Kit.Host.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return n.Name(p.Account) == gone[0] }) {
+		t.Fatal("the lead keeps")
+	}
+	file := filepath.Join(t.TempDir(), "proof.bundle")
+	trust, err := evidence.Collect(t.Context(), n.Member("watcher-0").Kit, l, file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), trust, cpu.New(1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states returns the files of all checkpoints of a lease after the first.
+func states(t *testing.T, n *nettest.Network, l *job.Lease) (out []job.File) {
+	t.Helper()
+	for i := range l.Units {
+		c, err := n.Member(n.Name(l.Units[i].Provider)).Kit.CheckpointsOf(t.Context(), l, l.Units[i].Receipt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c.States...)
+	}
+	return out
+}
+
+// holds counts the files that are in a role's store.
+func holds(t *testing.T, k *role.Kit, files []job.File) (n int) {
+	t.Helper()
+	for _, f := range files {
+		ref, err := role.RefOf(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Store.Has(ref) {
+			n++
+		}
+	}
+	return n
+}
+
+// pieceBytes returns the bytes of the pieces that a keeper has of a lease.
+func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
+	t.Helper()
+	for i := range l.Units {
+		for _, a := range l.Units[i].Attested {
+			if a.Keeper != k.Account.Address {
+				continue
+			}
+			p, err := k.PiecesOf(t.Context(), l, i, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range p.Files {
+				n += f.Size
+			}
+		}
+	}
+	return n
+}
+
+// A keeper that attests to a wrong piece is exposed by a watcher, which makes it too. It
+// loses its bond and its place, and the order ends as it should.
+func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
+	t.Parallel()
+	const faker = "validator-1"
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators = 5 },
+		Spec: func(s *consume.Spec) {
+			cut(s)
+			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
+			s.Conditions.UnitWindow = consume.Duration(10 * time.Second) // until then it is found
+		},
+		Idle: []string{faker},
+	})
+	id := n.Post(nil)
+	l := n.Lease(id, "a receipt", func(l *job.Lease) bool { return l.Units[0].Status >= job.Received })
+	k := n.Member(faker).Kit
+	piece, err := wrongPiece(t, k, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.Account.Send(t.Context(), &workv1.MsgAttest{Keeper: k.Account.Address, Order: id.String(), Piece: work.PieceToProto(piece)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Begin(faker) // it hands over what it has, and answers
+	n.Await("the conviction", func(e role.Event) bool { return e.Kind == role.Exposed })
+	l = n.Settle(id)
+	bond := l.Params.KeepFactor * l.Quote.Unit
+	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) || paid(n, l.Ledger.SlashPaid, "watcher-0") == 0 {
+		t.Errorf("%d utally of %d were slashed, barred are %v, paid %+v", l.Ledger.Slashed, bond, barred(n, l), l.Ledger.SlashPaid)
+	}
+	if u := &l.Units[0]; u.Attempt != 0 || len(u.Attested) != 4 {
+		t.Errorf("unit 0, attempt %d: attested %+v", u.Attempt, u.Attested)
+	}
+}
+
+// wrongPiece stores what a keeper attests to in place of its piece of the first unit:
+// one bit of the second checkpoint's is another.
+func wrongPiece(t *testing.T, k *role.Kit, l *job.Lease) (*job.Piece, error) {
+	t.Helper()
+	number, ok := l.FreePiece(0, k.Account.Address)
+	if !ok {
+		return nil, fmt.Errorf("all are kept")
+	}
+	var list role.Pieces
+	for i, root := range l.Units[0].Receipt.Checkpoints[1:] {
+		s, err := k.State(t.Context(), l, root)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = l.Order.Pieces().Piece(s, number); err != nil {
+			return nil, err
+		}
+		if i == 1 {
+			s.Tensors[len(s.Tensors)-1].Bytes()[0] ^= 1
+		}
+		root, ref, err := k.KeepState(l.Order.ID(), s)
+		if err != nil {
+			return nil, err
+		}
+		list.Roots, list.Files = append(list.Roots, root), append(list.Files, role.File("piece", ref))
+	}
+	ref, err := k.Store.PutBytes(role.Pin(l.Order.ID()), canon.Marshal(&list))
+	return &job.Piece{Number: number, Root: canon.Root(list.Roots), Data: role.File("pieces", ref)}, err
+}

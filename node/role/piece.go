@@ -1,0 +1,178 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/erasure"
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/node/replay"
+)
+
+// Pieces names a keeper's pieces of a unit's checkpoints after the first, in order;
+// an attestation's data file holds it.
+type Pieces struct {
+	Roots []canon.Hash
+	Files []job.File
+}
+
+// Code walks the fields of p.
+func (p *Pieces) Code(w *canon.Codec) {
+	w.Hashes(&p.Roots, job.MaxSegments)
+	canon.Seq(w, &p.Files, job.MaxSegments, 3, func(w *canon.Codec, f *job.File) { f.Code(w) })
+}
+
+// KeepPieces makes a piece of each of a unit's checkpoints, stores them for the lease,
+// and returns what to attest to.
+func (k *Kit) KeepPieces(ctx context.Context, l *job.Lease, unit, number int) (*job.Piece, error) {
+	var p Pieces
+	id := l.Order.ID()
+	for _, root := range l.Units[unit].Receipt.Checkpoints[1:] {
+		s, err := k.State(ctx, l, root)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = l.Order.Pieces().Piece(s, number); err != nil {
+			return nil, err
+		}
+		root, ref, err := k.KeepState(id, s)
+		if err != nil {
+			return nil, err
+		}
+		p.Roots, p.Files = append(p.Roots, root), append(p.Files, File("piece", ref))
+	}
+	ref, err := k.Store.PutBytes(Pin(id), canon.Marshal(&p))
+	if err != nil {
+		return nil, err
+	}
+	return &job.Piece{Number: number, Root: canon.Root(p.Roots), Data: File("pieces", ref)}, nil
+}
+
+// PiecesOf brings the list of a keeper's pieces of a unit, which its word binds.
+func (k *Kit) PiecesOf(ctx context.Context, l *job.Lease, unit int, a job.Attestation) (p Pieces, err error) {
+	if a.Piece.Data.Size > maxCheckpoints {
+		return p, fmt.Errorf("pieces of unit %d: a list of %d bytes, limit %d", unit, a.Piece.Data.Size, maxCheckpoints)
+	}
+	b, err := k.Read(ctx, l, a.Piece.Data, a.Keeper)
+	if err != nil {
+		return p, err
+	}
+	if err := canon.Unmarshal(b, &p); err != nil {
+		return p, fmt.Errorf("pieces of unit %d: %w", unit, err)
+	}
+	if len(p.Files) != len(p.Roots) || canon.Root(p.Roots) != a.Piece.Root {
+		return p, fmt.Errorf("the pieces of unit %d that %s lists are not those that it attested to", unit, a.Keeper)
+	}
+	return p, nil
+}
+
+// Piece brings one of a keeper's pieces: that of checkpoint number at.
+func (k *Kit) Piece(ctx context.Context, l *job.Lease, a job.Attestation, p Pieces, at int) (*graph.State, error) {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	f := p.Files[at-1]
+	if most := l.Order.Pieces().Bytes(w.Training.Start.Slots); f.Size > most {
+		return nil, fmt.Errorf("a piece of %d bytes, the limit is %d", f.Size, most)
+	}
+	b, err := k.Read(ctx, l, f, a.Keeper)
+	if err != nil {
+		return nil, err
+	}
+	return replay.ReadState(b, p.Roots[at-1], k.Threads)
+}
+
+// OwnPiece returns this keeper's piece of a checkpoint of a unit to which it has
+// attested, and the roots of all its pieces of that unit. What is lost it makes anew.
+func (k *Kit) OwnPiece(ctx context.Context, l *job.Lease, unit, at int) (*graph.State, []canon.Hash, error) {
+	i := slices.IndexFunc(l.Units[unit].Attested, func(a job.Attestation) bool {
+		return a.Keeper == k.Account.Address && a.Piece != nil && !a.Failed
+	})
+	if i < 0 {
+		return nil, nil, fmt.Errorf("no piece of unit %d is kept here", unit)
+	}
+	a := l.Units[unit].Attested[i]
+	p, err := k.PiecesOf(ctx, l, unit, a)
+	var s *graph.State
+	if err == nil {
+		s, err = k.Piece(ctx, l, a, p, at)
+	}
+	if err == nil || ctx.Err() != nil {
+		return s, p.Roots, err
+	}
+	if _, again := k.KeepPieces(ctx, l, unit, a.Piece.Number); again != nil {
+		return nil, nil, errors.Join(err, again)
+	}
+	if p, err = k.PiecesOf(ctx, l, unit, a); err != nil {
+		return nil, nil, err
+	}
+	s, err = k.Piece(ctx, l, a, p, at)
+	return s, p.Roots, err
+}
+
+// rebuild makes a checkpoint of a receipt from the pieces of its keepers, of whom some
+// may be gone, and some may hand over what is wrong.
+func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, r *job.Receipt, at int) (*graph.State, error) {
+	u := &l.Units[r.Unit]
+	if u.Receipt == nil || u.Receipt.ID() != r.ID() {
+		return nil, &FetchError{"checkpoint", fmt.Errorf("nobody keeps pieces of attempt %d of unit %d", r.Attempt, r.Unit)}
+	}
+	code, slots, root := l.Order.Pieces(), w.Training.Start.Slots, r.Checkpoints[at]
+	var held []erasure.Held
+	var missing []error
+	for _, a := range u.Attested {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p, err := k.PiecesOf(ctx, l, r.Unit, a)
+		var s *graph.State
+		if err == nil {
+			s, err = k.Piece(ctx, l, a, p, at)
+		}
+		if err == nil {
+			err = s.Fits(code.Slots(slots))
+		}
+		if err != nil {
+			missing = append(missing, err)
+			continue
+		}
+		held = append(held, erasure.Held{Number: a.Piece.Number, Piece: s})
+		s, err = k.choose(code, slots, root, held[:len(held)-1], held[len(held)-1:])
+		if s == nil && err == nil {
+			continue
+		}
+		if err == nil {
+			_, _, err = k.KeepState(l.Order.ID(), s)
+		}
+		return s, err
+	}
+	missing = append(missing, fmt.Errorf("%d keepers hand over their pieces, %d are needed", len(held), code.Needed))
+	return nil, &FetchError{"checkpoint " + root.Short(), errors.Join(missing...)}
+}
+
+// choose returns the state with the given root that the chosen pieces make up with
+// some of the others, nil if none do: one piece that is wrong must not spoil the rest.
+func (k *Kit) choose(code erasure.Code, slots []graph.Slot, root canon.Hash, others, chosen []erasure.Held) (*graph.State, error) {
+	if len(chosen) == code.Needed {
+		s, err := code.Rebuild(slots, chosen)
+		if err != nil {
+			return nil, nil // a number twice
+		}
+		if got, err := engine.StateRoot(s, k.Threads); err != nil || got != root {
+			return nil, err
+		}
+		return s, nil
+	}
+	for i, h := range others {
+		if s, err := k.choose(code, slots, root, others[:i], append(slices.Clone(chosen), h)); s != nil || err != nil {
+			return s, err
+		}
+	}
+	return nil, nil
+}
