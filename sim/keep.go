@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 )
@@ -12,6 +16,7 @@ type asking struct {
 	times  int    // about each unit; 0: once, about one unit that the lease's seed picks
 	has    func(q proof.Question) bool
 	asked  map[int]int // by unit
+	forger string      // a keeper whose pieces are wrong
 }
 
 // ask lets who asks ask whatever it may.
@@ -51,10 +56,79 @@ func (s *scene) answer() (acted bool, err error) {
 		var shown proof.Shown
 		if q.State < 0 {
 			shown = q.ShowTensor(s.work.Data)
+		} else if q.Of > 0 {
+			kept, roots, err := s.pieces(r.Unit, r.Keeper, s.number(r.Unit, r.Keeper))
+			if err != nil {
+				return acted, err
+			}
+			if shown, err = q.ShowPiece(kept[q.State-1], roots); err != nil {
+				return acted, err
+			}
 		} else if shown, err = q.ShowState(s.states[q.Root]); err != nil {
 			return acted, err
 		}
 		if err := s.do(job.Answer{By: r.Keeper, Unit: r.Unit, Attempt: s.lease.Units[r.Unit].Attempt, Shown: shown}); err != nil {
+			return acted, err
+		}
+		acted = true
+	}
+	return acted, nil
+}
+
+// piece returns what a keeper attests to of a unit, nil if each keeps all.
+func (s *scene) piece(unit int, keeper string) (*job.Piece, error) {
+	if !s.lease.Order.Pieces().Cuts() {
+		return nil, nil
+	}
+	number, _ := s.lease.FreePiece(unit, keeper)
+	_, roots, err := s.pieces(unit, keeper, number)
+	return &job.Piece{Number: number, Root: canon.Root(roots), Data: job.File{Role: "pieces", CID: "data"}}, err
+}
+
+// number returns the number of the piece of a unit to which a keeper has attested.
+func (s *scene) number(unit int, keeper string) int {
+	attested := s.lease.Units[unit].Attested
+	return attested[slices.IndexFunc(attested, func(a job.Attestation) bool { return a.Keeper == keeper })].Piece.Number
+}
+
+// pieces returns what a keeper keeps of a unit, and the roots of that. A forger's has
+// one bit wrong.
+func (s *scene) pieces(unit int, keeper string, number int) (kept []*graph.State, roots []canon.Hash, err error) {
+	for _, root := range s.lease.Units[unit].Receipt.Checkpoints[1:] {
+		p, err := s.lease.Order.Pieces().Piece(s.states[root], number)
+		if err != nil {
+			return nil, nil, err
+		}
+		if keeper == s.asking.forger {
+			p.Tensors[0].Bytes()[0] ^= 1
+		}
+		if root, err = p.Root(); err != nil {
+			return nil, nil, err
+		}
+		kept, roots = append(kept, p), append(roots, root)
+	}
+	return kept, roots, nil
+}
+
+// expose lets the watcher show what is wrong with a forger's pieces, which it hands
+// over.
+func (s *scene) expose() (acted bool, err error) {
+	keeper := s.asking.forger
+	for i := range s.lease.Units {
+		if u := &s.lease.Units[i]; keeper == "" || u.Status < job.Received || !u.Keeps(keeper) {
+			continue
+		}
+		number := s.number(i, keeper)
+		kept, roots, err := s.pieces(i, keeper, number)
+		if err != nil {
+			return acted, err
+		}
+		truth := s.states[s.lease.Units[i].Receipt.Checkpoints[1]]
+		w, err := proof.FindWrongPiece(s.lease.Order.Pieces(), number, 1, truth, kept[0], roots)
+		if err != nil {
+			return acted, err
+		}
+		if err := s.do(job.Expose{By: watcher, Keeper: keeper, Unit: i, Attempt: s.lease.Units[i].Attempt, Wrong: *w}); err != nil {
 			return acted, err
 		}
 		acted = true

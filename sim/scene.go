@@ -72,7 +72,7 @@ func (s *scene) play() error {
 
 // act lets everybody do once what is due.
 func (s *scene) act() (acted bool, err error) {
-	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.show, s.join, s.ask, s.answer} {
+	for _, f := range []func() (bool, error){s.assign, s.compute, s.attest, s.grieve, s.audit, s.watch, s.show, s.join, s.ask, s.answer, s.expose} {
 		did, err := f()
 		if err != nil {
 			return false, err
@@ -166,7 +166,11 @@ func (s *scene) attest() (bool, error) {
 			if u.Keeps(k.Account) {
 				continue
 			}
-			if err := s.do(job.Attest{By: k.Account, Unit: i, Attempt: u.Attempt, Free: stake}); err != nil {
+			piece, err := s.piece(i, k.Account)
+			if err != nil {
+				return false, err
+			}
+			if err := s.do(job.Attest{By: k.Account, Unit: i, Attempt: u.Attempt, Free: stake, Piece: piece}); err != nil {
 				return false, err
 			}
 			acted = true

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"fmt"
 
@@ -56,7 +57,7 @@ func (t *training) rates() job.Rates {
 // newWorld begins the lease of an order. Which auditors and keepers are drawn
 // follows from the seed.
 func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
-	c.MaxPrice, c.Expires, c.MinProviders, c.Keepers = 1<<40, 1000, 2, 3
+	c.MaxPrice, c.Expires, c.MinProviders, c.Keepers = 1<<40, 1000, 2, cmp.Or(c.Keepers, 3)
 	c.UnitTimeout, c.UnitWindow, c.Window = 60_000, 10_000, 30_000
 	m := job.Match{
 		Order: job.Order{

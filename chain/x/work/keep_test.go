@@ -37,21 +37,28 @@ func (a asked) Merge(ends []canon.Hash) canon.Hash { return ends[0] }
 
 func beginAsked(t *testing.T) asked {
 	t.Helper()
+	rules := worktest.Rules(func(p *job.Params) { p.AnswerTime = answerTime.Milliseconds() })
+	a := beginAskedOf(t, func(o *job.Order) { o.Conditions.Keepers = 1 }, rules)
+	a.Compute(0, "p0")
+	return a
+}
+
+func beginAskedOf(t *testing.T, bend func(*job.Order), more ...chaintest.Option) asked {
+	t.Helper()
 	x, err := tensor.FromBytes(tensor.Int64, tensor.Shape{40, 64}, make([]byte, 8*40*64))
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := asked{state: &graph.State{Slots: []graph.Slot{{Name: "w", Type: x.Type, Shape: x.Shape}}, Tensors: []*tensor.Tensor{x}}, records: x}
 	o := worktest.Order()
-	o.Conditions.Keepers = 1
+	bend(&o)
 	o.Problem.Data = x.Root()
 	if o.Problem.Start, err = a.state.Root(); err != nil {
 		t.Fatal(err)
 	}
-	c := chaintest.New(t, worktest.Network(worktest.Rules(func(p *job.Params) { p.AnswerTime = answerTime.Milliseconds() }))...)
+	c := chaintest.New(t, worktest.Network(more...)...)
 	a.Play = worktest.Begin(t, c, o)
 	a.Computer = a
-	a.Compute(0, "p0")
 	return a
 }
 

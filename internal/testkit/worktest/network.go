@@ -40,6 +40,7 @@ var (
 	Validators = []string{"v0", "v1", "v2", "v3"}
 	Providers  = []string{"p0", "p1", "p2"} // under v0
 	Rivals     = []string{"q0", "q1"}       // under v1, dearer
+	Reserve    = []string{"v4", "v5"}       // validators that only some networks have
 	Consumer   = chaintest.Named("consumer")
 	Challenger = chaintest.Named("challenger")
 )

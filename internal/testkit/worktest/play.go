@@ -66,7 +66,7 @@ func Join(t testing.TB, c *chaintest.Chain, o job.Order) *Play {
 // Named returns the account of the network with the given address.
 func Named(t testing.TB, address string) chaintest.Account {
 	t.Helper()
-	for _, name := range slices.Concat(Validators, Providers, Rivals, []string{Consumer.Name, Challenger.Name}) {
+	for _, name := range slices.Concat(Validators, Providers, Rivals, Reserve, []string{Consumer.Name, Challenger.Name}) {
 		if a := chaintest.Named(name); a.String() == address {
 			return a
 		}
@@ -176,12 +176,17 @@ func (p *Play) Submit(unit int) chaintest.Block {
 	return p.Deliver(Named(p.T, r.Provider), p.SubmitMsg(r))
 }
 
-// Attest lets a quorum of keepers attest to a unit's receipt, in one block.
+// Attest lets a quorum of keepers attest to a unit's receipt, in one block. Pieces are
+// mere names.
 func (p *Play) Attest(unit int) chaintest.Block {
 	p.T.Helper()
 	attempt := p.Unit(unit).Attempt
-	for _, k := range p.Lease().Keepers[:p.Order.Conditions.Quorum()] {
-		p.Queue(Named(p.T, k.Account), &workv1.MsgAttest{Keeper: k.Account, Order: p.ID.String(), Unit: uint32(unit), Attempt: attempt})
+	for i, k := range p.Lease().Keepers[:p.Order.Conditions.Quorum()] {
+		m := &workv1.MsgAttest{Keeper: k.Account, Order: p.ID.String(), Unit: uint32(unit), Attempt: attempt}
+		if p.Order.Pieces().Cuts() {
+			m.Piece = work.PieceToProto(&job.Piece{Number: i})
+		}
+		p.Queue(Named(p.T, k.Account), m)
 	}
 	return p.Flush()
 }
