@@ -45,10 +45,10 @@ func (p Policy) keeps(i, last int) bool {
 // policy returns what of a unit's checkpoints stays here: all until the unit is
 // accepted, but none where pieces of them are kept and nothing is left to audit.
 func (k *Kit) policy(l *job.Lease, u *job.Unit) Policy {
-	me := k.Account.Address
+	mine := func(a job.Audit) bool { return a.Auditor == k.Account.Address && !a.Done && !a.Forfeit }
 	switch {
-	case l.Order.Pieces().Cuts() && u.Keeps(me):
-		if !slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit }) {
+	case l.Order.Pieces().Cuts() && u.Keeps(k.Account.Address):
+		if !slices.ContainsFunc(u.Audits, mine) {
 			return pieces
 		}
 	case u.Status == job.Accepted:

@@ -1,0 +1,227 @@
+package role
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/erasure"
+	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/store"
+)
+
+// newCut returns a lease whose first unit is kept in pieces by eight keepers, of whom
+// three make up the whole. The kit is all of them; the checkpoints themselves nobody
+// has.
+func newCut(t *testing.T) (*Kit, *job.Lease) {
+	t.Helper()
+	k := newKit(t)
+	l, w := newLease(t, k)
+	l.Order.Conditions.Keepers, l.Order.Conditions.CodedBytes = 8, 1
+	alone(t, k, l)
+	k.Account = &client.Account{Address: keeper(0)}
+	states, roots := unit(t, w, l, 0)
+	nowhere := File("state", store.RefOf([]byte("nobody has it")))
+	receive(t, k, l, 0, roots, nowhere, nowhere)
+	for _, s := range states {
+		if _, _, err := k.KeepState(l.Order.ID(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range l.Order.Conditions.Keepers {
+		k.peers.known[keeper(i)] = registered{peer: providerv1.Peer{Account: keeper(i), PeerKey: l.Order.Contact.Key}}
+		p, err := k.KeepPieces(t.Context(), l, 0, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &l.Units[0]
+		u.Attested = append(u.Attested, job.Attestation{Keeper: keeper(i), Piece: p})
+	}
+	if err := k.NewKeep().Block(1, []*job.Lease{l}); err != nil { // a keeper lets go of the whole
+		t.Fatal(err)
+	}
+	for _, root := range roots[1:] {
+		if ref, ok := k.noted(l.Order.ID(), root); !ok || k.Store.Has(ref) {
+			t.Fatal("a whole checkpoint stays")
+		}
+	}
+	return k, l
+}
+
+func keeper(i int) string { return fmt.Sprint("keeper-", i) }
+
+// spoil makes a keeper's pieces of the first unit others, of which it keeps what it
+// attested to.
+func spoil(t *testing.T, k *Kit, l *job.Lease, i int) {
+	t.Helper()
+	var wrong Pieces
+	a := &l.Units[0].Attested[i]
+	right, err := k.PiecesOf(t.Context(), l, 0, *a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range right.Roots {
+		s, err := k.Piece(t.Context(), l, *a, right, at+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Tensors[0].Bytes()[0] ^= 1
+		root, ref, err := k.KeepState(l.Order.ID(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong.Roots, wrong.Files = append(wrong.Roots, root), append(wrong.Files, File("piece", ref))
+	}
+	ref, err := k.Store.PutBytes("list", canon.Marshal(&wrong))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Piece = &job.Piece{Number: a.Piece.Number, Root: canon.Root(wrong.Roots), Data: File("pieces", ref)}
+}
+
+// A checkpoint is rebuilt from pieces though some of their keepers are gone and others
+// hand over what is wrong.
+func TestRebuildLeavesOutWrongPieces(t *testing.T) {
+	for _, c := range []struct {
+		gone, wrong []int
+		ok          bool
+	}{
+		{nil, nil, true},
+		{[]int{0, 1, 2, 3, 4}, nil, true},
+		{nil, []int{0, 1, 2, 3, 4}, true},
+		{[]int{0, 6, 7}, []int{1, 3}, true},
+		{[]int{0, 1, 2, 3, 4, 5}, nil, false},
+		{[]int{0, 1, 2}, []int{3, 4, 5}, false},
+	} {
+		t.Run(fmt.Sprint(c.gone, c.wrong), func(t *testing.T) {
+			k, l := newCut(t)
+			for _, i := range c.wrong {
+				spoil(t, k, l, i)
+			}
+			for _, i := range c.gone {
+				a := &l.Units[0].Attested[i]
+				a.Piece = &job.Piece{Number: a.Piece.Number, Root: a.Piece.Root, Data: File("pieces", store.RefOf([]byte(a.Keeper)))}
+			}
+			w, err := k.Work(t.Context(), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at, root := range l.Units[0].Receipt.Checkpoints[1:] {
+				s, err := k.findState(t.Context(), l, w, root)
+				if (err == nil) != c.ok {
+					t.Fatalf("checkpoint %d: %v", at+1, err)
+				}
+				if c.ok {
+					if got, err := s.Root(); err != nil || got != root {
+						t.Fatalf("checkpoint %d has root %v, %v", at+1, got.Short(), err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A keeper that has lost its pieces makes them anew from those of others.
+func TestPieceIsMadeAnew(t *testing.T) {
+	k, l := newCut(t)
+	a := l.Units[0].Attested[0]
+	p, err := k.PiecesOf(t.Context(), l, 0, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := func() (refs []store.Ref) {
+		for _, f := range append(p.Files, a.Piece.Data) {
+			ref, err := RefOf(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refs = append(refs, ref)
+		}
+		return refs
+	}()
+	if err := k.Store.Unpin(Pin(l.Order.ID()), lost...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Store.GC(); err != nil {
+		t.Fatal(err)
+	}
+	for at := 1; at <= 2; at++ {
+		s, roots, err := k.OwnPiece(t.Context(), l, 0, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Root(); err != nil || got != roots[at-1] || canon.Root(roots) != a.Piece.Root {
+			t.Fatalf("piece %d: %v", at, err)
+		}
+	}
+	if _, _, err := k.OwnPiece(t.Context(), l, 1, 1); err == nil {
+		t.Error("a piece of a unit to which it has not attested")
+	}
+}
+
+// What a keeper lists cannot make others fetch or believe what is no piece.
+func TestPiecesRefuse(t *testing.T) {
+	for name, bend := range map[string]func(p *Pieces, a *job.Attestation){
+		"another root":  func(_ *Pieces, a *job.Attestation) { a.Piece.Root = canon.Hash{1} },
+		"too few files": func(p *Pieces, _ *job.Attestation) { p.Files = p.Files[:1] },
+		"no pieces":     func(p *Pieces, _ *job.Attestation) { *p = Pieces{} },
+		"another piece": func(p *Pieces, _ *job.Attestation) { p.Files[0] = p.Files[1] },
+		"a huge piece":  func(p *Pieces, _ *job.Attestation) { p.Files[0].Size = 1 << 40 },
+		"no CID":        func(p *Pieces, _ *job.Attestation) { p.Files[0].CID = "x" },
+	} {
+		k, l := newCut(t)
+		a := l.Units[0].Attested[5]
+		p, err := k.PiecesOf(t.Context(), l, 0, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bend(&p, &a)
+		ref, err := k.Store.PutBytes("list", canon.Marshal(&p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Piece = &job.Piece{Number: 5, Root: a.Piece.Root, Data: File("pieces", ref)}
+		if p, err = k.PiecesOf(t.Context(), l, 0, a); err == nil {
+			_, err = k.Piece(t.Context(), l, a, p, 1)
+		}
+		if err == nil {
+			t.Errorf("%s: believed", name)
+		}
+	}
+	k, l := newCut(t)
+	a := l.Units[0].Attested[5]
+	a.Piece.Data.Size = maxCheckpoints + 1
+	if _, err := k.PiecesOf(t.Context(), l, 0, a); err == nil {
+		t.Error("a list that is too long")
+	}
+}
+
+// A piece is no longer than its slots say.
+func TestBytesBoundPieces(t *testing.T) {
+	k := newKit(t)
+	_, w := newLease(t, k)
+	for _, c := range []erasure.Code{{Pieces: 4, Needed: 2}, {Pieces: 16, Needed: 5}} {
+		p, err := c.Piece(w.Training.Start, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, most := uint64(len(canon.Encode(p.Encode))), c.Bytes(w.Training.Start.Slots); n > most || most > n+uint64(len(p.Slots))*80+16 {
+			t.Errorf("%d bytes, at most %d", n, most)
+		}
+	}
+}
+
+// What another keeper lists is read without a panic, and as it was written.
+func FuzzPieces(f *testing.F) {
+	f.Add(canon.Marshal(&Pieces{}))
+	f.Add(canon.Marshal(&Pieces{Roots: []canon.Hash{{1}}, Files: []job.File{{Role: "piece", CID: "bafy", Size: 9}}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p Pieces
+		if canon.Unmarshal(b, &p) == nil && !bytes.Equal(canon.Marshal(&p), b) {
+			t.Fatalf("%x was read otherwise", b)
+		}
+	})
+}
