@@ -26,7 +26,7 @@ import (
 // dispute it.
 func proofs(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
-	for _, part := range []func(context.Context, Options) ([]Row, error){proving, disputing, longest, refereeing, others} {
+	for _, part := range []func(context.Context, Options) ([]Row, error){proving, keeping, disputing, longest, refereeing, others} {
 		r, err := part(ctx, o)
 		if err != nil {
 			return nil, err

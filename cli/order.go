@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/engine/cpu"
@@ -269,6 +269,7 @@ type validated struct {
 	StepFLOPs uint64  `json:"step_flops"`
 	StepPeak  uint64  `json:"step_peak_bytes"` // of what a step computes, beside the states before it
 	StateSize uint64  `json:"state_bytes"`
+	Kept      Kept    `json:"kept"`
 	MaxPrice  uint64  `json:"max_price_utally"`
 	Audited   float64 `json:"audited_share"` // of the segments that are re-executed by drawn auditors
 	Detected  Odds    `json:"detected"`      // by drawn auditors alone
@@ -344,13 +345,32 @@ once. With a home it also asks the network what each offer would take.`,
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	p, c := &d.Problem, s.Terms()
+	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Work.Training.Start.Slots)
 	return &validated{
 		Model: cmp.Or(s.Problem.Model, s.Problem.Continue), Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
 		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
-		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: uint64(len(canon.Encode(d.Work.Training.Start.Encode))), MaxPrice: c.MaxPrice,
+		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Detected: newOdds(p, &c),
 	}
+}
+
+// Kept says what keepers keep of each checkpoint.
+type Kept struct {
+	Keepers int     `json:"keepers"`
+	Needed  int     `json:"needed"` // of them, to have it all
+	Bytes   uint64  `json:"bytes"`  // of each
+	Copies  float64 `json:"copies"` // of all together
+}
+
+func newKept(o *job.Order, slots []graph.Slot) Kept {
+	c, size := o.Pieces(), o.Problem.StateBytes
+	k := Kept{Keepers: c.Pieces, Needed: c.Needed, Bytes: size}
+	if c.Cuts() {
+		k.Bytes = c.Bytes(slots)
+	}
+	k.Copies = float64(k.Keepers) * float64(k.Bytes) / float64(size)
+	return k
 }
 
 // Odds are those with which drawn auditors find a fraud, if nobody else looks.
@@ -391,6 +411,11 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "  data      %d records, %d held out\n", v.Records, v.HeldOut)
 	fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
 	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
+	what := "all of it"
+	if v.Kept.Needed > 1 {
+		what = fmt.Sprintf("a piece of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
+	}
+	fmt.Fprintf(w, "  keeping   %d keepers, each %s: %.2g copies\n", v.Kept.Keepers, what, v.Kept.Copies)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
