@@ -415,7 +415,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	if v.Kept.Needed > 1 {
 		what = fmt.Sprintf("a piece of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
-	fmt.Fprintf(w, "  keeping   %d keepers, each %s: %.2g copies\n", v.Kept.Keepers, what, v.Kept.Copies)
+	fmt.Fprintf(w, "  keepers   %d, each %s: %.2g times the data\n", v.Kept.Keepers, what, v.Kept.Copies)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)

@@ -41,6 +41,7 @@ conditions:
   auditors: 1                # of each unit
   auditSegments: 1           # that each re-executes
   keepers: 3                 # that keep the data
+  codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a piece
   unitTimeout: 10m
   unitWindow: 1m             # in which a unit can be challenged before it is merged
   window: 10m                # and in the end everything`

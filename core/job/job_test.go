@@ -310,12 +310,7 @@ func (w *world) attest(unit int) {
 	w.t.Helper()
 	u := w.lease.Units[unit]
 	for _, k := range w.lease.Keepers[:w.lease.Order.Conditions.Quorum()] {
-		var piece *Piece
-		if w.lease.Order.Pieces().Cuts() {
-			number, _ := w.lease.FreePiece(unit, k.Account)
-			piece = &Piece{Number: number}
-		}
-		w.do(Attest{k.Account, unit, u.Attempt, stake, piece})
+		w.do(Attest{k.Account, unit, u.Attempt, stake, w.anyPiece(unit, k.Account)})
 	}
 }
 
