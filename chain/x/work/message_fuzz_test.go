@@ -45,6 +45,7 @@ func messages(p *worktest.Play) []sdk.Msg {
 		&workv1.MsgAttest{Keeper: keeper, Order: order},
 		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Keeper: keeper},
 		&workv1.MsgAnswer{Keeper: keeper, Order: order, Shown: canon.Marshal(&proof.Shown{})},
+		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Keeper: keeper, Wrong: canon.Marshal(&proof.WrongPiece{Tiles: make([]proof.Shown, 2)})},
 		p.ReportMsg(0, auditor, true),
 		reveal,
 		&workv1.MsgMerge{Lead: p.Lease().Lead, Order: order, Root: make([]byte, 32)},
