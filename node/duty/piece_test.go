@@ -127,21 +127,23 @@ func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 }
 
 // A keeper that attests to a wrong piece is exposed by a watcher, which makes it too. It
-// loses its bond and its place, and the order ends as it should.
+// loses its bond and its place; who is drawn in its place makes the piece anew, and the
+// order ends as it should.
 func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	t.Parallel()
-	const faker = "validator-1"
+	names := []string{"validator-1", "validator-2", "validator-3", "validator-4", "validator-5"}
 	n := nettest.Start(t, nettest.Options{
-		Config: func(c *devnet.Config) { c.Validators = 5 },
+		Config: func(c *devnet.Config) { c.Validators = 6 },
 		Spec: func(s *consume.Spec) {
 			cut(s)
 			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
 			s.Conditions.UnitWindow = consume.Duration(10 * time.Second) // until then it is found
 		},
-		Idle: []string{faker},
+		Idle: names,
 	})
 	id := n.Post(nil)
 	l := n.Lease(id, "a receipt", func(l *job.Lease) bool { return l.Units[0].Status >= job.Received })
+	faker := n.Name(l.Keepers[2].Account)
 	k := n.Member(faker).Kit
 	piece, err := wrongPiece(t, k, l)
 	if err != nil {
@@ -151,15 +153,19 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Begin(faker) // it hands over what it has, and answers
+	for _, name := range names { // the faker hands over what it has, and answers
+		n.Begin(name)
+	}
 	n.Await("the conviction", func(e role.Event) bool { return e.Kind == role.Exposed })
 	l = n.Settle(id)
 	bond := l.Params.KeepFactor * l.Quote.Unit
 	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) || paid(n, l.Ledger.SlashPaid, "watcher-0") == 0 {
 		t.Errorf("%d utally of %d were slashed, barred are %v, paid %+v", l.Ledger.Slashed, bond, barred(n, l), l.Ledger.SlashPaid)
 	}
-	if u := &l.Units[0]; u.Attempt != 0 || len(u.Attested) != 4 {
-		t.Errorf("unit 0, attempt %d: attested %+v", u.Attempt, u.Attested)
+	u := &l.Units[0]
+	anew := slices.IndexFunc(u.Attested, func(a job.Attestation) bool { return !a.Failed && a.Piece.Number == piece.Number })
+	if u.Attempt != 0 || len(u.Attested) != 5 || anew < 0 || u.Attested[anew].Keeper != l.Keepers[2].Account {
+		t.Errorf("unit 0, attempt %d: attested %+v, piece %d made anew by %d", u.Attempt, u.Attested, piece.Number, anew)
 	}
 }
 

@@ -65,7 +65,8 @@ func (k *Kit) PiecesOf(ctx context.Context, l *job.Lease, unit int, a job.Attest
 	if err := canon.Unmarshal(b, &p); err != nil {
 		return p, fmt.Errorf("pieces of unit %d: %w", unit, err)
 	}
-	if len(p.Files) != len(p.Roots) || canon.Root(p.Roots) != a.Piece.Root {
+	n := len(l.Units[unit].Receipt.Checkpoints) - 1
+	if len(p.Roots) != n || len(p.Files) != n || canon.Root(p.Roots) != a.Piece.Root {
 		return p, fmt.Errorf("the pieces of unit %d that %s lists are not those that it attested to", unit, a.Keeper)
 	}
 	return p, nil

@@ -168,6 +168,14 @@ func TestPiecesRefuse(t *testing.T) {
 		"another root":  func(_ *Pieces, a *job.Attestation) { a.Piece.Root = canon.Hash{1} },
 		"too few files": func(p *Pieces, _ *job.Attestation) { p.Files = p.Files[:1] },
 		"no pieces":     func(p *Pieces, _ *job.Attestation) { *p = Pieces{} },
+		"fewer pieces": func(p *Pieces, a *job.Attestation) {
+			p.Files, p.Roots = p.Files[:1], p.Roots[:1]
+			a.Piece.Root = canon.Root(p.Roots)
+		},
+		"more pieces": func(p *Pieces, a *job.Attestation) {
+			p.Files, p.Roots = append(p.Files, p.Files[0]), append(p.Roots, p.Roots[0])
+			a.Piece.Root = canon.Root(p.Roots)
+		},
 		"another piece": func(p *Pieces, _ *job.Attestation) { p.Files[0] = p.Files[1] },
 		"a huge piece":  func(p *Pieces, _ *job.Attestation) { p.Files[0].Size = 1 << 40 },
 		"no CID":        func(p *Pieces, _ *job.Attestation) { p.Files[0].CID = "x" },

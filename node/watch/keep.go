@@ -36,7 +36,7 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 		}
 		for _, a := range u.Attested {
 			name := "keeper-" + u.Receipt.ID().String() + "-" + a.Keeper
-			if a.Failed || w.noted(l, name) || w.noted(l, asked(a.Keeper)) {
+			if a.Failed || w.noted(l, name) || a.Piece == nil && w.noted(l, asked(a.Keeper)) {
 				continue
 			}
 			w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
@@ -62,6 +62,9 @@ func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attest
 			}
 		}
 		return w.note(l, name)
+	}
+	if w.noted(l, asked(keeper)) {
+		return fmt.Errorf("keeper %s of unit %d: %w", keeper, unit, err) // what it keeps is still to be compared
 	}
 	since, _ := w.missing.LoadOrStore(name, time.Now())
 	if wait := time.Duration(l.Params.AnswerTime) * time.Millisecond / patience; time.Since(since.(time.Time)) < wait {
@@ -147,7 +150,10 @@ func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attes
 		return nil, err
 	}
 	if piece, err = w.kit.Piece(ctx, l, a, kept, at); err != nil {
-		return nil, errors.Join(err, w.ask(ctx, l, unit, a.Keeper))
+		if !w.noted(l, asked(a.Keeper)) {
+			err = errors.Join(err, w.ask(ctx, l, unit, a.Keeper))
+		}
+		return nil, err
 	}
 	return proof.FindWrongPiece(code, a.Piece.Number, at, s, piece, kept.Roots)
 }
