@@ -9,15 +9,17 @@ import (
 type maker interface {
 	kernel
 
-	// next computes piece i and, perhaps, some of the n − 1 next as one with it.
-	next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int) (done int, err error)
-
-	// ranges calls do for the runs that next has computed last, in some order.
-	ranges(w *worker, do func(at, n int) error) error
+	// next computes piece i and, perhaps, some of the n − 1 next as one with it. It
+	// calls do, if it is given, for every run, in some order, as soon as that is in the
+	// output.
+	next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error)
 
 	// inRanges reports whether runs are long.
 	inRanges() bool
 }
+
+// then is what is to be done with a run of n elements of an output.
+type then func(at, n int) error
 
 // headed is a maker and a fusion that alone reads its output, element by element:
 // bias, normalisation, activation, what is added. Each piece goes through the
@@ -88,11 +90,8 @@ func (k *headed) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	n := len(outs) - 1
 	through := func(at, size int) error { return k.tail.run(w, outs[:n], args[k.operands:], at, at+size) }
 	for lo < hi {
-		done, err := k.next(w, outs[n], args[:k.operands], lo, hi-lo)
+		done, err := k.next(w, outs[n], args[:k.operands], lo, hi-lo, through)
 		if err != nil {
-			return err
-		}
-		if err := k.ranges(w, through); err != nil {
 			return err
 		}
 		lo += done

@@ -52,7 +52,7 @@ func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
 
 func (k *depthwise) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	for ; lo < hi; lo++ {
-		if _, err := k.next(w, out, args, lo, 1); err != nil {
+		if _, err := k.next(w, out, args, lo, 1, nil); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func (k *depthwise) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 }
 
 // next implements maker: tiles of one row, which read the sheet in place.
-func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int) (done int, err error) {
+func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do then) (done int, err error) {
 	s := &w.sheet
 	k.draw(s, args, piece, 0)
 	k.planes.table(s.planes, k.base, k.own, s.from)
@@ -77,7 +77,10 @@ func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, p
 		}
 	}
 	k.spread(s, out, row)
-	return 1, k.correct(w, out, args, row)
+	if err := k.correct(w, out, args, row); err != nil {
+		return 0, err
+	}
+	return 1, k.finished(s, do)
 }
 
 // correct evaluates by definition what absent terms may have changed; see

@@ -359,7 +359,7 @@ func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
 
 func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	for lo < hi {
-		n, err := k.next(w, out, args, lo, hi-lo)
+		n, err := k.next(w, out, args, lo, hi-lo, nil)
 		if err != nil {
 			return err
 		}
@@ -369,7 +369,7 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 }
 
 // next implements maker: several pieces pack less together.
-func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int) (done int, err error) {
+func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error) {
 	p, words := &w.piece, words(out)
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
 	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
@@ -378,8 +378,7 @@ func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n in
 	}
 	p.place(k, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
 	p.compute(args, words)
-	p.store(words)
-	return wider * higher, p.correct(out, args)
+	return wider * higher, p.finish(out, words, args, do)
 }
 
 // room returns the rows or lines, at most so many, of a piece that has so many of

@@ -251,59 +251,84 @@ func (k *dot) inRanges() bool {
 	return last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.extents).Strides())
 }
 
-// ranges implements maker.
-func (k *dot) ranges(w *worker, do func(at, n int) error) error { return w.piece.ranges(do) }
-
-// ranges calls do for the runs of elements of which the piece is made in the
-// output.
-func (p *piece) ranges(do func(at, n int) error) error {
-	p.outputs()
-	at, n := 0, 0 // what is put together
-	add := func(next, size int) (err error) {
-		if at+n == next {
-			n += size
-			return nil
-		}
-		if n > 0 {
-			err = do(at, n)
-		}
-		at, n = next, size
-		return err
+// finish brings the piece to the output, corrects it and calls do for the runs of
+// elements of which it is made there: as soon as a row is there, if it can.
+func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tensor, do then) error {
+	doubtful, vanishing := p.doubtful()
+	if p.direct && !doubtful && do == nil {
+		return nil
 	}
+	p.outputs()
+	if doubtful || last(p.out.cols) != 1 {
+		for i := range p.rowsOut {
+			p.store(words, i)
+		}
+		if doubtful {
+			if err := p.correct(out, args, vanishing); err != nil {
+				return err
+			}
+		}
+		words = nil
+	}
+	runs := runs{do: do}
 	if last(p.out.cols) != 1 {
 		for _, c := range p.stretches {
 			for j := range c.n {
-				if err := add(p.rowsOut[0]+c.out+j*c.step, p.tall); err != nil {
+				if err := runs.add(p.rowsOut[0]+c.out+j*c.step, p.tall); err != nil {
 					return err
 				}
 			}
 		}
-		return do(at, n)
+		return runs.end()
 	}
-	for _, r := range p.rowsOut {
+	for i, r := range p.rowsOut {
+		if words != nil {
+			p.store(words, i)
+		}
 		for _, c := range p.stretches {
-			if err := add(r+c.out, c.n); err != nil {
+			if err := runs.add(r+c.out, c.n); err != nil {
 				return err
 			}
 		}
 	}
-	return do(at, n)
+	return runs.end()
 }
 
-// store writes chains that are not kept in the output to it.
-func (p *piece) store(out []float32) {
+// runs puts neighbouring runs together, up to a length that stays in the cache.
+type runs struct {
+	do    then
+	at, n int
+}
+
+func (r *runs) add(at, n int) (err error) {
+	const near = 4 * chunk
+	if r.at+r.n == at && r.n < near {
+		r.n += n
+		return nil
+	}
+	err = r.end()
+	r.at, r.n = at, n
+	return err
+}
+
+func (r *runs) end() error {
+	if r.n == 0 || r.do == nil {
+		return nil
+	}
+	return r.do(r.at, r.n)
+}
+
+// store writes the chains of row i to the output, if they are not kept there.
+func (p *piece) store(out []float32, i int) {
 	if p.direct {
 		return
 	}
-	p.outputs()
-	for i, r := range p.rowsOut {
-		line := p.chains[i*p.pitch:]
-		for _, c := range p.stretches {
-			if c.step == 1 {
-				copy(out[r+c.out:][:c.n], line[c.at:])
-			} else {
-				step(out[r+c.out:], c.step, line, c.at, 1, c.n)
-			}
+	line, row := p.chains[i*p.pitch:], p.rowsOut[i]
+	for _, c := range p.stretches {
+		if c.step == 1 {
+			copy(out[row+c.out:][:c.n], line[c.at:])
+		} else {
+			step(out[row+c.out:], c.step, line, c.at, 1, c.n)
 		}
 	}
 }
@@ -313,16 +338,8 @@ func (p *piece) store(out []float32) {
 // chain, unless the chain is −0; and a chain becomes −0 only where a product
 // rounds to zero, and then goes on as if it were +0 until it is one at the end.
 // Times an infinity or no number, it makes the chain no number.
-func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor) error {
-	if !p.left.absent && !p.top.absent {
-		return nil
-	}
-	vanishing := p.left.least+p.top.least < productsKept
-	if !vanishing && p.numbers() {
-		return nil
-	}
+func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor, vanishing bool) error {
 	cell := newCell(p.all, args)
-	p.outputs()
 	for i, r := range p.rowsOut {
 		for _, c := range p.stretches {
 			for j, x := range p.chains[i*p.pitch+c.at:][:c.n] {
@@ -335,6 +352,16 @@ func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor) error {
 		}
 	}
 	return nil
+}
+
+// doubtful reports whether absent terms may have changed some element, and
+// whether some product may have become zero.
+func (p *piece) doubtful() (doubtful, vanishing bool) {
+	if !p.left.absent && !p.top.absent {
+		return false, false
+	}
+	vanishing = p.left.least+p.top.least < productsKept
+	return vanishing || !p.numbers(), vanishing
 }
 
 // numbers reports whether all chains are numbers.

@@ -67,7 +67,7 @@ func (k *pool) sum(l, apart int) int {
 
 func (k *pool) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	for ; lo < hi; lo++ {
-		if _, err := k.next(w, out, args, lo, 1); err != nil {
+		if _, err := k.next(w, out, args, lo, 1, nil); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (k *pool) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi 
 var zero float32
 
 // next implements maker.
-func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int) (done int, err error) {
+func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do then) (done int, err error) {
 	s := &w.sheet
 	k.draw(s, args, piece, k.border)
 	n := k.length(s.to - s.from)
@@ -101,5 +101,5 @@ func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece,
 	}
 	clear(w.steps)
 	k.spread(s, out, s.row(0, n))
-	return 1, nil
+	return 1, k.finished(s, do)
 }

@@ -78,7 +78,7 @@ func (t *team) begin() {
 }
 
 // split calls do for ranges that together cover 0…n−1, each of at least grain
-// pieces but for the last, as engine.Split does.
+// pieces but for the last, or a multiple of it.
 func (t *team) split(n, grain int, do func(worker, lo, hi int) error) error {
 	ranges := (n + grain - 1) / grain
 	if t.size == 1 || ranges <= 1 {
@@ -88,7 +88,7 @@ func (t *team) split(n, grain int, do func(worker, lo, hi int) error) error {
 		return do(0, 0, n)
 	}
 	// A few ranges for each member even out what other work takes from them.
-	t.do, t.n, t.step = do, int64(n), int64(max(grain, (n+4*t.size-1)/(4*t.size)))
+	t.do, t.n, t.step = do, int64(n), int64(roundUp((n+4*t.size-1)/(4*t.size), grain))
 	t.failed.Store(nil)
 	t.next.Store(0)
 	t.left.Store(int32(t.size - 1))

@@ -310,8 +310,11 @@ func (s *sheet) row(number, n int) []float32 {
 
 func (w *window) inRanges() bool { return true }
 
-// ranges calls do for the run of elements that has been computed last.
-func (w *window) ranges(worker *worker, do func(at, n int) error) error {
-	s, plane := &worker.sheet, w.high.n*w.wide.n
+// finished calls do for the planes that have been computed.
+func (w *window) finished(s *sheet, do then) error {
+	if do == nil {
+		return nil
+	}
+	plane := w.high.n * w.wide.n
 	return do(s.from*plane, (s.to-s.from)*plane)
 }
