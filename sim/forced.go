@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -18,9 +19,11 @@ type lots struct {
 	on       bool // the lease's rules force attempts
 	altered  int  // the segment that is presented wrong; −1 if the attempt is not forced
 	truth    []proof.Outcome
-	hidden   bool   // its provider does not show the lot
-	idler    int    // place, among the unit's auditors, of one that does not look
-	strategy string // what it says: pass, copy, alarm; silent: nothing
+	hidden   bool         // its provider does not show the lot
+	spared   bool         // it computes nothing but what it must show
+	said     []canon.Hash // states after each step of the forced attempt, as its provider says
+	idler    int          // place, among the unit's auditors, of one that does not look
+	strategy string       // what it says: pass, copy, alarm; silent: nothing
 }
 
 // lot returns an output that forces an attempt, or does not.
@@ -39,7 +42,11 @@ func (s *scene) lot(unit, attempt int) []byte {
 func (s *scene) present(unit int, from canon.Hash) (roots []canon.Hash, err error) {
 	s.lots.truth, roots = nil, []canon.Hash{from}
 	for g := range segments {
-		part, err := s.training.play(roots[g*interval], unit, g*interval, (g+1)*interval)
+		play := s.training.play
+		if s.spares() {
+			play = s.pretend
+		}
+		part, err := play(roots[g*interval], unit, g*interval, (g+1)*interval)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +59,64 @@ func (s *scene) present(unit int, from canon.Hash) (roots []canon.Hash, err erro
 		}
 		roots = append(roots, part[1:]...)
 	}
+	s.lots.said = roots
 	return roots, nil
+}
+
+// spares reports whether a forced attempt is not computed.
+func (s *scene) spares() bool { return s.lots.spared && s.lots.altered >= 0 }
+
+// pretend returns states that look like those of steps.
+func (s *scene) pretend(from canon.Hash, _, lo, hi int) (roots []canon.Hash, err error) {
+	roots = []canon.Hash{from}
+	for step := lo; step < hi && err == nil; step++ {
+		var next canon.Hash
+		next, err = s.training.bend(roots[len(roots)-1], 1)
+		roots = append(roots, next)
+	}
+	return roots, err
+}
+
+// confess returns what the provider of a forced attempt shows as the truth. One that
+// has spared itself the work does what was audited now, and hopes for the rest.
+func (s *scene) confess(u *job.Unit) ([]proof.Outcome, error) {
+	if !s.spares() {
+		return s.lots.truth, nil
+	}
+	truth := slices.Clone(s.lots.truth)
+	for _, g := range u.AuditedSegments() {
+		roots, err := s.training.play(u.Receipt.Checkpoints[g], 0, g*interval, (g+1)*interval)
+		if err != nil {
+			return nil, err
+		}
+		s.spent[cheater] += s.problem.StepFLOPs * interval
+		truth[g] = given(roots)
+	}
+	return truth, nil
+}
+
+// doubt lets the watcher re-execute what is shown as truth, and dispute what is none.
+func (s *scene) doubt() (bool, error) {
+	for i := range s.lease.Forced {
+		f := &s.lease.Forced[i]
+		for g := range f.Truth {
+			t := job.Target{Index: f.Index, Segment: g + 1}
+			if s.seen[fmt.Sprint(t)] {
+				continue
+			}
+			s.seen[fmt.Sprint(t)] = true
+			points := f.Points(&s.problem, g)
+			honest, err := s.training.play(points[0], f.Index, g*interval, (g+1)*interval)
+			s.spent[watcher] += s.problem.StepFLOPs * interval
+			if err != nil {
+				return false, err
+			}
+			if honest[interval] != f.Truth[g].End {
+				return true, s.dispute(watcher, t)
+			}
+		}
+	}
+	return false, nil
 }
 
 // given is what a segment gave, whose states begin and end with its checkpoints.
@@ -70,7 +134,9 @@ func (s *scene) show() (acted bool, err error) {
 		}
 		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt, Output: s.lot(i, u.Attempt)}
 		if proof.Forced(e.Output, s.lease.Params.ForcedBps) {
-			e.Truth = s.lots.truth
+			if e.Truth, err = s.confess(&u); err != nil {
+				return false, err
+			}
 		}
 		if err := s.do(e); err != nil {
 			return false, err
@@ -168,6 +234,7 @@ func dilemma(t *training, pay float64) (out []experiment) {
 	add("copied audits", wide, says(1, "copy"), says(1, "silent"), auditor)
 	add("blind alarms", audited, says(0, "alarm"), says(0, "silent"), auditor)
 	add("freeloading challenger", audited, func(s *scene) { s.grief(0, 0) }, func(*scene) {}, func(*scene) string { return griever })
+	add("spared segments of a forced attempt", watched, func(s *scene) { s.lots.spared = true }, func(*scene) {}, func(*scene) string { return cheater })
 	add("lots never shown", audited, func(s *scene) { s.lots.hidden = true }, func(*scene) {}, func(*scene) string { return cheater })
 	return out
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -17,6 +18,32 @@ type asking struct {
 	has    func(q proof.Question) bool
 	asked  map[int]int // by unit
 	forger string      // a keeper whose pieces are wrong
+
+	// proposes is the share of blocks whose proposer the asked keeper is: there it tries
+	// others until it likes the question.
+	proposes float64
+	blocks   *rand.Rand
+}
+
+// block returns the hash of a block, from which questions are drawn.
+func (s *scene) block() canon.Hash {
+	k, seed := &s.asking, s.seed()
+	if k.proposes == 0 || !slices.ContainsFunc(s.lease.Requests, func(r job.Request) bool { return r.Due == 0 }) || k.blocks.Float64() >= k.proposes {
+		return seed
+	}
+	for !s.likes(seed) {
+		seed = canon.Sum(canon.Domain("sim/block"), seed[:])
+	}
+	return seed
+}
+
+// likes reports whether the asked keeper could answer what would be drawn from a block.
+func (s *scene) likes(seed canon.Hash) bool {
+	l, _, err := job.Apply(s.lease, job.Tick{Seed: seed}, s.now)
+	return err != nil || !slices.ContainsFunc(l.Requests, func(r job.Request) bool {
+		q, drawn := l.Question(&r)
+		return drawn && !s.asking.has(q)
+	})
 }
 
 // ask lets who asks ask whatever it may.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 
@@ -50,15 +51,21 @@ func others(t *training, pay float64) (out []experiment) {
 		s.truthful = true
 		return []string{cheater, griever}
 	})
+	last := func(q proof.Question) bool { return q.State == segments }
 	for _, k := range []struct {
-		name string
-		has  func(proof.Question) bool
+		name     string
+		has      func(proof.Question) bool
+		proposes float64
 	}{
-		{"keeper that keeps nothing", func(proof.Question) bool { return false }},
-		{"keeper that keeps the last checkpoint", func(q proof.Question) bool { return q.State == segments }},
+		{"keeper that keeps nothing", func(proof.Question) bool { return false }, 0},
+		{"keeper that keeps the last checkpoint", last, 0},
+		{"keeper that redraws questions", last, 1.0 / 3},
 	} {
 		add(k.name, audited, func(s *scene) []string {
-			s.asking = asking{who: watcher, keeper: s.lease.Keepers[0].Account, has: k.has}
+			s.asking = asking{
+				who: watcher, keeper: s.lease.Keepers[0].Account, has: k.has,
+				proposes: k.proposes, blocks: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(s.lease.Seed[:]), 0)),
+			}
 			return []string{s.asking.keeper}
 		})
 	}

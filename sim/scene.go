@@ -63,7 +63,7 @@ func (s *scene) play() error {
 		} else {
 			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
 		}
-		if err := s.do(job.Tick{Seed: s.seed(), Pool: uint64(bankroll + s.earned["pool"])}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := s.do(job.Tick{Seed: s.block(), Pool: uint64(bankroll + s.earned["pool"])}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}
@@ -148,6 +148,9 @@ func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Ha
 	}
 	if s.lots.on && unit == 0 && attempt == 0 {
 		roots, err := s.present(unit, from)
+		if s.spares() {
+			return roots, 0, err
+		}
 		return roots, steps, err
 	}
 	roots, err := s.training.play(from, unit, 0, steps)
@@ -254,6 +257,9 @@ func (s *scene) watch() (bool, error) {
 	if !s.watched {
 		return false, nil
 	}
+	if bad, err := s.doubt(); bad || err != nil {
+		return bad, err
+	}
 	look := func(t job.Target, wrong func() (bool, error)) (bool, error) {
 		name := fmt.Sprint(t, s.lease.Attempt(t))
 		if s.seen[name] || len(s.lease.Contests(t)) > 0 {
@@ -330,7 +336,8 @@ func (s *scene) succeed() (bool, error) {
 
 // dispute plays the game that somebody opens, to its end.
 func (s *scene) dispute(challenger string, t job.Target) error {
-	claim, err := s.lease.Claim(t, s.lease.Attempt(t))
+	attempt := s.attempt(t)
+	claim, err := s.lease.Claim(t, attempt)
 	if err != nil {
 		return err
 	}
@@ -344,7 +351,7 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 	}
 	s.games++
 	defender, bond := s.defender(t), s.lease.ChallengeBond(t)
-	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: s.lease.Attempt(t), Segment: opening.Segment, Challenger: challenger}); err != nil {
+	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: attempt, Segment: opening.Segment, Challenger: challenger}); err != nil {
 		return err
 	}
 	g, err := dispute.Open(claim, dispute.DefaultRules, opening, s.now)
@@ -372,10 +379,22 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 }
 
 func (s *scene) defender(t job.Target) string {
-	if t.Merge {
+	switch {
+	case t.Merge:
 		return s.lease.Merges[t.Index].By
+	case t.Segment > 0:
+		return s.lease.Forced[0].Unit.Provider
 	}
 	return s.lease.Units[t.Index].Provider
+}
+
+// attempt returns the one that a dispute would be about. A scene has one forced
+// attempt at most.
+func (s *scene) attempt(t job.Target) int {
+	if t.Segment > 0 {
+		return s.lease.Forced[0].Unit.Attempt
+	}
+	return s.lease.Attempt(t)
 }
 
 // move lets the side whose turn it is move, or its clock run out.
@@ -413,9 +432,17 @@ func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispu
 		truth, err := s.training.merge(m.Inputs)
 		return mergeAccount{s.training, m.Inputs, m.Root}, mergeAccount{s.training, m.Inputs, truth}, nil, err
 	}
+	if t.Segment > 0 {
+		g := t.Segment - 1
+		points, first := s.lease.Forced[0].Points(&s.problem, g), g*interval
+		honest, err := s.training.play(points[0], t.Index, first, first+interval)
+		said := slices.Clone(s.lots.said[first : first+interval+1])
+		said[interval] = s.lots.truth[g].End
+		return account{s.training, t.Index, first, said}, account{s.training, t.Index, first, honest}, points, err
+	}
 	r := s.lease.Units[t.Index].Receipt
 	honest, err := s.doubted(challenger, t.Index, r)
-	return account{s.training, t.Index, s.ends[t.Index]}, account{s.training, t.Index, honest}, r.Checkpoints, err
+	return account{s.training, t.Index, 0, s.ends[t.Index]}, account{s.training, t.Index, 0, honest}, r.Checkpoints, err
 }
 
 // doubted returns the states that a challenger sets against a receipt: those of

@@ -153,6 +153,7 @@ func checkpoints(roots []canon.Hash) (out []canon.Hash) {
 type account struct {
 	t     *training
 	unit  int
+	first int // step of the unit from which the states are
 	roots []canon.Hash
 }
 
@@ -164,7 +165,7 @@ func (a account) Execution(step int) (*dispute.Execution, error) {
 	p := &a.t.problem
 	in := graph.Inputs{
 		States: []*graph.State{a.t.states[a.roots[step]]}, Data: a.t.work.Data,
-		Rows: p.Order().Rows(a.unit%p.Shards, a.unit/p.Shards*p.Steps+step),
+		Rows: p.Order().Rows(a.unit%p.Shards, a.unit/p.Shards*p.Steps+a.first+step),
 	}
 	return a.t.execute(a.t.work.Step, in, a.roots[step+1])
 }

@@ -42,6 +42,26 @@ func (p *Params) Equilibrium() error {
 	return nil
 }
 
+// Suits returns an error that shows the inequality if auditors of an order would gain
+// by waiting for each other's word: each must leave so much of a unit unseen that a
+// forced attempt would often escape the first, and find out who copied it.
+func (p *Params) Suits(o *Order) error {
+	c, n := &o.Conditions, o.Problem.Segments()
+	if p.ForcedBps == 0 || c.Auditors < 2 {
+		return nil
+	}
+	a := min(c.AuditSegments+c.TopSegments, n)
+	gain := a
+	if o.Problem.Interval == 1 { // only the end of the segment that was presented wrong is a secret
+		gain = n
+	}
+	if risk := p.ForcedBps * p.VerdictFactor; risk*uint64(n-a) < bps*uint64(gain) {
+		return fmt.Errorf("%d auditors who each audit %d of a unit's %d segments would copy each other: forced_bps · verdict_factor · (%d − %d) = %d < %d · 10000; want fewer segments, or one auditor",
+			c.Auditors, a, n, n, a, risk*uint64(n-a), gain)
+	}
+	return nil
+}
+
 // WithoutForced returns the rules without forced errors, and what pays for them:
 // for networks whose every auditor is known, and for tests that count each coin.
 func (p Params) WithoutForced() Params {

@@ -22,7 +22,7 @@ type Forced struct {
 	Index       int
 	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
 	Truth       []proof.Outcome // what each segment gives from the checkpoint before it; zero Before: nobody audited it
-	Challengers []string        // in time; each gets the jackpot over 2^(n−1)
+	Challengers []string        // the first, in one block; each gets the jackpot over 2^(n−1)
 }
 
 // Reveal is a provider's word whether an attempt of its own was forced. Output is
@@ -70,9 +70,14 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	for i := range f.Unit.Attested {
 		f.Unit.Attested[i].Bond = 0
 	}
+	first := now
 	for _, c := range l.contests(Target{Index: e.Unit}) {
-		// Who came after the window or beside this could have known it.
-		if c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) {
+		first = min(first, c.At)
+	}
+	for _, c := range l.contests(Target{Index: e.Unit}) {
+		// The first dispute ends the secret, as the window does. Who comes later, or
+		// beside this, may have seen a lot that no block held yet.
+		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) {
 			f.Challengers = append(f.Challengers, c.Challenger)
 		}
 	}

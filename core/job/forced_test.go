@@ -392,6 +392,26 @@ func TestLateChallengersGetNoJackpot(t *testing.T) {
 	}
 }
 
+// Whoever makes a block after the first challenge may see the lot before it is in one:
+// it is too late to share the jackpot.
+func TestWhoChallengesAfterAnotherGetsNoJackpot(t *testing.T) {
+	w := forcedWorld(t)
+	w.do(w.diligent(0, w.present(0, "p0")))
+	for id, who := range []string{"c", "d", "late"} {
+		if who == "late" {
+			w.pass(1)
+		}
+		w.do(OpenDispute{ID: uint64(id + 1), Challenger: who})
+	}
+	w.pass(1)
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.lease.Forced[0]; !slices.Equal(f.Challengers, []string{"c", "d"}) {
+		t.Fatalf("jackpots for %v", f.Challengers)
+	}
+}
+
 // A provider that does not show its lot has the unit taken from it, for the penalty
 // of a late one; nothing that might be wrong on purpose is ever accepted.
 func TestUnitIsNotAcceptedBeforeItsLotIsShown(t *testing.T) {
@@ -500,6 +520,34 @@ func TestEquilibrium(t *testing.T) {
 		c.bend(&p)
 		if err := p.Equilibrium(); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.why)
+		}
+	}
+}
+
+// An order may not ask of several auditors so much that copying would pay; alone, or
+// where nothing is forced, an auditor has nobody to copy, or no reason.
+func TestOrdersSuitTheRules(t *testing.T) {
+	for _, c := range []struct {
+		auditors, audited, top, steps, interval int
+		why                                     string
+	}{
+		{2, 2, 0, 6, 2, ""},
+		{2, 3, 0, 6, 2, "2 auditors who each audit 3 of a unit's 3 segments would copy each other: forced_bps · verdict_factor · (3 − 3) = 0 < 3 · 10000"},
+		{3, 2, 1, 8, 2, "(4 − 3) = 20000 < 3 · 10000"},
+		{2, 3, 9, 8, 2, "(4 − 4) = 0 < 4 · 10000"},
+		{1, 3, 0, 6, 2, ""},
+		{2, 2, 0, 4, 1, ""},
+		{2, 3, 0, 4, 1, "(4 − 3) = 20000 < 4 · 10000"},
+	} {
+		o := testOrder()
+		o.Conditions.Auditors, o.Conditions.AuditSegments, o.Conditions.TopSegments = c.auditors, c.audited, c.top
+		o.Problem.Steps, o.Problem.Interval = c.steps, c.interval
+		p := DefaultParams
+		if err := p.Suits(&o); (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%+v: got %v", c, err)
+		}
+		if p = p.WithoutForced(); p.Suits(&o) != nil {
+			t.Errorf("%+v: refused where nothing is forced", c)
 		}
 	}
 }

@@ -79,6 +79,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 		},
 		Spec: func(s *consume.Spec) {
 			s.Problem.Rounds, s.Problem.Shards = 4, 4 // that nothing is forced has odds of 0.55¹⁶
+			s.Problem.Steps = 6                       // segments of two
 			s.Conditions.MaxPrice *= 100
 			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Keepers = 2, 2, 2
 		},

@@ -143,6 +143,9 @@ func (s *stock) bids(o *job.Order) []bid {
 		b := s.price(c, o, w.MaxPrice)
 		b.Referees = len(s.referees(c.offer.Validator))
 		if b.obstacle == nil {
+			b.obstacle = s.rules.Suits(o)
+		}
+		if b.obstacle == nil {
 			b.obstacle = c.obstacle
 		}
 		if free := freeStake(c.lead); b.obstacle == nil && free < b.bond {

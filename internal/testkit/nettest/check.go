@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/devnet"
 )
@@ -22,6 +23,7 @@ type balance struct {
 	Free     uint64 // utally
 	Stake    uint64
 	Reserved uint64 // of the stake
+	Record   uint64 // units that count as valid
 }
 
 func (n *Network) balances(ctx context.Context) (balances, error) {
@@ -39,7 +41,7 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Kit.Name, err)
 			}
-			b.Stake, b.Reserved = p.Peer.Stake, p.Peer.Reserved
+			b.Stake, b.Reserved, b.Record = p.Peer.Stake, p.Peer.Reserved, p.Peer.Record
 		}
 		out[account] = b
 	}
@@ -125,7 +127,12 @@ func (n *Network) checkBalances(l *job.Lease) error {
 	if err != nil {
 		return err
 	}
-	got := map[string]uint64{}
+	got, done := map[string]uint64{}, map[string]uint64{}
+	for i := range l.Units {
+		if u := &l.Units[i]; u.Status == job.Accepted {
+			done[u.Provider]++
+		}
+	}
 	for _, s := range slices.Concat(l.Ledger.Paid, l.Ledger.SlashPaid, l.Ledger.Prizes) {
 		got[s.Account] += s.Amount
 	}
@@ -138,6 +145,9 @@ func (n *Network) checkBalances(l *job.Lease) error {
 		if after.Free != want {
 			return fmt.Errorf("%s has %d utally; it had %d and should have %d", n.Name(account), after.Free, before.Free, want)
 		}
+		if after.Record != before.Record+done[account] {
+			return fmt.Errorf("%d units of %s count; %d did before, and %d were accepted", after.Record, n.Name(account), before.Record, done[account])
+		}
 		if after.Reserved != 0 {
 			return fmt.Errorf("%d utally of %s are still reserved", after.Reserved, n.Name(account))
 		}
@@ -145,6 +155,23 @@ func (n *Network) checkBalances(l *job.Lease) error {
 	}
 	if slashed != l.Ledger.Slashed {
 		return fmt.Errorf("stakes have shrunk by %d utally, %d were slashed", slashed, l.Ledger.Slashed)
+	}
+	return n.checkPool(l)
+}
+
+// checkPool compares the jackpot pool, which was empty, with what the lease paid into
+// it and got out of it.
+func (n *Network) checkPool(l *job.Lease) error {
+	r, err := workv1.NewQueryClient(n.Consumer.Kit.Chain.Conn).Params(n.ctx, &workv1.QueryParamsRequest{})
+	if err != nil {
+		return err
+	}
+	left := l.Ledger.Tax
+	for _, s := range l.Ledger.Prizes {
+		left -= s.Amount
+	}
+	if r.Pool != left {
+		return fmt.Errorf("the jackpot pool has %d utally, tax less prizes are %d", r.Pool, left)
 	}
 	return nil
 }
