@@ -64,9 +64,12 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 		prepare func(*testing.T, *chaintest.Chain)
 		words   string
 	}{
-		"price":              {nil, func(o *job.Order) { o.Conditions.MaxPrice = 1000 }, nil, "the order pays at most 1000"},
-		"providers":          {nil, func(o *job.Order) { o.Conditions.MinProviders = 4 }, nil, "3 providers, the order wants 4"},
-		"referees":           {nil, func(o *job.Order) { o.Conditions.Keepers = 4 }, nil, "3 independent validators"},
+		"price":     {nil, func(o *job.Order) { o.Conditions.MaxPrice = 1000 }, nil, "the order pays at most 1000"},
+		"providers": {nil, func(o *job.Order) { o.Conditions.MinProviders = 4 }, nil, "3 providers, the order wants 4"},
+		"referees":  {nil, func(o *job.Order) { o.Conditions.Keepers = 4 }, nil, "3 independent validators"},
+		"copying auditors": {[]chaintest.Option{worktest.Rules(worktest.Forced)}, func(o *job.Order) {
+			o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 3
+		}, nil, "2 auditors who each audit 3 of a unit's 3 segments would copy each other"},
 		"another validator":  {nil, func(o *job.Order) { o.Conditions.Validator = v1.String() }, nil, "names validator " + v1.String()},
 		"price beyond count": {[]chaintest.Option{dear}, func(o *job.Order) { o.Problem.StepFLOPs = 1 << 57 }, nil, "too large"},
 		"poor providers":     {poor, nil, nil, "no provider has the"},
