@@ -83,6 +83,7 @@ const (
 	minWork     = 1 << 20 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
 	fewPieces   = 4       // if neighbours share lines of an image
+	finePieces  = 32      // the same of pieces that pack no more, taken together, than one would
 	packingRows = 12      // rows that take as long to compute as a column to pack
 	packingCols = 8       // columns that take as long to compute as a row to pack
 	minSorted   = 64      // columns of a line for which sorting an image is worth while
@@ -141,7 +142,11 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 		k.arrange(x, y, batch, rows, cols, terms, neither)
 	}
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
-	k.divide(minPieces)
+	if k.a.image == nil && k.rows.n <= maxHigh {
+		k.divide(finePieces)
+	} else {
+		k.divide(minPieces)
+	}
 	k.readA()
 	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (ceilDiv(k.high, k.tileRows) <= fewTiles || k.nearB())
 	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon

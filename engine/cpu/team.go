@@ -12,7 +12,7 @@ type team struct {
 	size   int
 	do     func(worker, lo, hi int) error
 	n      int64
-	step   int64
+	grain  int64
 	next   atomic.Int64 // piece that is to be taken
 	left   atomic.Int32 // members still at work
 	round  atomic.Uint32
@@ -87,8 +87,7 @@ func (t *team) split(n, grain int, do func(worker, lo, hi int) error) error {
 		}
 		return do(0, 0, n)
 	}
-	// A few ranges for each member even out what other work takes from them.
-	t.do, t.n, t.step = do, int64(n), int64(roundUp((n+4*t.size-1)/(4*t.size), grain))
+	t.do, t.n, t.grain = do, int64(n), int64(max(grain, 1))
 	t.failed.Store(nil)
 	t.next.Store(0)
 	t.left.Store(int32(t.size - 1))
@@ -105,14 +104,20 @@ func (t *team) split(n, grain int, do func(worker, lo, hi int) error) error {
 	return nil
 }
 
+// take runs ranges until none is left: long ones first, for neighbouring pieces
+// share work, and shorter ones as the end comes near, which even out what other
+// work takes from the members.
 func (t *team) take(w int) {
-	for {
-		hi := t.next.Add(t.step)
-		lo := hi - t.step
+	for shares := int64(2 * t.size); ; {
+		lo := t.next.Load()
 		if lo >= t.n {
 			return
 		}
-		if err := t.do(w, int(lo), int(min(hi, t.n))); err != nil {
+		hi := min(lo+int64(roundUp(int((t.n-lo+shares-1)/shares), int(t.grain))), t.n)
+		if !t.next.CompareAndSwap(lo, hi) {
+			continue
+		}
+		if err := t.do(w, int(lo), int(hi)); err != nil {
 			t.failed.CompareAndSwap(nil, &err)
 			t.next.Store(t.n)
 			return
