@@ -2,11 +2,14 @@
 //
 // A program is prepared once. Neighbouring maps, copies and folds of rows become
 // a fusion (group.go, link.go), which is run block by block, so that what one
-// node makes for the next stays in the cache (fusion.go); cheap maps are computed
-// again rather than kept for later (repeat.go). Every other node gets the fastest
-// kernel that takes it (kernel.go). Outputs have places in one arena, which are
-// used again as soon as the last reader is done (plan.go). Where a run is
-// observed, every node is a task of its own, by a second plan.
+// node makes for the next stays in the cache (fusion.go), in registers where it
+// can (flow.go); cheap maps are computed again rather than kept for later
+// (repeat.go). Every other node gets the fastest kernel that takes it (kernel.go),
+// whose pieces go through the fusion that reads them, if nothing else does
+// (attach.go). Outputs have places in one arena, which are used again as soon as
+// the last reader is done (plan.go); operands of a join lie side by side in that of
+// its output (join.go). Constants that contractions pack are packed once (keep.go).
+// Where a run is observed, every node is a task of its own, by a second plan.
 //
 // Kernels read operands through views, which turn the affine accesses of a
 // primitive into runs of neighbouring elements. Elements are computed by loops
