@@ -18,8 +18,9 @@ type maker interface {
 	inRanges() bool
 }
 
-// then is what is to be done with a run of n elements of an output.
-type then func(at, n int) error
+// then is what is to be done with rows of n elements of an output, which begin so
+// many apart.
+type then func(at, n, rows, pitch int) error
 
 // headed is a maker and a fusion that alone reads its output, element by element:
 // bias, normalisation, activation, what is added. Each piece goes through the
@@ -88,7 +89,9 @@ func (m *members) all() []int {
 // run computes pieces. The output of the maker is the last.
 func (k *headed) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	n := len(outs) - 1
-	through := func(at, size int) error { return k.tail.run(w, outs[:n], args[k.operands:], at, at+size) }
+	through := func(at, size, rows, pitch int) error {
+		return k.tail.runRows(w, outs[:n], args[k.operands:], at, size, rows, pitch)
+	}
 	for lo < hi {
 		done, err := k.next(w, outs[n], args[:k.operands], lo, hi-lo, through)
 		if err != nil {

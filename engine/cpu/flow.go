@@ -161,6 +161,11 @@ func (c *fusion) flow(l *link, w *worker, from, rows int) {
 	if l.width == c.width && c.stretch > 0 {
 		width = min(c.stretch-from*c.width%c.stretch, n)
 	}
+	c.through(l, w, n/width, width, 0)
+}
+
+// through takes rows, with a gap of so many elements between them, through a flow.
+func (c *fusion) through(l *link, w *worker, rows, width, gap int) {
 	w.steps = grow(w.steps, len(l.flow))
 	for i, fn := range l.flow {
 		v := l.src[i+1]
@@ -169,7 +174,44 @@ func (c *fusion) flow(l *link, w *worker, from, rows int) {
 			w.steps[i].Row = 0
 		}
 	}
-	c.flows(n/width, width, (*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(first(w.steps)), len(w.steps))
+	c.flows(rows, width, gap*word, (*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(first(w.steps)), len(w.steps))
+}
+
+// runRows computes rows of n elements that begin so many apart: at once, if there
+// are only flows, with a number for each of those rows or for all.
+func (c *fusion) runRows(w *worker, outs, args []*tensor.Tensor, at, n, rows, pitch int) error {
+	switch {
+	case rows == 1 || pitch == n:
+		return c.run(w, outs, args, at, at+n*rows)
+	case !c.even(at, n, rows, pitch):
+		for r := range rows {
+			if err := c.run(w, outs, args, at+r*pitch, at+r*pitch+n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c.begin(w, outs, args, at)
+	for i := range c.links {
+		c.through(&c.links[i], w, rows, n, pitch-n)
+	}
+	c.end(w)
+	return nil
+}
+
+// even reports whether runRows can compute rows at once.
+func (c *fusion) even(at, n, rows, pitch int) bool {
+	ok := c.width == 1 && len(c.once) == 0 && c.scratch == 0 &&
+		(c.stretch == 0 || pitch == c.stretch && at%c.stretch+n <= c.stretch)
+	for i := range c.links {
+		ok = ok && len(c.links[i].flow) > 0
+	}
+	for i := range c.values {
+		if x := &c.values[i].number; ok && x.count > 1 {
+			ok = c.place(at)%x.count+rows <= x.count
+		}
+	}
+	return ok
 }
 
 // together returns how many of the next rows, of so many, a block can have: whole

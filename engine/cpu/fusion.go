@@ -62,7 +62,8 @@ const chunk = 1024
 
 func (c *fusion) pieces() int { return c.rows }
 
-func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
+// begin finds where the values lie from a row on.
+func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int) {
 	w.scratch = grow(w.scratch, c.scratch)
 	w.at = grow(w.at, len(c.values))
 	for i := range c.values {
@@ -73,21 +74,37 @@ func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 		case v.place == inScratch:
 			w.at[i] = unsafe.Add(first(w.scratch), v.base)
 		case v.place == inOutput:
-			w.at[i] = unsafe.Add(start(outs[v.index]), lo*v.width*size)
+			w.at[i] = unsafe.Add(start(outs[v.index]), row*v.width*size)
 		default:
-			w.at[i] = unsafe.Add(start(args[v.index]), (v.base+lo*v.width)*size)
+			w.at[i] = unsafe.Add(start(args[v.index]), (v.base+row*v.width)*size)
 		}
 	}
+	c.number(w, args, row)
+}
+
+// number finds the numbers of the stretch in which a row begins.
+func (c *fusion) number(w *worker, args []*tensor.Tensor, row int) {
+	for i := range c.values {
+		if v := &c.values[i]; v.number.count > 0 {
+			w.at[i] = unsafe.Add(start(args[v.index]), (v.base+c.place(row)%v.number.count)*word)
+		}
+	}
+}
+
+// end forgets where things lie, so that nothing is kept alive.
+func (c *fusion) end(w *worker) {
+	clear(w.at)
+	clear(w.steps)
+}
+
+func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
+	c.begin(w, outs, args, lo)
 	for i := range c.once {
 		c.perform(&c.once[i], w, args, lo, min(c.block, hi-lo))
 	}
 	for lo < hi {
 		rows := c.together(lo, hi-lo)
-		for i := range c.values {
-			if v := &c.values[i]; v.number.count > 0 {
-				w.at[i] = unsafe.Add(start(args[v.index]), (v.base+c.place(lo)%v.number.count)*word)
-			}
-		}
+		c.number(w, args, lo)
 		for i := range c.links {
 			c.perform(&c.links[i], w, args, lo, rows)
 		}
@@ -100,8 +117,7 @@ func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 			}
 		}
 	}
-	clear(w.at) // so that they keep no memory alive
-	clear(w.steps)
+	c.end(w)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/pages"
 )
 
 // Constants that are packed are packed once, when a plan is made: the weights of
@@ -59,6 +60,7 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 	}
 	s.lined = false
 	m.words = make([]float32, size+maxLanes)
+	pages.Huge(slice[byte](first(m.words), len(m.words)*word))
 	var p panels
 	src := k.operand(s, args)
 	for batch := range m.batches {

@@ -270,52 +270,46 @@ func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tenso
 		}
 		words = nil
 	}
-	runs := runs{do: do}
 	if last(p.out.cols) != 1 {
-		for _, c := range p.stretches {
-			for j := range c.n {
-				if err := runs.add(p.rowsOut[0]+c.out+j*c.step, p.tall); err != nil {
-					return err
-				}
-			}
-		}
-		return runs.end()
-	}
-	for i, r := range p.rowsOut {
-		if words != nil {
-			p.store(words, i)
+		if do == nil {
+			return nil
 		}
 		for _, c := range p.stretches {
-			if err := runs.add(r+c.out, c.n); err != nil {
+			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step); err != nil {
 				return err
 			}
 		}
+		return nil
 	}
-	return runs.end()
+	for i := 0; i < p.tall; {
+		rows := p.neighbours(i)
+		for r := range rows {
+			if words != nil {
+				p.store(words, i+r)
+			}
+		}
+		for c := 0; do != nil && c < len(p.stretches); {
+			at, n := p.stretches[c].out, 0
+			for ; c < len(p.stretches) && p.stretches[c].out == at+n; c++ {
+				n += p.stretches[c].n
+			}
+			if err := do(p.rowsOut[i]+at, n, rows, p.out.rows[0]); err != nil {
+				return err
+			}
+		}
+		i += rows
+	}
+	return nil
 }
 
-// runs puts neighbouring runs together, up to a length that stays in the cache.
-type runs struct {
-	do    then
-	at, n int
-}
-
-func (r *runs) add(at, n int) (err error) {
+// neighbours returns how many rows from i on go through a fusion together: they
+// stay in the cache, and lie at one distance from each other.
+func (p *piece) neighbours(i int) int {
 	const near = 4 * chunk
-	if r.at+r.n == at && r.n < near {
-		r.n += n
-		return nil
+	if !p.rows.simple() {
+		return 1
 	}
-	err = r.end()
-	r.at, r.n = at, n
-	return err
-}
-
-func (r *runs) end() error {
-	if r.n == 0 || r.do == nil {
-		return nil
-	}
-	return r.do(r.at, r.n)
+	return min(max(near/p.broad, 1), p.tall-i)
 }
 
 // store writes the chains of row i to the output, if they are not kept there.

@@ -4,11 +4,11 @@
 
 #include "textflag.h"
 
-// func avx512Flow(rows int, width int, dst *float32, x *float32, steps *byte, n int)
+// func avx512Flow(rows int, width int, gap int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·avx512Flow(SB), NOSPLIT, $0-48
-	MOVQ dst+16(FP), AX
-	MOVQ x+24(FP), CX
+TEXT ·avx512Flow(SB), NOSPLIT, $0-56
+	MOVQ dst+24(FP), AX
+	MOVQ x+32(FP), CX
 	XORQ DX, DX
 	XORQ SI, SI
 
@@ -26,8 +26,8 @@ next:
 	VMOVUPS 320(CX)(DX*1), Z5
 	VMOVUPS 384(CX)(DX*1), Z6
 	VMOVUPS 448(CX)(DX*1), Z7
-	MOVQ    steps+32(FP), DI
-	MOVQ    n+40(FP), R8
+	MOVQ    steps+40(FP), DI
+	MOVQ    n+48(FP), R8
 
 manyStep:
 	MOVQ         (DI), R9
@@ -434,8 +434,8 @@ few:
 	CMPQ    BX, $0x10
 	JL      part
 	VMOVUPS (CX)(DX*1), Z0
-	MOVQ    steps+32(FP), DI
-	MOVQ    n+40(FP), R8
+	MOVQ    steps+40(FP), DI
+	MOVQ    n+48(FP), R8
 
 oneStep:
 	MOVQ         (DI), R9
@@ -565,8 +565,8 @@ part:
 	BZHIQ     BX, DI, DI
 	KMOVW     DI, K1
 	VMOVUPS.Z (CX)(DX*1), K1, Z0
-	MOVQ      steps+32(FP), DI
-	MOVQ      n+40(FP), R8
+	MOVQ      steps+40(FP), DI
+	MOVQ      n+48(FP), R8
 
 lastStep:
 	MOVQ         (DI), R9
@@ -688,6 +688,8 @@ lastDone:
 	LEAQ      (DX)(BX*4), DX
 
 end:
+	MOVQ gap+16(FP), BX
+	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ rows+0(FP)
 	JNZ  row
@@ -712,11 +714,11 @@ DATA lanes7fc00000<>+56(SB)/4, $0x7fc00000
 DATA lanes7fc00000<>+60(SB)/4, $0x7fc00000
 GLOBL lanes7fc00000<>(SB), RODATA|NOPTR, $64
 
-// func avx2Flow(rows int, width int, dst *float32, x *float32, steps *byte, n int)
+// func avx2Flow(rows int, width int, gap int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Flow(SB), NOSPLIT, $0-48
-	MOVQ dst+16(FP), AX
-	MOVQ x+24(FP), CX
+TEXT ·avx2Flow(SB), NOSPLIT, $0-56
+	MOVQ dst+24(FP), AX
+	MOVQ x+32(FP), CX
 	XORQ DX, DX
 	XORQ SI, SI
 
@@ -734,8 +736,8 @@ next:
 	VMOVUPS 160(CX)(DX*1), Y5
 	VMOVUPS 192(CX)(DX*1), Y6
 	VMOVUPS 224(CX)(DX*1), Y7
-	MOVQ    steps+32(FP), DI
-	MOVQ    n+40(FP), R8
+	MOVQ    steps+40(FP), DI
+	MOVQ    n+48(FP), R8
 
 manyStep:
 	MOVQ         (DI), R9
@@ -1142,8 +1144,8 @@ few:
 	CMPQ    BX, $0x08
 	JL      part
 	VMOVUPS (CX)(DX*1), Y0
-	MOVQ    steps+32(FP), DI
-	MOVQ    n+40(FP), R8
+	MOVQ    steps+40(FP), DI
+	MOVQ    n+48(FP), R8
 
 oneStep:
 	MOVQ         (DI), R9
@@ -1274,8 +1276,8 @@ part:
 	VMOVDQU      laneNumbers<>+0(SB), Y0
 	VPCMPGTD     Y0, Y1, Y0
 	VMASKMOVPS   (CX)(DX*1), Y0, Y1
-	MOVQ         steps+32(FP), DI
-	MOVQ         n+40(FP), R8
+	MOVQ         steps+40(FP), DI
+	MOVQ         n+48(FP), R8
 
 lastStep:
 	MOVQ         (DI), R9
@@ -1397,6 +1399,8 @@ lastDone:
 	LEAQ       (DX)(BX*4), DX
 
 end:
+	MOVQ gap+16(FP), BX
+	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ rows+0(FP)
 	JNZ  row

@@ -38,21 +38,26 @@ func TestFlow(t *testing.T) {
 
 func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 	t.Helper()
-	rows, width := 1+r.IntN(4), 1+r.IntN(300)
-	n := rows * width
+	rows, width, gap := 1+r.IntN(4), 1+r.IntN(300), r.IntN(2)*r.IntN(30)
+	pitch := width + gap
+	n := rows * pitch
 	x := values(r, n, true)
 	dst := values(r, n+20, true)
 	if r.IntN(2) == 0 { // in place
 		x = dst[3:][:n]
 	}
 	want := append([]float32(nil), dst...)
-	copy(want[3:], x)
+	for i := range n {
+		if i%pitch < width {
+			want[3+i] = x[i]
+		}
+	}
 	var steps []Step
 	for range 1 + r.IntN(8) {
 		fn := 2 * r.IntN(len(flowFns))
-		size := map[int]int{0: 1, -1: rows}
+		most := map[int]int{0: 1, -1: rows}
 		step := Step{Fn: fn, Row: -r.IntN(2)}
-		own := values(r, size[step.Row], true)
+		own := values(r, most[step.Row], true)
 		if r.IntN(2) == 0 {
 			step.Fn++
 			own = values(r, n, true)
@@ -60,14 +65,17 @@ func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 		step.At = unsafe.Pointer(&own[0])
 		steps = append(steps, step)
 		for i := range n {
-			y := own[i/width&step.Row]
+			if i%pitch >= width {
+				continue
+			}
+			y := own[i/pitch&step.Row]
 			if step.Fn%2 == 1 {
 				y = own[i]
 			}
 			want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], y))
 		}
 	}
-	run(rows, width, &dst[3], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+	run(rows, width, gap*size, &dst[3], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
 	for i := range want {
 		if math.Float32bits(dst[i]) != math.Float32bits(want[i]) {
 			t.Fatalf("%d×%d, %d steps, element %d: %v, want %v", rows, width, len(steps), i-3, dst[i], want[i])
@@ -86,7 +94,7 @@ func BenchmarkFlow(b *testing.B) {
 				steps := []Step{{FlowSub, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0},
 					{FlowAdd, unsafe.Pointer(&one[0]), 0}, {FlowAdd + 1, unsafe.Pointer(&y[0]), 0}, {FlowMax, unsafe.Pointer(&one[0]), 0}}
 				for b.Loop() {
-					s.Flow(1, width, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+					s.Flow(1, width, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
 				}
 			})
 		}

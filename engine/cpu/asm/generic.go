@@ -105,22 +105,24 @@ func genericGreatest(vectors int, x *float32) uint32 {
 	return greatest
 }
 
-func genericFlow(rows, width int, dst, x *float32, steps *byte, n int) {
+func genericFlow(rows, width, gap int, dst, x *float32, steps *byte, n int) {
 	var part [256]float32 // dst may be what a later step reads
-	for at := 0; at < rows*width; {
-		v := part[:min(len(part), width-at%width)]
-		copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), 4*at)), len(v)))
-		for _, s := range unsafe.Slice((*Step)(unsafe.Pointer(steps)), n) {
-			if s.Fn%2 == 1 {
-				flowBeside(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, 4*at)), len(v)))
-			} else {
-				flowBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(at/width&s.Row))))
+	for row := range rows {
+		for done, at := 0, row*(4*width+gap); done < width; done, at = done+len(part), at+4*len(part) {
+			v := part[:min(len(part), width-done)]
+			copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), at)), len(v)))
+			for _, s := range unsafe.Slice((*Step)(unsafe.Pointer(steps)), n) {
+				if s.Fn%2 == 1 {
+					flowBeside(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at)), len(v)))
+				} else {
+					flowBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(row&s.Row))))
+				}
 			}
+			for i, y := range v {
+				v[i] = tensor.CanonNaN(y)
+			}
+			copy(unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(dst), at)), len(v)), v)
 		}
-		for i, y := range v {
-			v[i] = tensor.CanonNaN(y)
-		}
-		at += copy(unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(dst), 4*at)), len(v)), v)
 	}
 }
 

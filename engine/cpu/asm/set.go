@@ -85,13 +85,13 @@ type Bytes struct {
 // How many operands it reads depends on the function; dst may be one of them.
 type Map func(dst, x, y, z *byte, n int)
 
-// Flow takes every element of x, rows of so many, through n steps in turn, and
-// stores what becomes of it. There is at least one of each; dst may be x or what
-// a step reads side by side. steps are those of a slice of Step.
-type Flow func(rows, width int, dst, x *float32, steps *byte, n int)
+// Flow takes every element of x, rows of so many with a gap of so many bytes
+// between them, through n steps in turn, and stores what becomes of it. There is at
+// least one of each; dst, which has the same gaps, may be x or what a step reads
+// side by side. steps are those of a slice of Step.
+type Flow func(rows, width, gap int, dst, x *float32, steps *byte, n int)
 
-// Step is a function of what flows and of an operand. That lies side by side like
-// x, if one is added to the function's number; otherwise it is one number for a
+// Step is a function of what flows and of an operand. That lies like x, if one is added to the function's number; otherwise it is one number for a
 // whole row, which lies a float32 behind that of the row before if Row is −1, and
 // in the same place if it is 0.
 type Step struct {

@@ -52,7 +52,7 @@ type flow struct {
 func flows() {
 	for _, s := range []isa{avx512, avx2} {
 		name := s.name + "Flow"
-		function(name, "func(rows, width int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
+		function(name, "func(rows, width, gap int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		block := 8 // vectors that go through the steps together
 		context.XORQ(f.at, f.at)
@@ -80,6 +80,8 @@ func flows() {
 		f.block("last", 1, true)
 		context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
 		context.Label("end")
+		gap := param("gap")
+		context.ADDQ(gap, f.at)
 		context.ADDQ(Imm(4), f.row)
 		rows, err := context.Param("rows").Resolve()
 		if err != nil {
