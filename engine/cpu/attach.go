@@ -31,8 +31,8 @@ type headed struct {
 	operands int // of the maker, before those of the fusion
 }
 
-// attach makes makers the heads of fusions where it can, and returns the
-// groups that are left.
+// attach makes makers the heads of fusions where it can, and returns the groups
+// that are left.
 func (p *program) attach(groups []*members) []*members {
 	of := make([]*members, len(p.nodes))
 	readers := make([]int, len(p.nodes)) // groups

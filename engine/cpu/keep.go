@@ -8,11 +8,10 @@ import (
 	"github.com/tally-network/tally/engine/cpu/pages"
 )
 
-// Constants that are packed are packed once, when a plan is made: the weights of
-// inference. Their memory is bounded: no more than maxKept, and no more than the
-// constants themselves take, but for what fills the last vectors.
+// Constants that contractions pack, the weights of inference, are packed once, when
+// a plan is made.
 
-// maxKept is the memory of a plan for packed constants, in bytes. What is beyond
+// maxKept bounds the memory of a plan for packed constants, in bytes. What is beyond
 // it is packed in every run.
 const maxKept = 512 << 20
 
