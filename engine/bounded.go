@@ -70,7 +70,7 @@ func Steps(p *graph.Program) (total uint64) {
 
 // Memory returns the bytes of all values of a run: what it reads and makes, and
 // every value between, all of which are kept where the run has to be answered
-// for.
+// for. What an executor needs besides, such as packed constants, it bounds itself.
 func Memory(p *graph.Program) uint64 {
 	total := uint64(0)
 	add := func(t tensor.DType, s tensor.Shape, times int) {
