@@ -71,7 +71,7 @@ type sideBound struct {
 const (
 	maxHigh     = 1024    // rows of a piece
 	maxWide     = 3072    // columns of a piece
-	maxStored   = 1 << 16 // elements of a piece that is not made in the output
+	maxStored   = 1 << 17 // elements of a piece that is not made in the output
 	maxDeep     = 1024    // words packed at a time; divides tensor.KBlock
 	maxStrip    = 1 << 15 // elements of operand b that a row of tiles reads
 	thinRows    = 2       // rows for which reading operand b takes all the time
