@@ -22,6 +22,19 @@ type maker interface {
 // many apart.
 type then func(at, n, rows, pitch int) error
 
+// produce computes pieces of a maker, and calls do, if it is given, for what is in the
+// output.
+func produce(k maker, w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int, do then) error {
+	for lo < hi {
+		done, err := k.next(w, out, args, lo, hi-lo, do)
+		if err != nil {
+			return err
+		}
+		lo += done
+	}
+	return nil
+}
+
 // headed is a maker and a fusion that alone reads its output, element by element:
 // bias, normalisation, activation, what is added. Each piece goes through the
 // fusion while it is in the cache.
@@ -92,14 +105,7 @@ func (k *headed) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	through := func(at, size, rows, pitch int) error {
 		return k.tail.runRows(w, outs[:n], args[k.operands:], at, size, rows, pitch)
 	}
-	for lo < hi {
-		done, err := k.next(w, outs[n], args[:k.operands], lo, hi-lo, through)
-		if err != nil {
-			return err
-		}
-		lo += done
-	}
-	return nil
+	return produce(k.maker, w, outs[n], args[:k.operands], lo, hi, through)
 }
 
 // overHead returns the operands in whose memory output o may lie: that of the

@@ -51,12 +51,7 @@ func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
 }
 
 func (k *depthwise) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	for ; lo < hi; lo++ {
-		if _, err := k.next(w, out, args, lo, 1, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return produce(k, w, out, args, lo, hi, nil)
 }
 
 // next implements maker: tiles of one row, which read the sheet in place.

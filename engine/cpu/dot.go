@@ -363,14 +363,7 @@ func roundUp(x, to int) int { return (x + to - 1) / to * to }
 func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
 
 func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	for lo < hi {
-		n, err := k.next(w, out, args, lo, hi-lo, nil)
-		if err != nil {
-			return err
-		}
-		lo += n
-	}
-	return nil
+	return produce(k, w, out, args, lo, hi, nil)
 }
 
 // next implements maker: several pieces pack less together.

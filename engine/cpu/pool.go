@@ -66,12 +66,7 @@ func (k *pool) sum(l, apart int) int {
 }
 
 func (k *pool) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	for ; lo < hi; lo++ {
-		if _, err := k.next(w, out, args, lo, 1, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return produce(k, w, out, args, lo, hi, nil)
 }
 
 // zero turns a sum of zeros, which begins at +0, into +0.
