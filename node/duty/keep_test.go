@@ -119,6 +119,13 @@ func TestBundleFromKeepersAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	collected(t, n, l)
+}
+
+// collected collects a proof of a settled lease, for a watcher that has seen nothing of
+// it, and checks it.
+func collected(t *testing.T, n *nettest.Network, l *job.Lease) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "proof.bundle")
 	trust, err := evidence.Collect(t.Context(), n.Member("watcher-0").Kit, l, file, nil)
 	if err != nil {

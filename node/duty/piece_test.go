@@ -1,10 +1,7 @@
 package duty_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -12,13 +9,11 @@ import (
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/engine/cpu"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -64,18 +59,7 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 	if slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return n.Name(p.Account) == gone[0] }) {
 		t.Fatal("the lead keeps")
 	}
-	file := filepath.Join(t.TempDir(), "proof.bundle")
-	trust, err := evidence.Collect(t.Context(), n.Member("watcher-0").Kit, l, file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), trust, cpu.New(1)); err != nil {
-		t.Fatal(err)
-	}
+	collected(t, n, l)
 }
 
 // states returns the files of all checkpoints of a lease after the first.
