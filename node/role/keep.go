@@ -17,10 +17,15 @@ type Keep struct {
 	kit     *Kit
 	gone    map[string]int64            // since when a pin has no live lease, ms
 	thinned map[canon.Hash]map[int]bool // units whose checkpoints were thinned, by order
+	turn    int                         // blocks seen
 }
 
+// someUnits are looked at again in each block where pieces are kept: what makes a
+// piece brings the whole here, perhaps after it was let go of.
+const someUnits = 64
+
 // NewKeep returns an empty Keep.
-func (k *Kit) NewKeep() *Keep { return &Keep{k, map[string]int64{}, map[canon.Hash]map[int]bool{}} }
+func (k *Kit) NewKeep() *Keep { return &Keep{kit: k, gone: map[string]int64{}, thinned: map[canon.Hash]map[int]bool{}} }
 
 // Block compares what is kept with the leases that live at block time now.
 func (c *Keep) Block(now int64, live []*job.Lease) error {
@@ -56,22 +61,23 @@ func (c *Keep) Block(now int64, live []*job.Lease) error {
 // thin lets go of checkpoints that are not kept any more since the last block.
 func (c *Keep) thin(live []*job.Lease) error {
 	before := c.thinned
+	c.turn++
 	c.thinned = map[canon.Hash]map[int]bool{}
 	more := false
 	for _, l := range live {
 		id, done := l.Order.ID(), map[int]bool{}
 		c.thinned[id] = done
 		for i := range l.Units {
-			u := &l.Units[i]
-			policy := c.kit.policy(l, u)
+			policy := c.kit.policy(l, i)
 			if policy.keeps(1, 2) { // all
 				continue
 			}
-			if !before[id][i] {
-				if err := c.kit.thin(l, u.Receipt, policy); err != nil {
+			if !before[id][i] || policy == pieces && i/someUnits == c.turn%(len(l.Units)/someUnits+1) {
+				some, err := c.kit.thin(l, l.Units[i].Receipt, policy)
+				if err != nil {
 					return err
 				}
-				more = true
+				more = more || some
 			}
 			done[i] = true
 		}

@@ -51,6 +51,53 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 	return k, l
 }
 
+// Who keeps pieces lets go of the whole even if it has no piece of a unit, once it
+// can attest to none any more, and of what comes again later.
+func TestKeeperWithoutAPieceKeepsNothing(t *testing.T) {
+	k := newKit(t)
+	l, w := newLease(t, k)
+	l.Order.Conditions.Keepers, l.Order.Conditions.CodedBytes = 8, 1
+	alone(t, k, l)
+	k.Account = &client.Account{Address: keeper(0)}
+	l.Keepers = []job.Party{{Account: keeper(0)}}
+	states, roots := unit(t, w, l, 0)
+	nowhere := File("state", store.RefOf([]byte("nobody has it")))
+	receive(t, k, l, 0, roots, nowhere, nowhere)
+	c := k.NewKeep()
+	kept := func() (n int) {
+		t.Helper()
+		if err := c.Block(1, []*job.Lease{l}); err != nil {
+			t.Fatal(err)
+		}
+		for _, root := range roots[1:] {
+			if ref, ok := k.noted(l.Order.ID(), root); ok && k.Store.Has(ref) {
+				n++
+			}
+		}
+		return n
+	}
+	fetch := func() {
+		t.Helper()
+		for _, s := range states {
+			if _, _, err := k.KeepState(l.Order.ID(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fetch()
+	l.Units[0].Status = job.Accepted
+	if n := kept(); n != len(roots)-1 {
+		t.Fatalf("%d checkpoints stay while a piece can be made", n)
+	}
+	for range 2 {
+		l.Phase = job.Closing
+		if n := kept(); n != 0 {
+			t.Fatalf("%d checkpoints stay", n)
+		}
+		fetch()
+	}
+}
+
 func keeper(i int) string { return fmt.Sprint("keeper-", i) }
 
 // spoil makes a keeper's pieces of the first unit others, of which it keeps what it

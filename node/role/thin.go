@@ -43,32 +43,44 @@ func (p Policy) keeps(i, last int) bool {
 }
 
 // policy returns what of a unit's checkpoints stays here: all until the unit is
-// accepted, but none where pieces of them are kept and nothing is left to audit.
-func (k *Kit) policy(l *job.Lease, u *job.Unit) Policy {
-	mine := func(a job.Audit) bool { return a.Auditor == k.Account.Address && !a.Done && !a.Forfeit }
-	switch {
-	case l.Order.Pieces().Cuts() && u.Keeps(k.Account.Address):
-		if !slices.ContainsFunc(u.Audits, mine) {
+// accepted, but none with a keeper where they are kept in pieces, as soon as it has
+// nothing left to audit and has made its own, or can make none any more.
+func (k *Kit) policy(l *job.Lease, unit int) Policy {
+	u := &l.Units[unit]
+	if l.Order.Pieces().Cuts() {
+		me := k.Account.Address
+		auditing := slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit })
+		keeper := slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return p.Account == me })
+		done := u.Keeps(me) || keeper && u.Status == job.Accepted && !l.MayAttest(unit, me)
+		if done && !auditing {
 			return pieces
 		}
-	case u.Status == job.Accepted:
+		if done || keeper {
+			return KeepAll
+		}
+	}
+	if u.Status == job.Accepted {
 		return k.Checkpoints
 	}
 	return KeepAll
 }
 
-// thin lets go of the checkpoints of a unit that a policy does not keep.
-func (k *Kit) thin(l *job.Lease, r *job.Receipt, policy Policy) error {
+// thin lets go of the checkpoints of a unit that a policy does not keep, and reports
+// whether there were any.
+func (k *Kit) thin(l *job.Lease, r *job.Receipt, policy Policy) (some bool, err error) {
 	var gone []store.Ref
 	for i, root := range r.Checkpoints {
-		if ref, ok := k.noted(l.Order.ID(), root); ok && !policy.keeps(i, len(r.Checkpoints)-1) {
+		if policy.keeps(i, len(r.Checkpoints)-1) {
+			continue
+		}
+		if ref, ok := k.noted(l.Order.ID(), root); ok && k.Store.Has(ref) {
 			gone = append(gone, ref)
 		}
 	}
 	if len(gone) == 0 {
-		return nil
+		return false, nil
 	}
-	return k.Store.Unpin(Pin(l.Order.ID()), gone...)
+	return true, k.Store.Unpin(Pin(l.Order.ID()), gone...)
 }
 
 // derive computes a checkpoint of a unit again, from the last one before it that
