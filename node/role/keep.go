@@ -25,7 +25,9 @@ type Keep struct {
 const someUnits = 64
 
 // NewKeep returns an empty Keep.
-func (k *Kit) NewKeep() *Keep { return &Keep{kit: k, gone: map[string]int64{}, thinned: map[canon.Hash]map[int]bool{}} }
+func (k *Kit) NewKeep() *Keep {
+	return &Keep{kit: k, gone: map[string]int64{}, thinned: map[canon.Hash]map[int]bool{}}
+}
 
 // Block compares what is kept with the leases that live at block time now.
 func (c *Keep) Block(now int64, live []*job.Lease) error {
