@@ -179,7 +179,7 @@ func (p *piece) sumColumns() []int32 {
 		n, tiles := p.strip(p.broad - c)
 		vectors := ceilDiv(n, lanes)
 		b, next, bAt := p.top.columnsAt(c, n, vectors*lanes)
-		p.tiles[0][vectors-1](tiles, p.top.deep, &oneEach[0], 0, 0, b, next, bAt, &asFloats(sums[c:])[0], 0, false)
+		p.tiles[0][vectors-1](tiles, p.top.deep, &oneEach[0], 0, &nowhere[0], b, next, bAt, &asFloats(sums[c:])[0], 0, false)
 		c += n * tiles
 	}
 	const each = 4
@@ -198,8 +198,8 @@ func (p *piece) sumRows(from, n int) []int32 {
 	}
 	for i := 0; i < n; {
 		m := nextPart(n-i, p.tileRows, 1)
-		a, aRow, aStep := p.left.rowsAt(from+i, m)
-		p.tiles[m-1][0](1, p.left.deep, a, aRow, aStep, &oneEach[0], 0, &nowhere[0], &asFloats(p.rowSums[i*lanes:])[0], lanes*word, false)
+		a, aRow, aAt := p.left.rowsAt(from+i, m)
+		p.tiles[m-1][0](1, p.left.deep, a, aRow, aAt, &oneEach[0], 0, &nowhere[0], &asFloats(p.rowSums[i*lanes:])[0], lanes*word, false)
 		i += m
 	}
 	return p.rowSums

@@ -224,6 +224,9 @@ func (a *arena) perform(t *task) error {
 		}
 		a.outs = append(a.outs, a.outputs[i])
 	}
+	for _, w := range a.workers {
+		w.round++
+	}
 	return a.team.split(t.pieces(), t.grain, a.work)
 }
 

@@ -16,6 +16,7 @@ type depthwise struct {
 	base   int   // of its first term
 	own    []int // steps from plane to plane
 	step   int   // from term to term
+	there  []int // bytes to each
 	places []int // of terms in the sheet, in bytes
 }
 
@@ -44,8 +45,8 @@ func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
 		return nil
 	}
 	k := &depthwise{window: w, other: other, base: base, own: steps(strides).pick(w.axes), step: strides[terms[0]]}
-	for _, t := range w.taps {
-		k.places = append(k.places, t*word)
+	for i, t := range w.taps {
+		k.there, k.places = append(k.there, i*k.step*word), append(k.places, t*word)
 	}
 	return k
 }
@@ -67,7 +68,7 @@ func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, p
 			vectors := min(ceilDiv(n-j, lanes), most)
 			tiles := max((n-j)/(vectors*lanes), 1)
 			from := i*k.size() + j
-			k.set.Tiles[0][vectors-1](tiles, len(k.places), &terms[at], 0, k.step*word, &s.values[from], vectors*lanes*word, &k.places[0], &row[from], 0, false)
+			k.set.Tiles[0][vectors-1](tiles, len(k.places), &terms[at], 0, &k.there[0], &s.values[from], vectors*lanes*word, &k.places[0], &row[from], 0, false)
 			j += tiles * vectors * lanes
 		}
 	}

@@ -53,6 +53,7 @@ type side struct {
 	ownRun, termRun   reach
 	matrix            bool // rows or terms lie side by side
 	inPlace           bool // tiles read it where it lies: rows have one stride
+	line              int  // rows that have it, if it is an image of rows
 	lined             bool // packed with the terms of a row side by side
 	turned            bool // and turn it, as terms lie side by side
 	swept             bool // and sweep over whole vectors of columns
@@ -87,6 +88,10 @@ const (
 	packingRows = 12      // rows that take as long to compute as a column to pack
 	packingCols = 8       // columns that take as long to compute as a row to pack
 	minSorted   = 64      // columns of a line for which sorting an image is worth while
+	minLine     = 3       // rows of a line that tiles read in place
+	maxLine     = 32      // of which so many leave little in vain if they are columns
+	minColumns  = 32      // beside them
+	imagePieces = 8       // which share an image
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
@@ -127,8 +132,11 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 			rows = append(rows, axis)
 		}
 	}
-	x, y := 0, 1
 	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	if !narrow && (k.slide(0, 1, batch, rows, cols, terms) || k.slide(1, 0, batch, cols, rows, terms)) {
+		return k
+	}
+	x, y := 0, 1
 	if k.effort(x, y, batch, rows, cols, terms) > k.effort(y, x, batch, cols, rows, terms) {
 		rows, cols, x, y = cols, rows, 1, 0
 	}
@@ -209,6 +217,28 @@ func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m}
 	k.a.runs(&k.rows, &k.terms)
+	return true
+}
+
+// slide prepares k to read rows where they lie in an image of operand x, if that
+// suits it: if windows of x move with the rows, along short lines. There is nothing to
+// pack for them, and columns, which are those of the weights, fill whole vectors.
+func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
+	if len(batch) > 0 || len(rows) == 0 || !windowed(k.p, x, last(rows)) || len(missing(k.p, y)) > 0 {
+		return false
+	}
+	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
+	line := last(k.rows.extents)
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
+	if line < minLine || line > maxLine || k.cols.n < minColumns || m == nil || m.size > maxImage {
+		return false
+	}
+	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
+	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
+	k.wide = nextPart(k.cols.n, k.tileCols, k.set.Lanes)
+	k.beside = ceilDiv(k.cols.n, k.wide)
+	k.high = min(roundUp(ceilDiv(k.rows.n, ceilDiv(imagePieces, k.beside)), line), maxHigh/line*line)
+	k.down = ceilDiv(k.rows.n, k.high)
 	return true
 }
 
@@ -369,6 +399,7 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 // next implements maker: several pieces pack less together.
 func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error) {
 	p, words := &w.piece, words(out)
+	p.round = w.round
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
 	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
 	if higher == k.down && k.b.image == nil {

@@ -95,7 +95,8 @@ func TestAbsentTerms(t *testing.T) {
 		{1, 1, 5, 2, 3, 1, 1, 1},    // an image
 		{2, 3, 18, 4, 3, 1, 2, 1},   // of several lines a piece
 		{1, 2, 9, 24, 3, 2, 1, 1},   // strided: packed by segments
-		{1, 2, 7, 40, 3, 1, 3, 1},   // so much of it in vain that it is packed
+		{1, 2, 7, 24, 3, 1, 3, 1},   // so much of it in vain that it is packed
+		{1, 2, 7, 40, 3, 1, 3, 1},   // rows of an image
 		{2, 4, 6, 4, 3, 1, 1, 4},    // depthwise
 		{1, 1, 3, 2, 3, 1, 3, 1},    // whole lines are absent
 		{1, 160, 40, 1, 2, 1, 1, 1}, // more lines than an image holds
@@ -119,6 +120,28 @@ func TestAbsentTerms(t *testing.T) {
 	}
 	if minus < 100 {
 		t.Errorf("only %d sums are −0", minus)
+	}
+}
+
+// Rows that lie in an image: maps of several sizes, more terms than a K-block has, some
+// vectors of columns that are not full.
+func TestSlidingRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 6))
+	for _, c := range []convolution{
+		{1, 5, 7, 33, 3, 1, 1, 1}, {1, 3, 14, 100, 3, 1, 1, 1}, {2, 4, 13, 40, 3, 2, 1, 1}, {3, 2, 9, 200, 3, 3, 1, 1},
+		{1, 1, 32, 33, 5, 1, 2, 1}, {1, 480, 3, 32, 3, 1, 1, 1}, {1, 3, 19, 64, 4, 2, 0, 1},
+	} {
+		for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+			p := typed(c.primitive(), dtype)
+			for _, set := range asm.Sets() {
+				if k, ok := newDot(p, set).(*dot); !ok || k.a.line == 0 {
+					t.Errorf("%s: %v does not slide", set.Name, c)
+				}
+			}
+			for _, from := range [][]float64{small, wild, nearTies} {
+				compareDot(t, "convolution", p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+			}
+		}
 	}
 }
 
@@ -169,6 +192,7 @@ func TestBytes(t *testing.T) {
 func TestContractionsAllocateNothing(t *testing.T) {
 	for name, p := range map[string]*tensor.Primitive{ // order: each case stands alone
 		"product": matmul(70, 90, 110), "swept": matmul(1, 90, 110), "turned": matmul(110, 90, 1), "image": convolution{2, 3, 18, 4, 3, 1, 2, 1}.primitive(),
+		"sliding":  convolution{1, 3, 14, 64, 3, 1, 1, 1}.primitive(),
 		"segments": convolution{1, 2, 9, 24, 3, 2, 1, 1}.primitive(), "bytes": typed(matmul(70, 90, 110), tensor.Int8),
 	} {
 		set, err := asm.Chosen()

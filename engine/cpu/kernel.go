@@ -13,12 +13,14 @@ type kernel interface {
 	pieces() int
 
 	// run computes pieces lo…hi−1. Operands and output have the types and
-	// shapes of the primitive, and the output overlaps no operand.
+	// shapes of the primitive, and the output overlaps no operand. They are
+	// those of the worker's last run, unless it has begun another round.
 	run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error
 }
 
 // worker is the memory that one goroutine computes in.
 type worker struct {
+	round   int              // counts tasks
 	scratch []byte           // of a fusion
 	at      []unsafe.Pointer // where the values of a fusion are
 	steps   []asm.Step       // of a flow

@@ -38,6 +38,7 @@ type panels struct {
 	panel    []float32
 	words    []float32         // memory of panels
 	drawn    []float32         // the image
+	drawing  drawing           // what it is
 	elements elements          // of which it is made
 	lines    []float32         // rows before they are transposed
 	places   []int             // where each of those begins
@@ -98,7 +99,7 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 	p.base = k.batch.at(s.base, s.batch, batch)
 	p.coords = p.coords[:0]
 	switch {
-	case s.image != nil && s.inPlace:
+	case s.image != nil && s.inPlace && s.line == 0:
 		p.base = s.base
 		return
 	case s.inPlace:
@@ -114,17 +115,29 @@ func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
 	}
 }
 
-// draw returns the side's image of src for a line of a batch, or src itself.
-func (p *panels) draw(src operand, batch, line int) operand {
+// drawing says of what an image was drawn, and what was found there.
+type drawing struct {
+	image              *image
+	round, batch, line int
+	absent             bool
+	least              floor
+}
+
+// draw returns the side's image of src for a line of a batch, or src itself. What was
+// drawn last in this round is not drawn again.
+func (p *panels) draw(src operand, round, batch, line int) operand {
 	m := p.side.image
 	if m == nil {
 		return src
 	}
-	p.drawn = grow(p.drawn, m.size+maxLanes)
-	p.elements.operand, p.elements.set = src, p.set
-	absent := m.draw(p.drawn, &p.elements, p.batch, batch, line)
-	p.absent = p.bounded && absent
-	p.least = p.leastOf(p.drawn, m.size)
+	if d := (drawing{m, round, batch, line, p.drawing.absent, p.drawing.least}); d != p.drawing {
+		p.drawn = grow(p.drawn, m.size+maxLanes)
+		p.elements.operand, p.elements.set = src, p.set
+		absent := m.draw(p.drawn, &p.elements, p.batch, batch, line)
+		d.absent, d.least = p.bounded && absent, p.leastOf(p.drawn, m.size)
+		p.drawing = d
+	}
+	p.absent, p.least = p.drawing.absent, p.drawing.least
 	return operand{floats: p.drawn}
 }
 
@@ -155,8 +168,8 @@ func (p *panels) spread() {
 	}
 }
 
-// locate finds the positions of the terms in bytes, for tiles that read columns
-// in place.
+// locate finds the positions of the terms in bytes, for tiles that read them in
+// place.
 func (p *panels) locate() {
 	if !p.side.inPlace || p.side.turned {
 		return
@@ -283,15 +296,17 @@ func (p *panels) turn(dst, src []float32, own []int, at, deep, width int) {
 }
 
 // rowsAt returns where a tile of n rows from a row of the piece on reads its
-// operand, and the bytes from row to row and from term to term.
-func (p *panels) rowsAt(row, n int) (first *float32, rowStep, termStep int) {
-	if s := p.side; s.inPlace {
-		return &p.src.floats[p.base+row*s.own[0]+p.start*s.terms[0]], s.own[0] * word, s.terms[0] * word
+// operand, the bytes from row to row, and those to each term.
+func (p *panels) rowsAt(row, n int) (first *float32, step int, terms *int) {
+	switch s := p.side; {
+	case s.line > 0:
+		return &p.src.floats[p.own[row]], last(s.own) * word, &p.offsets[0]
+	case s.inPlace:
+		return &p.src.floats[p.base+row*s.own[0]], s.own[0] * word, &p.offsets[0]
+	case s.lined:
+		return &p.panel[(row-p.packed)*p.deep], p.deep * word, p.evenly(1)
 	}
-	if p.side.lined {
-		return &p.panel[(row-p.packed)*p.deep], p.deep * word, word
-	}
-	return &p.panel[(row-p.packed)*p.deep], word, n * word
+	return &p.panel[(row-p.packed)*p.deep], word, p.evenly(n)
 }
 
 // columnsAt returns where a tile of n columns, packed to so many, reads its

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
@@ -14,6 +15,7 @@ import (
 // where it cannot hold them, in memory of the piece.
 type piece struct {
 	*dot
+	round               int // of the worker
 	batchAt, row, line  int // where it begins
 	tall, broad         int // rows and columns
 	lineCount           int
@@ -61,7 +63,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		p.chains = p.own
 	}
 	p.done = p.done[:0]
-	a, b := p.left.draw(p.operand(&p.a, args), p.batchAt, 0), p.top.draw(p.operand(&p.b, args), p.batchAt, p.line)
+	a, b := p.left.draw(p.operand(&p.a, args), p.round, p.batchAt, 0), p.top.draw(p.operand(&p.b, args), p.round, p.batchAt, p.line)
 	for t := 0; t < p.terms.n; {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
@@ -95,6 +97,7 @@ func (p *piece) advance(a, b operand, t, n int) {
 	p.top.reach(b, t, n)
 	p.top.locate()
 	p.left.reach(a, t, n)
+	p.left.locate()
 	swept := p.sweptBy(n)
 	p.top.pack(swept, p.broad-swept, p.tileCols, p.set.Lanes)
 	add := t%tensor.KBlock != 0
@@ -107,7 +110,10 @@ func (p *piece) advance(a, b operand, t, n int) {
 		columns = p.sumColumns()
 	}
 	for i, high := 0, 0; i < p.tall; i += high {
-		if high = min(maxRows, p.tall-i); p.a.kept != nil {
+		switch high = min(maxRows, p.tall-i); {
+		case p.a.line > 0:
+			high = p.tall
+		case p.a.kept != nil:
 			high = min(high, p.high-i%p.high)
 		}
 		p.left.pack(i, high, p.tileRows, 1)
@@ -124,13 +130,21 @@ func (p *piece) advance(a, b operand, t, n int) {
 			}
 			cols, tiles := p.strip(left)
 			for r := i; r < i+high; {
-				rows := nextPart(i+high-r, p.tileRows, 1)
+				rows := nextPart(p.inLine(r, i+high-r), p.tileRows, 1)
 				p.advanceTiles(r, rows, c, cols, tiles, add)
 				r += rows
 			}
 			c += cols * tiles
 		}
 	}
+}
+
+// inLine returns how many of the next rows, of so many from row r on, a tile can have.
+func (p *piece) inLine(r, left int) int {
+	if line := p.a.line; line > 0 {
+		return min(line-(p.row+r)%line, left)
+	}
+	return left
 }
 
 // sweptBy returns how many columns are swept over by n terms.
@@ -170,26 +184,26 @@ func (p *piece) strip(left int) (cols, tiles int) {
 func (p *piece) advanceTiles(r, rows, c, cols, tiles int, add bool) {
 	lanes := p.set.Lanes
 	vectors := ceilDiv(cols, lanes)
-	a, aRow, aStep := p.left.rowsAt(r, rows)
+	a, aRow, aAt := p.left.rowsAt(r, rows)
 	at := p.chains[r*p.pitch+c:]
 	deep := p.top.deep
 	if p.top.turns(cols) {
 		for i := range tiles {
 			b, column := p.top.turnedAt(c + i*cols)
-			p.set.Turned[rows-1](deep, a, b, column, &at[i*cols], p.pitch*word, add)
+			p.set.Turned[rows-1](deep, (*float32)(unsafe.Add(unsafe.Pointer(a), *aAt)), b, column, &at[i*cols], p.pitch*word, add)
 		}
 		return
 	}
 	b, next, bAt := p.top.columnsAt(c, cols, vectors*lanes)
 	run := p.tiles[rows-1][vectors-1]
 	if !p.direct || cols == vectors*lanes {
-		run(tiles, deep, a, aRow, aStep, b, next, bAt, &at[0], p.pitch*word, add)
+		run(tiles, deep, a, aRow, aAt, b, next, bAt, &at[0], p.pitch*word, add)
 		return
 	}
 	for i := 0; add && i < rows; i++ {
 		copy(p.edge[i*vectors*lanes:][:cols], at[i*p.pitch:])
 	}
-	run(1, deep, a, aRow, aStep, b, next, bAt, &p.edge[0], vectors*lanes*word, add)
+	run(1, deep, a, aRow, aAt, b, next, bAt, &p.edge[0], vectors*lanes*word, add)
 	for i := range rows {
 		copy(at[i*p.pitch:][:cols], p.edge[i*vectors*lanes:])
 	}
@@ -260,9 +274,7 @@ func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tenso
 	}
 	p.outputs()
 	if doubtful || last(p.out.cols) != 1 {
-		for i := range p.rowsOut {
-			p.store(words, i)
-		}
+		p.storeAll(words)
 		if doubtful {
 			if err := p.correct(out, args, vanishing); err != nil {
 				return err
@@ -310,6 +322,32 @@ func (p *piece) neighbours(i int) int {
 		return 1
 	}
 	return min(max(near/p.broad, 1), p.tall-i)
+}
+
+// storeAll writes all chains to the output, if they are not kept there. Where rows
+// lie side by side in it, and columns do not, they are turned.
+func (p *piece) storeAll(out []float32) {
+	rows, n := p.rowsOut, asm.TurnRows
+	if p.direct || !sideBySide(rows) || len(rows) < n || len(p.stretches) != 1 || p.stretches[0].step == 1 {
+		for i := range rows {
+			p.store(out, i)
+		}
+		return
+	}
+	c := p.stretches[0]
+	whole := c.n / n
+	for i := 0; whole > 0 && i < len(rows); i += n {
+		i = min(i, len(rows)-n) // the last may be written twice
+		from := &p.left.eight
+		for r := range from {
+			from[r] = (i + r) * p.pitch
+		}
+		p.set.Turn(whole, &out[rows[i]+c.out], c.step*word, &p.chains[c.at], from)
+	}
+	done := whole * n
+	for i := 0; done < c.n && i < len(rows); i++ {
+		step(out[rows[i]+c.out+done*c.step:], c.step, p.chains[i*p.pitch:], c.at+done, 1, c.n-done)
+	}
 }
 
 // store writes the chains of row i to the output, if they are not kept there.

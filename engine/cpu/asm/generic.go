@@ -17,10 +17,10 @@ var Generic = &Set{
 const genericLanes = 8
 
 // genericTile advances tiles of one row.
-func genericTile(tiles, terms int, a *float32, _, aStep int, b *float32, bNext int, bAt *int, c *float32, _ int, add bool) {
+func genericTile(tiles, terms int, a *float32, _ int, aAt *int, b *float32, bNext int, bAt *int, c *float32, _ int, add bool) {
 	for i := range tiles {
 		to := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(c), 4*genericLanes*i))
-		genericChains(terms, a, aStep, (*float32)(unsafe.Add(unsafe.Pointer(b), i*bNext)), bAt, to, add)
+		genericChains(terms, a, aAt, (*float32)(unsafe.Add(unsafe.Pointer(b), i*bNext)), bAt, to, add)
 	}
 }
 
@@ -31,14 +31,15 @@ func genericTile(tiles, terms int, a *float32, _, aStep int, b *float32, bNext i
 // variables in registers; eight of them hide the latency of one.
 //
 // float: products are exact
-func genericChains(terms int, a *float32, aStep int, b *float32, bAt *int, chains *[genericLanes]float32, add bool) {
+func genericChains(terms int, a *float32, aAt *int, b *float32, bAt *int, chains *[genericLanes]float32, add bool) {
 	if !add {
 		*chains = [genericLanes]float32{}
 	}
 	c0, c1, c2, c3 := float64(chains[0]), float64(chains[1]), float64(chains[2]), float64(chains[3])
 	c4, c5, c6, c7 := float64(chains[4]), float64(chains[5]), float64(chains[6]), float64(chains[7])
+	from := unsafe.Slice(aAt, terms)
 	for t, at := range unsafe.Slice(bAt, terms) {
-		x := float64(*(*float32)(unsafe.Add(unsafe.Pointer(a), t*aStep)))
+		x := float64(*(*float32)(unsafe.Add(unsafe.Pointer(a), from[t])))
 		y := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(b), at))
 		c0 = fma(x, y[0], c0)
 		c1 = fma(x, y[1], c1)

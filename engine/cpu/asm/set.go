@@ -47,11 +47,11 @@ func (s *Set) Vectors() int { return len(s.Tiles[0]) }
 //
 //	c[i][j] = fma(a[i][t], b[t][j], c[i][j]) for each t < terms in turn
 //
-// a[i][t] lies i·aRow + t·aStep bytes behind a, b[t][0] bAt[t] behind b, and
+// a[i][t] lies i·aRow + aAt[t] bytes behind a, b[t][0] bAt[t] behind b, and
 // c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
 // chains begin at +0. The next tile has the same a; its b lies bNext behind, its
 // c beside.
-type Tile func(tiles, terms int, a *float32, aRow, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+type Tile func(tiles, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // Turned advances one tile of TurnedColumns columns of which each lies in one
 // piece: b[t][j] lies 4·t + j·bColumn bytes behind b, and a is packed, the rows of
@@ -60,7 +60,8 @@ type Tile func(tiles, terms int, a *float32, aRow, aStep int, b *float32, bNext 
 type Turned func(terms int, a, b *float32, bColumn int, c *float32, cRow int, add bool)
 
 // Swept advances rows of so many vectors of chains, one at least, by SweptTerms
-// terms. a and c lie as those of a Tile, and b[t][0] t·bRow bytes behind b.
+// terms. c lies as that of a Tile, a[i][t] i·aRow + t·aStep bytes behind a, and
+// b[t][0] t·bRow behind b.
 type Swept func(vectors int, a *float32, aRow, aStep int, b *float32, bRow int, c *float32, cRow int)
 
 // SweptTerms are the terms that a sweep takes at a time.

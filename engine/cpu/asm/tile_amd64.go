@@ -7,479 +7,479 @@ package asm
 // avx512Tile1x16 advances tiles of 1×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile1x32 advances tiles of 1×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile1x48 advances tiles of 1×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile2x16 advances tiles of 2×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile2x32 advances tiles of 2×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile2x48 advances tiles of 2×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile3x16 advances tiles of 3×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile3x32 advances tiles of 3×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile3x48 advances tiles of 3×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile4x16 advances tiles of 4×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile4x32 advances tiles of 4×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile4x48 advances tiles of 4×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile5x16 advances tiles of 5×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile5x32 advances tiles of 5×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile5x48 advances tiles of 5×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile6x16 advances tiles of 6×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile6x32 advances tiles of 6×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile6x48 advances tiles of 6×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile7x16 advances tiles of 7×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile7x32 advances tiles of 7×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile7x48 advances tiles of 7×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile8x16 advances tiles of 8×16 chains; see Tile.
 //
 //go:noescape
-func avx512Tile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile8x32 advances tiles of 8×32 chains; see Tile.
 //
 //go:noescape
-func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512Tile8x48 advances tiles of 8×48 chains; see Tile.
 //
 //go:noescape
-func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile1x8 advances tiles of 1×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile1x16 advances tiles of 1×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile2x8 advances tiles of 2×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile2x16 advances tiles of 2×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile3x8 advances tiles of 3×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile3x16 advances tiles of 3×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile4x8 advances tiles of 4×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile4x16 advances tiles of 4×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile5x8 advances tiles of 5×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile5x16 advances tiles of 5×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile6x8 advances tiles of 6×8 chains; see Tile.
 //
 //go:noescape
-func avx2Tile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2Tile6x16 advances tiles of 6×16 chains; see Tile.
 //
 //go:noescape
-func avx2Tile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2Tile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile1x16 advances tiles of 1×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile1x32 advances tiles of 1×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile1x48 advances tiles of 1×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile2x16 advances tiles of 2×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile2x32 advances tiles of 2×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile2x48 advances tiles of 2×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile3x16 advances tiles of 3×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile3x32 advances tiles of 3×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile3x48 advances tiles of 3×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile4x16 advances tiles of 4×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile4x32 advances tiles of 4×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile4x48 advances tiles of 4×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile5x16 advances tiles of 5×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile5x32 advances tiles of 5×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile5x48 advances tiles of 5×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile6x16 advances tiles of 6×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile6x32 advances tiles of 6×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile6x48 advances tiles of 6×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile7x16 advances tiles of 7×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile7x32 advances tiles of 7×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile7x48 advances tiles of 7×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile8x16 advances tiles of 8×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile8x32 advances tiles of 8×32 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512QuadsTile8x48 advances tiles of 8×48 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func avx512QuadsTile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512QuadsTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile1x16 advances tiles of 1×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile1x32 advances tiles of 1×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile1x48 advances tiles of 1×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile2x16 advances tiles of 2×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile2x32 advances tiles of 2×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile2x48 advances tiles of 2×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile3x16 advances tiles of 3×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile3x32 advances tiles of 3×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile3x48 advances tiles of 3×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile4x16 advances tiles of 4×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile4x32 advances tiles of 4×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile4x48 advances tiles of 4×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile5x16 advances tiles of 5×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile5x32 advances tiles of 5×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile5x48 advances tiles of 5×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile6x16 advances tiles of 6×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile6x32 advances tiles of 6×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile6x48 advances tiles of 6×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile7x16 advances tiles of 7×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile7x32 advances tiles of 7×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile7x48 advances tiles of 7×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile8x16 advances tiles of 8×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile8x32 advances tiles of 8×32 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx512PairsTile8x48 advances tiles of 8×48 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx512PairsTile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx512PairsTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile1x8 advances tiles of 1×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile1x16 advances tiles of 1×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile2x8 advances tiles of 2×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile2x16 advances tiles of 2×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile3x8 advances tiles of 3×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile3x16 advances tiles of 3×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile4x8 advances tiles of 4×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile4x16 advances tiles of 4×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile5x8 advances tiles of 5×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile5x16 advances tiles of 5×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile6x8 advances tiles of 6×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // avx2PairsTile6x16 advances tiles of 6×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func avx2PairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func avx2PairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)

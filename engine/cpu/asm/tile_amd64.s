@@ -4,17 +4,17 @@
 
 #include "textflag.h"
 
-// func avx512Tile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile1x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -28,46 +28,53 @@ load:
 	VMOVUPS (R8), Z0
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -87,17 +94,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile1x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -113,56 +120,63 @@ load:
 	VMOVUPS 64(R8), Z1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -185,17 +199,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile1x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -213,66 +227,73 @@ load:
 	VMOVUPS 128(R8), Z2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -298,20 +319,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile2x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -319,62 +340,69 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VFMADD231PS  Z3, Z2, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -398,20 +426,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile2x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -421,79 +449,86 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -523,20 +558,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile2x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -548,96 +583,103 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z6, Z3
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z6, Z3
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z6, Z3
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z6, Z3
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z6, Z0
 	VFMADD231PS  Z9, Z7, Z1
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z6, Z3
 	VFMADD231PS  Z9, Z7, Z4
 	VFMADD231PS  Z9, Z8, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -673,20 +715,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile3x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -695,74 +737,81 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VFMADD231PS  Z4, Z3, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -790,20 +839,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile3x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -815,97 +864,104 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -942,20 +998,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile3x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -970,120 +1026,127 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
 	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z9, Z3
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z9, Z6
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
 	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z9, Z3
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z9, Z6
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
 	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z9, Z3
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z9, Z6
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
 	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z9, Z3
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z9, Z6
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z9, Z0
 	VFMADD231PS  Z12, Z10, Z1
 	VFMADD231PS  Z12, Z11, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z9, Z3
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z9, Z6
 	VFMADD231PS  Z12, Z10, Z7
 	VFMADD231PS  Z12, Z11, Z8
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -1129,21 +1192,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile4x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -1153,86 +1216,93 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VFMADD231PS  Z5, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VFMADD231PS  Z5, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VFMADD231PS  Z5, Z4, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VFMADD231PS  Z5, Z4, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -1264,21 +1334,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile4x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -1292,115 +1362,122 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -1444,21 +1521,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile4x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -1476,144 +1553,151 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
 	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VFMADD231PS  Z15, Z12, Z3
 	VFMADD231PS  Z15, Z13, Z4
 	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VFMADD231PS  Z15, Z12, Z6
 	VFMADD231PS  Z15, Z13, Z7
 	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VFMADD231PS  Z15, Z12, Z9
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
 	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VFMADD231PS  Z15, Z12, Z3
 	VFMADD231PS  Z15, Z13, Z4
 	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VFMADD231PS  Z15, Z12, Z6
 	VFMADD231PS  Z15, Z13, Z7
 	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VFMADD231PS  Z15, Z12, Z9
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
 	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VFMADD231PS  Z15, Z12, Z3
 	VFMADD231PS  Z15, Z13, Z4
 	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VFMADD231PS  Z15, Z12, Z6
 	VFMADD231PS  Z15, Z13, Z7
 	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VFMADD231PS  Z15, Z12, Z9
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
 	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VFMADD231PS  Z15, Z12, Z3
 	VFMADD231PS  Z15, Z13, Z4
 	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VFMADD231PS  Z15, Z12, Z6
 	VFMADD231PS  Z15, Z13, Z7
 	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VFMADD231PS  Z15, Z12, Z9
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VFMADD231PS  Z15, Z12, Z0
 	VFMADD231PS  Z15, Z13, Z1
 	VFMADD231PS  Z15, Z14, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VFMADD231PS  Z15, Z12, Z3
 	VFMADD231PS  Z15, Z13, Z4
 	VFMADD231PS  Z15, Z14, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VFMADD231PS  Z15, Z12, Z6
 	VFMADD231PS  Z15, Z13, Z7
 	VFMADD231PS  Z15, Z14, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VFMADD231PS  Z15, Z12, Z9
 	VFMADD231PS  Z15, Z13, Z10
 	VFMADD231PS  Z15, Z14, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -1669,21 +1753,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile5x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -1694,98 +1778,105 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VFMADD231PS  Z6, Z5, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VFMADD231PS  Z6, Z5, Z4
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -1821,21 +1912,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile5x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -1851,133 +1942,140 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -2028,21 +2126,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile5x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -2063,168 +2161,175 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z15, Z3
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z15, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z15, Z9
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z15, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z15, Z3
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z15, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z15, Z9
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z15, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z15, Z3
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z15, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z15, Z9
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z15, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z15, Z3
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z15, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z15, Z9
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z15, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z15, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VFMADD231PS  Z18, Z17, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z15, Z3
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z15, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VFMADD231PS  Z18, Z17, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z15, Z9
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z15, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VFMADD231PS  Z18, Z17, Z14
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -2290,22 +2395,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile6x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -2317,110 +2422,117 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VFMADD231PS  Z7, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VFMADD231PS  Z7, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VFMADD231PS  Z7, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VFMADD231PS  Z7, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VFMADD231PS  Z7, Z6, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VFMADD231PS  Z7, Z6, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -2460,22 +2572,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile6x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -2493,151 +2605,158 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -2695,22 +2814,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile6x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -2734,192 +2853,199 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
 	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VFMADD231PS  Z21, Z18, Z3
 	VFMADD231PS  Z21, Z19, Z4
 	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VFMADD231PS  Z21, Z18, Z6
 	VFMADD231PS  Z21, Z19, Z7
 	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VFMADD231PS  Z21, Z18, Z9
 	VFMADD231PS  Z21, Z19, Z10
 	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VFMADD231PS  Z21, Z18, Z12
 	VFMADD231PS  Z21, Z19, Z13
 	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VFMADD231PS  Z21, Z18, Z15
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
 	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VFMADD231PS  Z21, Z18, Z3
 	VFMADD231PS  Z21, Z19, Z4
 	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VFMADD231PS  Z21, Z18, Z6
 	VFMADD231PS  Z21, Z19, Z7
 	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VFMADD231PS  Z21, Z18, Z9
 	VFMADD231PS  Z21, Z19, Z10
 	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VFMADD231PS  Z21, Z18, Z12
 	VFMADD231PS  Z21, Z19, Z13
 	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VFMADD231PS  Z21, Z18, Z15
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
 	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VFMADD231PS  Z21, Z18, Z3
 	VFMADD231PS  Z21, Z19, Z4
 	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VFMADD231PS  Z21, Z18, Z6
 	VFMADD231PS  Z21, Z19, Z7
 	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VFMADD231PS  Z21, Z18, Z9
 	VFMADD231PS  Z21, Z19, Z10
 	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VFMADD231PS  Z21, Z18, Z12
 	VFMADD231PS  Z21, Z19, Z13
 	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VFMADD231PS  Z21, Z18, Z15
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
 	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VFMADD231PS  Z21, Z18, Z3
 	VFMADD231PS  Z21, Z19, Z4
 	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VFMADD231PS  Z21, Z18, Z6
 	VFMADD231PS  Z21, Z19, Z7
 	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VFMADD231PS  Z21, Z18, Z9
 	VFMADD231PS  Z21, Z19, Z10
 	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VFMADD231PS  Z21, Z18, Z12
 	VFMADD231PS  Z21, Z19, Z13
 	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VFMADD231PS  Z21, Z18, Z15
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VFMADD231PS  Z21, Z18, Z0
 	VFMADD231PS  Z21, Z19, Z1
 	VFMADD231PS  Z21, Z20, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VFMADD231PS  Z21, Z18, Z3
 	VFMADD231PS  Z21, Z19, Z4
 	VFMADD231PS  Z21, Z20, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VFMADD231PS  Z21, Z18, Z6
 	VFMADD231PS  Z21, Z19, Z7
 	VFMADD231PS  Z21, Z20, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VFMADD231PS  Z21, Z18, Z9
 	VFMADD231PS  Z21, Z19, Z10
 	VFMADD231PS  Z21, Z20, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VFMADD231PS  Z21, Z18, Z12
 	VFMADD231PS  Z21, Z19, Z13
 	VFMADD231PS  Z21, Z20, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VFMADD231PS  Z21, Z18, Z15
 	VFMADD231PS  Z21, Z19, Z16
 	VFMADD231PS  Z21, Z20, Z17
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -2995,22 +3121,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile7x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -3023,122 +3149,129 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VFMADD231PS  Z8, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VFMADD231PS  Z8, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VFMADD231PS  Z8, Z7, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VFMADD231PS  Z8, Z7, Z6
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -3182,22 +3315,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile7x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -3217,169 +3350,176 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -3444,22 +3584,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile7x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -3486,216 +3626,223 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z18
-	VMOVUPS 64(R11), Z19
-	VMOVUPS 128(R11), Z20
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
 	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VFMADD231PS  Z24, Z21, Z3
 	VFMADD231PS  Z24, Z22, Z4
 	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VFMADD231PS  Z24, Z21, Z6
 	VFMADD231PS  Z24, Z22, Z7
 	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VFMADD231PS  Z24, Z21, Z9
 	VFMADD231PS  Z24, Z22, Z10
 	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VFMADD231PS  Z24, Z21, Z12
 	VFMADD231PS  Z24, Z22, Z13
 	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VFMADD231PS  Z24, Z21, Z15
 	VFMADD231PS  Z24, Z22, Z16
 	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VFMADD231PS  Z24, Z21, Z18
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
 	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VFMADD231PS  Z24, Z21, Z3
 	VFMADD231PS  Z24, Z22, Z4
 	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VFMADD231PS  Z24, Z21, Z6
 	VFMADD231PS  Z24, Z22, Z7
 	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VFMADD231PS  Z24, Z21, Z9
 	VFMADD231PS  Z24, Z22, Z10
 	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VFMADD231PS  Z24, Z21, Z12
 	VFMADD231PS  Z24, Z22, Z13
 	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VFMADD231PS  Z24, Z21, Z15
 	VFMADD231PS  Z24, Z22, Z16
 	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VFMADD231PS  Z24, Z21, Z18
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
 	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VFMADD231PS  Z24, Z21, Z3
 	VFMADD231PS  Z24, Z22, Z4
 	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VFMADD231PS  Z24, Z21, Z6
 	VFMADD231PS  Z24, Z22, Z7
 	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VFMADD231PS  Z24, Z21, Z9
 	VFMADD231PS  Z24, Z22, Z10
 	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VFMADD231PS  Z24, Z21, Z12
 	VFMADD231PS  Z24, Z22, Z13
 	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VFMADD231PS  Z24, Z21, Z15
 	VFMADD231PS  Z24, Z22, Z16
 	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VFMADD231PS  Z24, Z21, Z18
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
 	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VFMADD231PS  Z24, Z21, Z3
 	VFMADD231PS  Z24, Z22, Z4
 	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VFMADD231PS  Z24, Z21, Z6
 	VFMADD231PS  Z24, Z22, Z7
 	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VFMADD231PS  Z24, Z21, Z9
 	VFMADD231PS  Z24, Z22, Z10
 	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VFMADD231PS  Z24, Z21, Z12
 	VFMADD231PS  Z24, Z22, Z13
 	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VFMADD231PS  Z24, Z21, Z15
 	VFMADD231PS  Z24, Z22, Z16
 	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VFMADD231PS  Z24, Z21, Z18
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VFMADD231PS  Z24, Z21, Z0
 	VFMADD231PS  Z24, Z22, Z1
 	VFMADD231PS  Z24, Z23, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VFMADD231PS  Z24, Z21, Z3
 	VFMADD231PS  Z24, Z22, Z4
 	VFMADD231PS  Z24, Z23, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VFMADD231PS  Z24, Z21, Z6
 	VFMADD231PS  Z24, Z22, Z7
 	VFMADD231PS  Z24, Z23, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VFMADD231PS  Z24, Z21, Z9
 	VFMADD231PS  Z24, Z22, Z10
 	VFMADD231PS  Z24, Z23, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VFMADD231PS  Z24, Z21, Z12
 	VFMADD231PS  Z24, Z22, Z13
 	VFMADD231PS  Z24, Z23, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VFMADD231PS  Z24, Z21, Z15
 	VFMADD231PS  Z24, Z22, Z16
 	VFMADD231PS  Z24, Z23, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VFMADD231PS  Z24, Z21, Z18
 	VFMADD231PS  Z24, Z22, Z19
 	VFMADD231PS  Z24, Z23, Z20
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -3781,23 +3928,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile8x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -3811,134 +3958,141 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z1
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z2
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z3
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z4
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VFMADD231PS  Z9, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VFMADD231PS  Z9, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VFMADD231PS  Z9, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VFMADD231PS  Z9, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VFMADD231PS  Z9, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VFMADD231PS  Z9, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VFMADD231PS  Z9, Z8, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VFMADD231PS  Z9, Z8, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -3986,23 +4140,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile8x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -4024,187 +4178,194 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	VMOVUPS 64(R12), Z1
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z2
-	VMOVUPS 64(R12), Z3
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z4
-	VMOVUPS 64(R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	VMOVUPS 64(R12), Z7
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z8
-	VMOVUPS 64(R12), Z9
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z10
-	VMOVUPS 64(R12), Z11
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z12
-	VMOVUPS 64(R12), Z13
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z14
-	VMOVUPS 64(R12), Z15
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z14
+	VMOVUPS 64(R8), Z15
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -4276,23 +4437,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
 TEXT ·avx512Tile8x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -4322,240 +4483,247 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	VMOVUPS 64(R12), Z1
-	VMOVUPS 128(R12), Z2
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z3
-	VMOVUPS 64(R12), Z4
-	VMOVUPS 128(R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	VMOVUPS 64(R12), Z7
-	VMOVUPS 128(R12), Z8
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z9
-	VMOVUPS 64(R12), Z10
-	VMOVUPS 128(R12), Z11
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z12
-	VMOVUPS 64(R12), Z13
-	VMOVUPS 128(R12), Z14
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z15
-	VMOVUPS 64(R12), Z16
-	VMOVUPS 128(R12), Z17
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z18
-	VMOVUPS 64(R12), Z19
-	VMOVUPS 128(R12), Z20
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z21
-	VMOVUPS 64(R12), Z22
-	VMOVUPS 128(R12), Z23
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z21
+	VMOVUPS 64(R8), Z22
+	VMOVUPS 128(R8), Z23
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
 	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VFMADD231PS  Z27, Z24, Z3
 	VFMADD231PS  Z27, Z25, Z4
 	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VFMADD231PS  Z27, Z24, Z6
 	VFMADD231PS  Z27, Z25, Z7
 	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VFMADD231PS  Z27, Z24, Z9
 	VFMADD231PS  Z27, Z25, Z10
 	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VFMADD231PS  Z27, Z24, Z12
 	VFMADD231PS  Z27, Z25, Z13
 	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VFMADD231PS  Z27, Z24, Z15
 	VFMADD231PS  Z27, Z25, Z16
 	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VFMADD231PS  Z27, Z24, Z18
 	VFMADD231PS  Z27, Z25, Z19
 	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VFMADD231PS  Z27, Z24, Z21
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
 	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VFMADD231PS  Z27, Z24, Z3
 	VFMADD231PS  Z27, Z25, Z4
 	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VFMADD231PS  Z27, Z24, Z6
 	VFMADD231PS  Z27, Z25, Z7
 	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VFMADD231PS  Z27, Z24, Z9
 	VFMADD231PS  Z27, Z25, Z10
 	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VFMADD231PS  Z27, Z24, Z12
 	VFMADD231PS  Z27, Z25, Z13
 	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VFMADD231PS  Z27, Z24, Z15
 	VFMADD231PS  Z27, Z25, Z16
 	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VFMADD231PS  Z27, Z24, Z18
 	VFMADD231PS  Z27, Z25, Z19
 	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VFMADD231PS  Z27, Z24, Z21
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
 	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VFMADD231PS  Z27, Z24, Z3
 	VFMADD231PS  Z27, Z25, Z4
 	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VFMADD231PS  Z27, Z24, Z6
 	VFMADD231PS  Z27, Z25, Z7
 	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VFMADD231PS  Z27, Z24, Z9
 	VFMADD231PS  Z27, Z25, Z10
 	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VFMADD231PS  Z27, Z24, Z12
 	VFMADD231PS  Z27, Z25, Z13
 	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VFMADD231PS  Z27, Z24, Z15
 	VFMADD231PS  Z27, Z25, Z16
 	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VFMADD231PS  Z27, Z24, Z18
 	VFMADD231PS  Z27, Z25, Z19
 	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VFMADD231PS  Z27, Z24, Z21
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
 	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VFMADD231PS  Z27, Z24, Z3
 	VFMADD231PS  Z27, Z25, Z4
 	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VFMADD231PS  Z27, Z24, Z6
 	VFMADD231PS  Z27, Z25, Z7
 	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VFMADD231PS  Z27, Z24, Z9
 	VFMADD231PS  Z27, Z25, Z10
 	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VFMADD231PS  Z27, Z24, Z12
 	VFMADD231PS  Z27, Z25, Z13
 	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VFMADD231PS  Z27, Z24, Z15
 	VFMADD231PS  Z27, Z25, Z16
 	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VFMADD231PS  Z27, Z24, Z18
 	VFMADD231PS  Z27, Z25, Z19
 	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VFMADD231PS  Z27, Z24, Z21
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VFMADD231PS  Z27, Z24, Z0
 	VFMADD231PS  Z27, Z25, Z1
 	VFMADD231PS  Z27, Z26, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VFMADD231PS  Z27, Z24, Z3
 	VFMADD231PS  Z27, Z25, Z4
 	VFMADD231PS  Z27, Z26, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VFMADD231PS  Z27, Z24, Z6
 	VFMADD231PS  Z27, Z25, Z7
 	VFMADD231PS  Z27, Z26, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VFMADD231PS  Z27, Z24, Z9
 	VFMADD231PS  Z27, Z25, Z10
 	VFMADD231PS  Z27, Z26, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VFMADD231PS  Z27, Z24, Z12
 	VFMADD231PS  Z27, Z25, Z13
 	VFMADD231PS  Z27, Z26, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VFMADD231PS  Z27, Z24, Z15
 	VFMADD231PS  Z27, Z25, Z16
 	VFMADD231PS  Z27, Z26, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VFMADD231PS  Z27, Z24, Z18
 	VFMADD231PS  Z27, Z25, Z19
 	VFMADD231PS  Z27, Z26, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VFMADD231PS  Z27, Z24, Z21
 	VFMADD231PS  Z27, Z25, Z22
 	VFMADD231PS  Z27, Z26, Z23
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -4651,17 +4819,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile1x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -4675,46 +4843,53 @@ load:
 	VMOVUPS (R8), Y0
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -4734,17 +4909,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile1x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -4760,56 +4935,63 @@ load:
 	VMOVUPS 32(R8), Y1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y2, Y0
 	VFMADD231PS  Y4, Y3, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -4832,20 +5014,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile2x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -4853,62 +5035,69 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VFMADD231PS  Y3, Y2, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -4932,20 +5121,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile2x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -4955,79 +5144,86 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -5057,20 +5253,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile3x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5079,74 +5275,81 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y4, Y3, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VFMADD231PS  Y4, Y3, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -5174,20 +5377,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile3x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5199,97 +5402,104 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-	VMOVUPS 32(R9), Y5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -5326,21 +5536,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile4x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5350,86 +5560,93 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VFMADD231PS  Y5, Y4, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VFMADD231PS  Y5, Y4, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -5461,21 +5678,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile4x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5489,115 +5706,122 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	VMOVUPS 32(R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	VMOVUPS 32(R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
-	VMOVUPS 32(R10), Y5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y6
-	VMOVUPS 32(R10), Y7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -5641,21 +5865,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile5x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5666,98 +5890,105 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y4
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y5, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VFMADD231PS  Y6, Y5, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VFMADD231PS  Y6, Y5, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -5793,21 +6024,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile5x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -5823,133 +6054,140 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	VMOVUPS 32(R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	VMOVUPS 32(R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
-	VMOVUPS 32(R10), Y5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y6
-	VMOVUPS 32(R10), Y7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y8
-	VMOVUPS 32(R10), Y9
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y8
+	VMOVUPS 32(R8), Y9
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VFMADD231PS  Y12, Y10, Y2
 	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VFMADD231PS  Y12, Y10, Y4
 	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VFMADD231PS  Y12, Y10, Y6
 	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VFMADD231PS  Y12, Y10, Y2
 	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VFMADD231PS  Y12, Y10, Y4
 	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VFMADD231PS  Y12, Y10, Y6
 	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VFMADD231PS  Y12, Y10, Y2
 	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VFMADD231PS  Y12, Y10, Y4
 	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VFMADD231PS  Y12, Y10, Y6
 	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VFMADD231PS  Y12, Y10, Y2
 	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VFMADD231PS  Y12, Y10, Y4
 	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VFMADD231PS  Y12, Y10, Y6
 	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VFMADD231PS  Y12, Y10, Y2
 	VFMADD231PS  Y12, Y11, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VFMADD231PS  Y12, Y10, Y4
 	VFMADD231PS  Y12, Y11, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VFMADD231PS  Y12, Y10, Y6
 	VFMADD231PS  Y12, Y11, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6000,22 +6238,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile6x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -6027,110 +6265,117 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Y0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VFMADD231PS  Y7, Y6, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VFMADD231PS  Y7, Y6, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VFMADD231PS  Y7, Y6, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VFMADD231PS  Y7, Y6, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VFMADD231PS  Y7, Y6, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VFMADD231PS  Y7, Y6, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6170,22 +6415,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Tile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile6x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -6203,151 +6448,158 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Y0
-	VMOVUPS 32(R11), Y1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y2
-	VMOVUPS 32(R11), Y3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y4
-	VMOVUPS 32(R11), Y5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y6
-	VMOVUPS 32(R11), Y7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y8
-	VMOVUPS 32(R11), Y9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y10
-	VMOVUPS 32(R11), Y11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y8
+	VMOVUPS 32(R8), Y9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y10
+	VMOVUPS 32(R8), Y11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VFMADD231PS  Y14, Y12, Y2
 	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VFMADD231PS  Y14, Y12, Y6
 	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VFMADD231PS  Y14, Y12, Y2
 	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VFMADD231PS  Y14, Y12, Y6
 	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VFMADD231PS  Y14, Y12, Y2
 	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VFMADD231PS  Y14, Y12, Y6
 	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VFMADD231PS  Y14, Y12, Y2
 	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VFMADD231PS  Y14, Y12, Y6
 	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VFMADD231PS  Y14, Y12, Y0
 	VFMADD231PS  Y14, Y13, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VFMADD231PS  Y14, Y12, Y2
 	VFMADD231PS  Y14, Y13, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VFMADD231PS  Y14, Y12, Y4
 	VFMADD231PS  Y14, Y13, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VFMADD231PS  Y14, Y12, Y6
 	VFMADD231PS  Y14, Y13, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VFMADD231PS  Y14, Y12, Y8
 	VFMADD231PS  Y14, Y13, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VFMADD231PS  Y14, Y12, Y10
 	VFMADD231PS  Y14, Y13, Y11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6405,17 +6657,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile1x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -6429,46 +6681,53 @@ load:
 	VMOVUPS (R8), Z0
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPDPBUSD     Z1, Z2, Z0
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6483,17 +6742,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile1x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -6509,56 +6768,63 @@ load:
 	VMOVUPS 64(R8), Z1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z2, Z4, Z0
 	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z2, Z4, Z0
 	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z2, Z4, Z0
 	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z2, Z4, Z0
 	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z2, Z4, Z0
 	VPDPBUSD     Z3, Z4, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6574,17 +6840,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile1x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -6602,66 +6868,73 @@ load:
 	VMOVUPS 128(R8), Z2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z3, Z6, Z0
 	VPDPBUSD     Z4, Z6, Z1
 	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z3, Z6, Z0
 	VPDPBUSD     Z4, Z6, Z1
 	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z3, Z6, Z0
 	VPDPBUSD     Z4, Z6, Z1
 	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z3, Z6, Z0
 	VPDPBUSD     Z4, Z6, Z1
 	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z3, Z6, Z0
 	VPDPBUSD     Z4, Z6, Z1
 	VPDPBUSD     Z5, Z6, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6678,20 +6951,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile2x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -6699,62 +6972,69 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPDPBUSD     Z2, Z3, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPDPBUSD     Z2, Z3, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6771,20 +7051,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile2x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -6794,79 +7074,86 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z4, Z6, Z0
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z4, Z6, Z2
 	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z4, Z6, Z0
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z4, Z6, Z2
 	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z4, Z6, Z0
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z4, Z6, Z2
 	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z4, Z6, Z0
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z4, Z6, Z2
 	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z4, Z6, Z0
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z4, Z6, Z2
 	VPDPBUSD     Z5, Z6, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -6885,20 +7172,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile2x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -6910,96 +7197,103 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z6, Z9, Z0
 	VPDPBUSD     Z7, Z9, Z1
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z6, Z9, Z3
 	VPDPBUSD     Z7, Z9, Z4
 	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z6, Z9, Z0
 	VPDPBUSD     Z7, Z9, Z1
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z6, Z9, Z3
 	VPDPBUSD     Z7, Z9, Z4
 	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z6, Z9, Z0
 	VPDPBUSD     Z7, Z9, Z1
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z6, Z9, Z3
 	VPDPBUSD     Z7, Z9, Z4
 	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z6, Z9, Z0
 	VPDPBUSD     Z7, Z9, Z1
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z6, Z9, Z3
 	VPDPBUSD     Z7, Z9, Z4
 	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z6, Z9, Z0
 	VPDPBUSD     Z7, Z9, Z1
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z6, Z9, Z3
 	VPDPBUSD     Z7, Z9, Z4
 	VPDPBUSD     Z8, Z9, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7020,20 +7314,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile3x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7042,74 +7336,81 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPDPBUSD     Z3, Z4, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPDPBUSD     Z3, Z4, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPDPBUSD     Z3, Z4, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7128,20 +7429,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile3x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7153,97 +7454,104 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z6, Z8, Z0
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z6, Z8, Z2
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z6, Z8, Z4
 	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z6, Z8, Z0
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z6, Z8, Z2
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z6, Z8, Z4
 	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z6, Z8, Z0
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z6, Z8, Z2
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z6, Z8, Z4
 	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z6, Z8, Z0
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z6, Z8, Z2
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z6, Z8, Z4
 	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z6, Z8, Z0
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z6, Z8, Z2
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z6, Z8, Z4
 	VPDPBUSD     Z7, Z8, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7265,20 +7573,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile3x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7293,120 +7601,127 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z9, Z12, Z0
 	VPDPBUSD     Z10, Z12, Z1
 	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z9, Z12, Z3
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z9, Z12, Z6
 	VPDPBUSD     Z10, Z12, Z7
 	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z9, Z12, Z0
 	VPDPBUSD     Z10, Z12, Z1
 	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z9, Z12, Z3
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z9, Z12, Z6
 	VPDPBUSD     Z10, Z12, Z7
 	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z9, Z12, Z0
 	VPDPBUSD     Z10, Z12, Z1
 	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z9, Z12, Z3
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z9, Z12, Z6
 	VPDPBUSD     Z10, Z12, Z7
 	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z9, Z12, Z0
 	VPDPBUSD     Z10, Z12, Z1
 	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z9, Z12, Z3
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z9, Z12, Z6
 	VPDPBUSD     Z10, Z12, Z7
 	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z9, Z12, Z0
 	VPDPBUSD     Z10, Z12, Z1
 	VPDPBUSD     Z11, Z12, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z9, Z12, Z3
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z9, Z12, Z6
 	VPDPBUSD     Z10, Z12, Z7
 	VPDPBUSD     Z11, Z12, Z8
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7431,21 +7746,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile4x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7455,86 +7770,93 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPDPBUSD     Z4, Z5, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPDPBUSD     Z4, Z5, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPDPBUSD     Z4, Z5, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPDPBUSD     Z4, Z5, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7555,21 +7877,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile4x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7583,115 +7905,122 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPDPBUSD     Z8, Z10, Z0
 	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPDPBUSD     Z8, Z10, Z2
 	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPDPBUSD     Z8, Z10, Z4
 	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPDPBUSD     Z8, Z10, Z6
 	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPDPBUSD     Z8, Z10, Z0
 	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPDPBUSD     Z8, Z10, Z2
 	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPDPBUSD     Z8, Z10, Z4
 	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPDPBUSD     Z8, Z10, Z6
 	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPDPBUSD     Z8, Z10, Z0
 	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPDPBUSD     Z8, Z10, Z2
 	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPDPBUSD     Z8, Z10, Z4
 	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPDPBUSD     Z8, Z10, Z6
 	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPDPBUSD     Z8, Z10, Z0
 	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPDPBUSD     Z8, Z10, Z2
 	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPDPBUSD     Z8, Z10, Z4
 	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPDPBUSD     Z8, Z10, Z6
 	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPDPBUSD     Z8, Z10, Z0
 	VPDPBUSD     Z9, Z10, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPDPBUSD     Z8, Z10, Z2
 	VPDPBUSD     Z9, Z10, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPDPBUSD     Z8, Z10, Z4
 	VPDPBUSD     Z9, Z10, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPDPBUSD     Z8, Z10, Z6
 	VPDPBUSD     Z9, Z10, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7716,21 +8045,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile4x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7748,144 +8077,151 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPDPBUSD     Z12, Z15, Z0
 	VPDPBUSD     Z13, Z15, Z1
 	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPDPBUSD     Z12, Z15, Z3
 	VPDPBUSD     Z13, Z15, Z4
 	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPDPBUSD     Z12, Z15, Z6
 	VPDPBUSD     Z13, Z15, Z7
 	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPDPBUSD     Z12, Z15, Z9
 	VPDPBUSD     Z13, Z15, Z10
 	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPDPBUSD     Z12, Z15, Z0
 	VPDPBUSD     Z13, Z15, Z1
 	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPDPBUSD     Z12, Z15, Z3
 	VPDPBUSD     Z13, Z15, Z4
 	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPDPBUSD     Z12, Z15, Z6
 	VPDPBUSD     Z13, Z15, Z7
 	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPDPBUSD     Z12, Z15, Z9
 	VPDPBUSD     Z13, Z15, Z10
 	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPDPBUSD     Z12, Z15, Z0
 	VPDPBUSD     Z13, Z15, Z1
 	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPDPBUSD     Z12, Z15, Z3
 	VPDPBUSD     Z13, Z15, Z4
 	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPDPBUSD     Z12, Z15, Z6
 	VPDPBUSD     Z13, Z15, Z7
 	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPDPBUSD     Z12, Z15, Z9
 	VPDPBUSD     Z13, Z15, Z10
 	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPDPBUSD     Z12, Z15, Z0
 	VPDPBUSD     Z13, Z15, Z1
 	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPDPBUSD     Z12, Z15, Z3
 	VPDPBUSD     Z13, Z15, Z4
 	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPDPBUSD     Z12, Z15, Z6
 	VPDPBUSD     Z13, Z15, Z7
 	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPDPBUSD     Z12, Z15, Z9
 	VPDPBUSD     Z13, Z15, Z10
 	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPDPBUSD     Z12, Z15, Z0
 	VPDPBUSD     Z13, Z15, Z1
 	VPDPBUSD     Z14, Z15, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPDPBUSD     Z12, Z15, Z3
 	VPDPBUSD     Z13, Z15, Z4
 	VPDPBUSD     Z14, Z15, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPDPBUSD     Z12, Z15, Z6
 	VPDPBUSD     Z13, Z15, Z7
 	VPDPBUSD     Z14, Z15, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPDPBUSD     Z12, Z15, Z9
 	VPDPBUSD     Z13, Z15, Z10
 	VPDPBUSD     Z14, Z15, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -7914,21 +8250,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile5x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -7939,98 +8275,105 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPDPBUSD     Z5, Z6, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPDPBUSD     Z5, Z6, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPDPBUSD     Z5, Z6, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPDPBUSD     Z5, Z6, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPDPBUSD     Z5, Z6, Z4
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -8053,21 +8396,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile5x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8083,133 +8426,140 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z10, Z12, Z0
 	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z10, Z12, Z2
 	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPDPBUSD     Z10, Z12, Z6
 	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPDPBUSD     Z10, Z12, Z8
 	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z10, Z12, Z0
 	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z10, Z12, Z2
 	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPDPBUSD     Z10, Z12, Z6
 	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPDPBUSD     Z10, Z12, Z8
 	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z10, Z12, Z0
 	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z10, Z12, Z2
 	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPDPBUSD     Z10, Z12, Z6
 	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPDPBUSD     Z10, Z12, Z8
 	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z10, Z12, Z0
 	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z10, Z12, Z2
 	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPDPBUSD     Z10, Z12, Z6
 	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPDPBUSD     Z10, Z12, Z8
 	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPDPBUSD     Z10, Z12, Z0
 	VPDPBUSD     Z11, Z12, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPDPBUSD     Z10, Z12, Z2
 	VPDPBUSD     Z11, Z12, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPDPBUSD     Z10, Z12, Z4
 	VPDPBUSD     Z11, Z12, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPDPBUSD     Z10, Z12, Z6
 	VPDPBUSD     Z11, Z12, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPDPBUSD     Z10, Z12, Z8
 	VPDPBUSD     Z11, Z12, Z9
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -8237,21 +8587,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile5x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8272,168 +8622,175 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z15, Z18, Z0
 	VPDPBUSD     Z16, Z18, Z1
 	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z15, Z18, Z3
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z15, Z18, Z6
 	VPDPBUSD     Z16, Z18, Z7
 	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z15, Z18, Z9
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z15, Z18, Z12
 	VPDPBUSD     Z16, Z18, Z13
 	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z15, Z18, Z0
 	VPDPBUSD     Z16, Z18, Z1
 	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z15, Z18, Z3
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z15, Z18, Z6
 	VPDPBUSD     Z16, Z18, Z7
 	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z15, Z18, Z9
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z15, Z18, Z12
 	VPDPBUSD     Z16, Z18, Z13
 	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z15, Z18, Z0
 	VPDPBUSD     Z16, Z18, Z1
 	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z15, Z18, Z3
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z15, Z18, Z6
 	VPDPBUSD     Z16, Z18, Z7
 	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z15, Z18, Z9
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z15, Z18, Z12
 	VPDPBUSD     Z16, Z18, Z13
 	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z15, Z18, Z0
 	VPDPBUSD     Z16, Z18, Z1
 	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z15, Z18, Z3
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z15, Z18, Z6
 	VPDPBUSD     Z16, Z18, Z7
 	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z15, Z18, Z9
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z15, Z18, Z12
 	VPDPBUSD     Z16, Z18, Z13
 	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z15, Z18, Z0
 	VPDPBUSD     Z16, Z18, Z1
 	VPDPBUSD     Z17, Z18, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z15, Z18, Z3
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z15, Z18, Z6
 	VPDPBUSD     Z16, Z18, Z7
 	VPDPBUSD     Z17, Z18, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z15, Z18, Z9
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z15, Z18, Z12
 	VPDPBUSD     Z16, Z18, Z13
 	VPDPBUSD     Z17, Z18, Z14
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -8466,22 +8823,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile6x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8493,110 +8850,117 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPDPBUSD     Z6, Z7, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPDPBUSD     Z6, Z7, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPDPBUSD     Z6, Z7, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPDPBUSD     Z6, Z7, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPDPBUSD     Z6, Z7, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -8621,22 +8985,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile6x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8654,151 +9018,158 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPDPBUSD     Z12, Z14, Z0
 	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPDPBUSD     Z12, Z14, Z2
 	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPDPBUSD     Z12, Z14, Z4
 	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPDPBUSD     Z12, Z14, Z6
 	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPDPBUSD     Z12, Z14, Z8
 	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPDPBUSD     Z12, Z14, Z10
 	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPDPBUSD     Z12, Z14, Z0
 	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPDPBUSD     Z12, Z14, Z2
 	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPDPBUSD     Z12, Z14, Z4
 	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPDPBUSD     Z12, Z14, Z6
 	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPDPBUSD     Z12, Z14, Z8
 	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPDPBUSD     Z12, Z14, Z10
 	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPDPBUSD     Z12, Z14, Z0
 	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPDPBUSD     Z12, Z14, Z2
 	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPDPBUSD     Z12, Z14, Z4
 	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPDPBUSD     Z12, Z14, Z6
 	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPDPBUSD     Z12, Z14, Z8
 	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPDPBUSD     Z12, Z14, Z10
 	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPDPBUSD     Z12, Z14, Z0
 	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPDPBUSD     Z12, Z14, Z2
 	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPDPBUSD     Z12, Z14, Z4
 	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPDPBUSD     Z12, Z14, Z6
 	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPDPBUSD     Z12, Z14, Z8
 	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPDPBUSD     Z12, Z14, Z10
 	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPDPBUSD     Z12, Z14, Z0
 	VPDPBUSD     Z13, Z14, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPDPBUSD     Z12, Z14, Z2
 	VPDPBUSD     Z13, Z14, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPDPBUSD     Z12, Z14, Z4
 	VPDPBUSD     Z13, Z14, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPDPBUSD     Z12, Z14, Z6
 	VPDPBUSD     Z13, Z14, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPDPBUSD     Z12, Z14, Z8
 	VPDPBUSD     Z13, Z14, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPDPBUSD     Z12, Z14, Z10
 	VPDPBUSD     Z13, Z14, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -8829,22 +9200,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile6x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8868,192 +9239,199 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPDPBUSD     Z18, Z21, Z0
 	VPDPBUSD     Z19, Z21, Z1
 	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPDPBUSD     Z18, Z21, Z3
 	VPDPBUSD     Z19, Z21, Z4
 	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPDPBUSD     Z18, Z21, Z6
 	VPDPBUSD     Z19, Z21, Z7
 	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPDPBUSD     Z18, Z21, Z9
 	VPDPBUSD     Z19, Z21, Z10
 	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPDPBUSD     Z18, Z21, Z12
 	VPDPBUSD     Z19, Z21, Z13
 	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPDPBUSD     Z18, Z21, Z15
 	VPDPBUSD     Z19, Z21, Z16
 	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPDPBUSD     Z18, Z21, Z0
 	VPDPBUSD     Z19, Z21, Z1
 	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPDPBUSD     Z18, Z21, Z3
 	VPDPBUSD     Z19, Z21, Z4
 	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPDPBUSD     Z18, Z21, Z6
 	VPDPBUSD     Z19, Z21, Z7
 	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPDPBUSD     Z18, Z21, Z9
 	VPDPBUSD     Z19, Z21, Z10
 	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPDPBUSD     Z18, Z21, Z12
 	VPDPBUSD     Z19, Z21, Z13
 	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPDPBUSD     Z18, Z21, Z15
 	VPDPBUSD     Z19, Z21, Z16
 	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPDPBUSD     Z18, Z21, Z0
 	VPDPBUSD     Z19, Z21, Z1
 	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPDPBUSD     Z18, Z21, Z3
 	VPDPBUSD     Z19, Z21, Z4
 	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPDPBUSD     Z18, Z21, Z6
 	VPDPBUSD     Z19, Z21, Z7
 	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPDPBUSD     Z18, Z21, Z9
 	VPDPBUSD     Z19, Z21, Z10
 	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPDPBUSD     Z18, Z21, Z12
 	VPDPBUSD     Z19, Z21, Z13
 	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPDPBUSD     Z18, Z21, Z15
 	VPDPBUSD     Z19, Z21, Z16
 	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPDPBUSD     Z18, Z21, Z0
 	VPDPBUSD     Z19, Z21, Z1
 	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPDPBUSD     Z18, Z21, Z3
 	VPDPBUSD     Z19, Z21, Z4
 	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPDPBUSD     Z18, Z21, Z6
 	VPDPBUSD     Z19, Z21, Z7
 	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPDPBUSD     Z18, Z21, Z9
 	VPDPBUSD     Z19, Z21, Z10
 	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPDPBUSD     Z18, Z21, Z12
 	VPDPBUSD     Z19, Z21, Z13
 	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPDPBUSD     Z18, Z21, Z15
 	VPDPBUSD     Z19, Z21, Z16
 	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPDPBUSD     Z18, Z21, Z0
 	VPDPBUSD     Z19, Z21, Z1
 	VPDPBUSD     Z20, Z21, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPDPBUSD     Z18, Z21, Z3
 	VPDPBUSD     Z19, Z21, Z4
 	VPDPBUSD     Z20, Z21, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPDPBUSD     Z18, Z21, Z6
 	VPDPBUSD     Z19, Z21, Z7
 	VPDPBUSD     Z20, Z21, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPDPBUSD     Z18, Z21, Z9
 	VPDPBUSD     Z19, Z21, Z10
 	VPDPBUSD     Z20, Z21, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPDPBUSD     Z18, Z21, Z12
 	VPDPBUSD     Z19, Z21, Z13
 	VPDPBUSD     Z20, Z21, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPDPBUSD     Z18, Z21, Z15
 	VPDPBUSD     Z19, Z21, Z16
 	VPDPBUSD     Z20, Z21, Z17
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -9090,22 +9468,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile7x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -9118,122 +9496,129 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPDPBUSD     Z7, Z8, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPDPBUSD     Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPDPBUSD     Z7, Z8, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPDPBUSD     Z7, Z8, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPDPBUSD     Z7, Z8, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPDPBUSD     Z7, Z8, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPDPBUSD     Z7, Z8, Z6
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -9260,22 +9645,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile7x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -9295,169 +9680,176 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPDPBUSD     Z14, Z16, Z0
 	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPDPBUSD     Z14, Z16, Z2
 	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPDPBUSD     Z14, Z16, Z4
 	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPDPBUSD     Z14, Z16, Z6
 	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPDPBUSD     Z14, Z16, Z8
 	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPDPBUSD     Z14, Z16, Z10
 	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPDPBUSD     Z14, Z16, Z12
 	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPDPBUSD     Z14, Z16, Z0
 	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPDPBUSD     Z14, Z16, Z2
 	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPDPBUSD     Z14, Z16, Z4
 	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPDPBUSD     Z14, Z16, Z6
 	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPDPBUSD     Z14, Z16, Z8
 	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPDPBUSD     Z14, Z16, Z10
 	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPDPBUSD     Z14, Z16, Z12
 	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPDPBUSD     Z14, Z16, Z0
 	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPDPBUSD     Z14, Z16, Z2
 	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPDPBUSD     Z14, Z16, Z4
 	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPDPBUSD     Z14, Z16, Z6
 	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPDPBUSD     Z14, Z16, Z8
 	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPDPBUSD     Z14, Z16, Z10
 	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPDPBUSD     Z14, Z16, Z12
 	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPDPBUSD     Z14, Z16, Z0
 	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPDPBUSD     Z14, Z16, Z2
 	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPDPBUSD     Z14, Z16, Z4
 	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPDPBUSD     Z14, Z16, Z6
 	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPDPBUSD     Z14, Z16, Z8
 	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPDPBUSD     Z14, Z16, Z10
 	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPDPBUSD     Z14, Z16, Z12
 	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPDPBUSD     Z14, Z16, Z0
 	VPDPBUSD     Z15, Z16, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPDPBUSD     Z14, Z16, Z2
 	VPDPBUSD     Z15, Z16, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPDPBUSD     Z14, Z16, Z4
 	VPDPBUSD     Z15, Z16, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPDPBUSD     Z14, Z16, Z6
 	VPDPBUSD     Z15, Z16, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPDPBUSD     Z14, Z16, Z8
 	VPDPBUSD     Z15, Z16, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPDPBUSD     Z14, Z16, Z10
 	VPDPBUSD     Z15, Z16, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPDPBUSD     Z14, Z16, Z12
 	VPDPBUSD     Z15, Z16, Z13
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -9491,22 +9883,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile7x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -9533,216 +9925,223 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z18
-	VMOVUPS 64(R11), Z19
-	VMOVUPS 128(R11), Z20
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPDPBUSD     Z21, Z24, Z0
 	VPDPBUSD     Z22, Z24, Z1
 	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPDPBUSD     Z21, Z24, Z3
 	VPDPBUSD     Z22, Z24, Z4
 	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPDPBUSD     Z21, Z24, Z6
 	VPDPBUSD     Z22, Z24, Z7
 	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPDPBUSD     Z21, Z24, Z9
 	VPDPBUSD     Z22, Z24, Z10
 	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPDPBUSD     Z21, Z24, Z12
 	VPDPBUSD     Z22, Z24, Z13
 	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPDPBUSD     Z21, Z24, Z15
 	VPDPBUSD     Z22, Z24, Z16
 	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPDPBUSD     Z21, Z24, Z18
 	VPDPBUSD     Z22, Z24, Z19
 	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPDPBUSD     Z21, Z24, Z0
 	VPDPBUSD     Z22, Z24, Z1
 	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPDPBUSD     Z21, Z24, Z3
 	VPDPBUSD     Z22, Z24, Z4
 	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPDPBUSD     Z21, Z24, Z6
 	VPDPBUSD     Z22, Z24, Z7
 	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPDPBUSD     Z21, Z24, Z9
 	VPDPBUSD     Z22, Z24, Z10
 	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPDPBUSD     Z21, Z24, Z12
 	VPDPBUSD     Z22, Z24, Z13
 	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPDPBUSD     Z21, Z24, Z15
 	VPDPBUSD     Z22, Z24, Z16
 	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPDPBUSD     Z21, Z24, Z18
 	VPDPBUSD     Z22, Z24, Z19
 	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPDPBUSD     Z21, Z24, Z0
 	VPDPBUSD     Z22, Z24, Z1
 	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPDPBUSD     Z21, Z24, Z3
 	VPDPBUSD     Z22, Z24, Z4
 	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPDPBUSD     Z21, Z24, Z6
 	VPDPBUSD     Z22, Z24, Z7
 	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPDPBUSD     Z21, Z24, Z9
 	VPDPBUSD     Z22, Z24, Z10
 	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPDPBUSD     Z21, Z24, Z12
 	VPDPBUSD     Z22, Z24, Z13
 	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPDPBUSD     Z21, Z24, Z15
 	VPDPBUSD     Z22, Z24, Z16
 	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPDPBUSD     Z21, Z24, Z18
 	VPDPBUSD     Z22, Z24, Z19
 	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPDPBUSD     Z21, Z24, Z0
 	VPDPBUSD     Z22, Z24, Z1
 	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPDPBUSD     Z21, Z24, Z3
 	VPDPBUSD     Z22, Z24, Z4
 	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPDPBUSD     Z21, Z24, Z6
 	VPDPBUSD     Z22, Z24, Z7
 	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPDPBUSD     Z21, Z24, Z9
 	VPDPBUSD     Z22, Z24, Z10
 	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPDPBUSD     Z21, Z24, Z12
 	VPDPBUSD     Z22, Z24, Z13
 	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPDPBUSD     Z21, Z24, Z15
 	VPDPBUSD     Z22, Z24, Z16
 	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPDPBUSD     Z21, Z24, Z18
 	VPDPBUSD     Z22, Z24, Z19
 	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPDPBUSD     Z21, Z24, Z0
 	VPDPBUSD     Z22, Z24, Z1
 	VPDPBUSD     Z23, Z24, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPDPBUSD     Z21, Z24, Z3
 	VPDPBUSD     Z22, Z24, Z4
 	VPDPBUSD     Z23, Z24, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPDPBUSD     Z21, Z24, Z6
 	VPDPBUSD     Z22, Z24, Z7
 	VPDPBUSD     Z23, Z24, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPDPBUSD     Z21, Z24, Z9
 	VPDPBUSD     Z22, Z24, Z10
 	VPDPBUSD     Z23, Z24, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPDPBUSD     Z21, Z24, Z12
 	VPDPBUSD     Z22, Z24, Z13
 	VPDPBUSD     Z23, Z24, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPDPBUSD     Z21, Z24, Z15
 	VPDPBUSD     Z22, Z24, Z16
 	VPDPBUSD     Z23, Z24, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPDPBUSD     Z21, Z24, Z18
 	VPDPBUSD     Z22, Z24, Z19
 	VPDPBUSD     Z23, Z24, Z20
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -9783,23 +10182,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile8x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -9813,134 +10212,141 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z1
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z2
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z3
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z4
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPDPBUSD     Z8, Z9, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPDPBUSD     Z8, Z9, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPDPBUSD     Z8, Z9, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPDPBUSD     Z8, Z9, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPDPBUSD     Z8, Z9, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPDPBUSD     Z8, Z9, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPDPBUSD     Z8, Z9, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPDPBUSD     Z8, Z9, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -9969,23 +10375,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile8x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -10007,187 +10413,194 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	VMOVUPS 64(R12), Z1
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z2
-	VMOVUPS 64(R12), Z3
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z4
-	VMOVUPS 64(R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	VMOVUPS 64(R12), Z7
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z8
-	VMOVUPS 64(R12), Z9
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z10
-	VMOVUPS 64(R12), Z11
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z12
-	VMOVUPS 64(R12), Z13
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z14
-	VMOVUPS 64(R12), Z15
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z14
+	VMOVUPS 64(R8), Z15
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z16, Z18, Z0
 	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z16, Z18, Z2
 	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z16, Z18, Z6
 	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z16, Z18, Z8
 	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPDPBUSD     Z16, Z18, Z12
 	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPDPBUSD     Z16, Z18, Z14
 	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z16, Z18, Z0
 	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z16, Z18, Z2
 	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z16, Z18, Z6
 	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z16, Z18, Z8
 	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPDPBUSD     Z16, Z18, Z12
 	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPDPBUSD     Z16, Z18, Z14
 	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z16, Z18, Z0
 	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z16, Z18, Z2
 	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z16, Z18, Z6
 	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z16, Z18, Z8
 	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPDPBUSD     Z16, Z18, Z12
 	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPDPBUSD     Z16, Z18, Z14
 	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z16, Z18, Z0
 	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z16, Z18, Z2
 	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z16, Z18, Z6
 	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z16, Z18, Z8
 	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPDPBUSD     Z16, Z18, Z12
 	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPDPBUSD     Z16, Z18, Z14
 	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPDPBUSD     Z16, Z18, Z0
 	VPDPBUSD     Z17, Z18, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPDPBUSD     Z16, Z18, Z2
 	VPDPBUSD     Z17, Z18, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPDPBUSD     Z16, Z18, Z4
 	VPDPBUSD     Z17, Z18, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPDPBUSD     Z16, Z18, Z6
 	VPDPBUSD     Z17, Z18, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPDPBUSD     Z16, Z18, Z8
 	VPDPBUSD     Z17, Z18, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPDPBUSD     Z16, Z18, Z10
 	VPDPBUSD     Z17, Z18, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPDPBUSD     Z16, Z18, Z12
 	VPDPBUSD     Z17, Z18, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPDPBUSD     Z16, Z18, Z14
 	VPDPBUSD     Z17, Z18, Z15
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -10224,23 +10637,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512QuadsTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
 TEXT ·avx512QuadsTile8x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -10270,240 +10683,247 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	VMOVUPS 64(R12), Z1
-	VMOVUPS 128(R12), Z2
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z3
-	VMOVUPS 64(R12), Z4
-	VMOVUPS 128(R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	VMOVUPS 64(R12), Z7
-	VMOVUPS 128(R12), Z8
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z9
-	VMOVUPS 64(R12), Z10
-	VMOVUPS 128(R12), Z11
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z12
-	VMOVUPS 64(R12), Z13
-	VMOVUPS 128(R12), Z14
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z15
-	VMOVUPS 64(R12), Z16
-	VMOVUPS 128(R12), Z17
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z18
-	VMOVUPS 64(R12), Z19
-	VMOVUPS 128(R12), Z20
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z21
-	VMOVUPS 64(R12), Z22
-	VMOVUPS 128(R12), Z23
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z21
+	VMOVUPS 64(R8), Z22
+	VMOVUPS 128(R8), Z23
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPDPBUSD     Z24, Z27, Z0
 	VPDPBUSD     Z25, Z27, Z1
 	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPDPBUSD     Z24, Z27, Z3
 	VPDPBUSD     Z25, Z27, Z4
 	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPDPBUSD     Z24, Z27, Z6
 	VPDPBUSD     Z25, Z27, Z7
 	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPDPBUSD     Z24, Z27, Z9
 	VPDPBUSD     Z25, Z27, Z10
 	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPDPBUSD     Z24, Z27, Z12
 	VPDPBUSD     Z25, Z27, Z13
 	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPDPBUSD     Z24, Z27, Z15
 	VPDPBUSD     Z25, Z27, Z16
 	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPDPBUSD     Z24, Z27, Z18
 	VPDPBUSD     Z25, Z27, Z19
 	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPDPBUSD     Z24, Z27, Z21
 	VPDPBUSD     Z25, Z27, Z22
 	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPDPBUSD     Z24, Z27, Z0
 	VPDPBUSD     Z25, Z27, Z1
 	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPDPBUSD     Z24, Z27, Z3
 	VPDPBUSD     Z25, Z27, Z4
 	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPDPBUSD     Z24, Z27, Z6
 	VPDPBUSD     Z25, Z27, Z7
 	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPDPBUSD     Z24, Z27, Z9
 	VPDPBUSD     Z25, Z27, Z10
 	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPDPBUSD     Z24, Z27, Z12
 	VPDPBUSD     Z25, Z27, Z13
 	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPDPBUSD     Z24, Z27, Z15
 	VPDPBUSD     Z25, Z27, Z16
 	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPDPBUSD     Z24, Z27, Z18
 	VPDPBUSD     Z25, Z27, Z19
 	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPDPBUSD     Z24, Z27, Z21
 	VPDPBUSD     Z25, Z27, Z22
 	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPDPBUSD     Z24, Z27, Z0
 	VPDPBUSD     Z25, Z27, Z1
 	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPDPBUSD     Z24, Z27, Z3
 	VPDPBUSD     Z25, Z27, Z4
 	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPDPBUSD     Z24, Z27, Z6
 	VPDPBUSD     Z25, Z27, Z7
 	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPDPBUSD     Z24, Z27, Z9
 	VPDPBUSD     Z25, Z27, Z10
 	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPDPBUSD     Z24, Z27, Z12
 	VPDPBUSD     Z25, Z27, Z13
 	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPDPBUSD     Z24, Z27, Z15
 	VPDPBUSD     Z25, Z27, Z16
 	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPDPBUSD     Z24, Z27, Z18
 	VPDPBUSD     Z25, Z27, Z19
 	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPDPBUSD     Z24, Z27, Z21
 	VPDPBUSD     Z25, Z27, Z22
 	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPDPBUSD     Z24, Z27, Z0
 	VPDPBUSD     Z25, Z27, Z1
 	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPDPBUSD     Z24, Z27, Z3
 	VPDPBUSD     Z25, Z27, Z4
 	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPDPBUSD     Z24, Z27, Z6
 	VPDPBUSD     Z25, Z27, Z7
 	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPDPBUSD     Z24, Z27, Z9
 	VPDPBUSD     Z25, Z27, Z10
 	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPDPBUSD     Z24, Z27, Z12
 	VPDPBUSD     Z25, Z27, Z13
 	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPDPBUSD     Z24, Z27, Z15
 	VPDPBUSD     Z25, Z27, Z16
 	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPDPBUSD     Z24, Z27, Z18
 	VPDPBUSD     Z25, Z27, Z19
 	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPDPBUSD     Z24, Z27, Z21
 	VPDPBUSD     Z25, Z27, Z22
 	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPDPBUSD     Z24, Z27, Z0
 	VPDPBUSD     Z25, Z27, Z1
 	VPDPBUSD     Z26, Z27, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPDPBUSD     Z24, Z27, Z3
 	VPDPBUSD     Z25, Z27, Z4
 	VPDPBUSD     Z26, Z27, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPDPBUSD     Z24, Z27, Z6
 	VPDPBUSD     Z25, Z27, Z7
 	VPDPBUSD     Z26, Z27, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPDPBUSD     Z24, Z27, Z9
 	VPDPBUSD     Z25, Z27, Z10
 	VPDPBUSD     Z26, Z27, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPDPBUSD     Z24, Z27, Z12
 	VPDPBUSD     Z25, Z27, Z13
 	VPDPBUSD     Z26, Z27, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPDPBUSD     Z24, Z27, Z15
 	VPDPBUSD     Z25, Z27, Z16
 	VPDPBUSD     Z26, Z27, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPDPBUSD     Z24, Z27, Z18
 	VPDPBUSD     Z25, Z27, Z19
 	VPDPBUSD     Z26, Z27, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPDPBUSD     Z24, Z27, Z21
 	VPDPBUSD     Z25, Z27, Z22
 	VPDPBUSD     Z26, Z27, Z23
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -10548,17 +10968,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile1x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -10572,51 +10992,58 @@ load:
 	VMOVUPS (R8), Z0
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPMADDWD     Z1, Z2, Z1
 	VPADDD       Z1, Z0, Z0
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPMADDWD     Z1, Z2, Z1
 	VPADDD       Z1, Z0, Z0
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPMADDWD     Z1, Z2, Z1
 	VPADDD       Z1, Z0, Z0
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPMADDWD     Z1, Z2, Z1
 	VPADDD       Z1, Z0, Z0
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z1
-	VBROADCASTSS (BX), Z2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z1
+	VBROADCASTSS (R8), Z2
 	VPMADDWD     Z1, Z2, Z1
 	VPADDD       Z1, Z0, Z0
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -10631,17 +11058,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile1x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile1x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -10657,66 +11084,73 @@ load:
 	VMOVUPS 64(R8), Z1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z2, Z4, Z2
 	VPADDD       Z2, Z0, Z0
 	VPMADDWD     Z3, Z4, Z2
 	VPADDD       Z2, Z1, Z1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z2, Z4, Z2
 	VPADDD       Z2, Z0, Z0
 	VPMADDWD     Z3, Z4, Z2
 	VPADDD       Z2, Z1, Z1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z2, Z4, Z2
 	VPADDD       Z2, Z0, Z0
 	VPMADDWD     Z3, Z4, Z2
 	VPADDD       Z2, Z1, Z1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z2, Z4, Z2
 	VPADDD       Z2, Z0, Z0
 	VPMADDWD     Z3, Z4, Z2
 	VPADDD       Z2, Z1, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z2
-	VMOVUPS      64(CX)(R8*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z2
+	VMOVUPS      64(CX)(R9*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z2, Z4, Z2
 	VPADDD       Z2, Z0, Z0
 	VPMADDWD     Z3, Z4, Z2
 	VPADDD       Z2, Z1, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -10732,17 +11166,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile1x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile1x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -10760,81 +11194,88 @@ load:
 	VMOVUPS 128(R8), Z2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z3, Z6, Z3
 	VPADDD       Z3, Z0, Z0
 	VPMADDWD     Z4, Z6, Z3
 	VPADDD       Z3, Z1, Z1
 	VPMADDWD     Z5, Z6, Z3
 	VPADDD       Z3, Z2, Z2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z3, Z6, Z3
 	VPADDD       Z3, Z0, Z0
 	VPMADDWD     Z4, Z6, Z3
 	VPADDD       Z3, Z1, Z1
 	VPMADDWD     Z5, Z6, Z3
 	VPADDD       Z3, Z2, Z2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z3, Z6, Z3
 	VPADDD       Z3, Z0, Z0
 	VPMADDWD     Z4, Z6, Z3
 	VPADDD       Z3, Z1, Z1
 	VPMADDWD     Z5, Z6, Z3
 	VPADDD       Z3, Z2, Z2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z3, Z6, Z3
 	VPADDD       Z3, Z0, Z0
 	VPMADDWD     Z4, Z6, Z3
 	VPADDD       Z3, Z1, Z1
 	VPMADDWD     Z5, Z6, Z3
 	VPADDD       Z3, Z2, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Z3
-	VMOVUPS      64(CX)(R8*1), Z4
-	VMOVUPS      128(CX)(R8*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Z3
+	VMOVUPS      64(CX)(R9*1), Z4
+	VMOVUPS      128(CX)(R9*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z3, Z6, Z3
 	VPADDD       Z3, Z0, Z0
 	VPMADDWD     Z4, Z6, Z3
 	VPADDD       Z3, Z1, Z1
 	VPMADDWD     Z5, Z6, Z3
 	VPADDD       Z3, Z2, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -10851,20 +11292,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile2x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -10872,72 +11313,79 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z2
-	VBROADCASTSS (BX), Z3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VBROADCASTSS (R8), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z3
+	VBROADCASTSS (R8)(R9*1), Z3
 	VPMADDWD     Z2, Z3, Z3
 	VPADDD       Z3, Z1, Z1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -10954,20 +11402,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile2x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile2x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -10977,99 +11425,106 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z0, Z0
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z2, Z2
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z3, Z3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z0, Z0
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z2, Z2
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z3, Z3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z0, Z0
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z2, Z2
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z3, Z3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z0, Z0
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z2, Z2
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z3, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z4
-	VMOVUPS      64(CX)(R9*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z4
+	VMOVUPS      64(CX)(R10*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z0, Z0
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z4, Z6, Z7
 	VPADDD       Z7, Z2, Z2
 	VPMADDWD     Z5, Z6, Z7
 	VPADDD       Z7, Z3, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -11088,20 +11543,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile2x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile2x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -11113,126 +11568,133 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z0, Z0
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z1, Z1
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z3, Z3
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z4, Z4
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z0, Z0
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z1, Z1
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z3, Z3
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z4, Z4
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z0, Z0
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z1, Z1
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z3, Z3
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z4, Z4
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z0, Z0
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z1, Z1
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z3, Z3
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z4, Z4
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z5, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VMOVUPS      128(CX)(R9*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VMOVUPS      128(CX)(R10*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z0, Z0
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z1, Z1
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z6, Z9, Z10
 	VPADDD       Z10, Z3, Z3
 	VPMADDWD     Z7, Z9, Z10
 	VPADDD       Z10, Z4, Z4
 	VPMADDWD     Z8, Z9, Z10
 	VPADDD       Z10, Z5, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -11253,20 +11715,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile3x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -11275,89 +11737,96 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z2, Z2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z2, Z2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z2, Z2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z2, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z3
-	VBROADCASTSS (BX), Z4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VBROADCASTSS (R8), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z4
+	VBROADCASTSS (R8)(R9*1), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z4
+	VBROADCASTSS (R8)(R9*2), Z4
 	VPMADDWD     Z3, Z4, Z4
 	VPADDD       Z4, Z2, Z2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -11376,20 +11845,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile3x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile3x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -11401,127 +11870,134 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z4
-	VMOVUPS 64(R9), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z0, Z0
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z2, Z2
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z4, Z4
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z0, Z0
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z2, Z2
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z4, Z4
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z0, Z0
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z2, Z2
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z4, Z4
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z0, Z0
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z2, Z2
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z4, Z4
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z5, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z6
-	VMOVUPS      64(CX)(R9*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z6
+	VMOVUPS      64(CX)(R10*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z0, Z0
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z2, Z2
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z6, Z8, Z9
 	VPADDD       Z9, Z4, Z4
 	VPMADDWD     Z7, Z8, Z9
 	VPADDD       Z9, Z5, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -11543,20 +12019,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile3x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile3x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -11571,165 +12047,172 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Z0
-	VMOVUPS 64(R9), Z1
-	VMOVUPS 128(R9), Z2
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
-	VMOVUPS 128(R9), Z5
-	ADDQ    R10, R9
-	VMOVUPS (R9), Z6
-	VMOVUPS 64(R9), Z7
-	VMOVUPS 128(R9), Z8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R10, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z1, Z1
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z3, Z3
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z7, Z7
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z8, Z8
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z1, Z1
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z3, Z3
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z7, Z7
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z8, Z8
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z1, Z1
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z3, Z3
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z7, Z7
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z8, Z8
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z1, Z1
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z3, Z3
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z7, Z7
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z8, Z8
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Z9
-	VMOVUPS      64(CX)(R9*1), Z10
-	VMOVUPS      128(CX)(R9*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z9
+	VMOVUPS      64(CX)(R10*1), Z10
+	VMOVUPS      128(CX)(R10*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z1, Z1
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z3, Z3
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z9, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z7, Z7
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z8, Z8
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -11754,21 +12237,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile4x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -11778,106 +12261,113 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z3, Z3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z3, Z3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z3, Z3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z3, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z4
-	VBROADCASTSS (BX), Z5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VBROADCASTSS (R8), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z5
+	VBROADCASTSS (R8)(R9*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z5
+	VBROADCASTSS (R8)(R9*2), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z5
+	VBROADCASTSS (R8)(R10*1), Z5
 	VPMADDWD     Z4, Z5, Z5
 	VPADDD       Z5, Z3, Z3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -11898,21 +12388,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile4x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile4x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -11926,155 +12416,162 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z0, Z0
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z2, Z2
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z4, Z4
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z6, Z6
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z7, Z7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z0, Z0
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z2, Z2
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z4, Z4
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z6, Z6
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z7, Z7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z0, Z0
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z2, Z2
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z4, Z4
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z6, Z6
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z7, Z7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z0, Z0
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z2, Z2
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z4, Z4
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z6, Z6
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z7, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z8
-	VMOVUPS      64(CX)(R10*1), Z9
-	VBROADCASTSS (BX), Z10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z8
+	VMOVUPS      64(CX)(R11*1), Z9
+	VBROADCASTSS (R8), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z0, Z0
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z10
+	VBROADCASTSS (R8)(R9*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z2, Z2
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z10
+	VBROADCASTSS (R8)(R9*2), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z4, Z4
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z10
+	VBROADCASTSS (R8)(R10*1), Z10
 	VPMADDWD     Z8, Z10, Z11
 	VPADDD       Z11, Z6, Z6
 	VPMADDWD     Z9, Z10, Z11
 	VPADDD       Z11, Z7, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -12099,21 +12596,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile4x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile4x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -12131,204 +12628,211 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z0, Z0
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z1, Z1
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z3, Z3
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z4, Z4
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z6, Z6
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z7, Z7
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z9, Z9
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z10, Z10
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z11, Z11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z0, Z0
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z1, Z1
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z3, Z3
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z4, Z4
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z6, Z6
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z7, Z7
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z9, Z9
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z10, Z10
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z11, Z11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z0, Z0
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z1, Z1
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z3, Z3
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z4, Z4
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z6, Z6
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z7, Z7
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z9, Z9
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z10, Z10
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z11, Z11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z0, Z0
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z1, Z1
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z3, Z3
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z4, Z4
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z6, Z6
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z7, Z7
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z9, Z9
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z10, Z10
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z11, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z12
-	VMOVUPS      64(CX)(R10*1), Z13
-	VMOVUPS      128(CX)(R10*1), Z14
-	VBROADCASTSS (BX), Z15
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z12
+	VMOVUPS      64(CX)(R11*1), Z13
+	VMOVUPS      128(CX)(R11*1), Z14
+	VBROADCASTSS (R8), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z0, Z0
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z1, Z1
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z15
+	VBROADCASTSS (R8)(R9*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z3, Z3
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z4, Z4
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z15
+	VBROADCASTSS (R8)(R9*2), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z6, Z6
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z7, Z7
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z15
+	VBROADCASTSS (R8)(R10*1), Z15
 	VPMADDWD     Z12, Z15, Z16
 	VPADDD       Z16, Z9, Z9
 	VPMADDWD     Z13, Z15, Z16
 	VPADDD       Z16, Z10, Z10
 	VPMADDWD     Z14, Z15, Z16
 	VPADDD       Z16, Z11, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -12357,21 +12861,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile5x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -12382,123 +12886,130 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z4, Z4
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z4, Z4
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z4, Z4
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z4, Z4
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z5
-	VBROADCASTSS (BX), Z6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z5
+	VBROADCASTSS (R8), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z6
+	VBROADCASTSS (R8)(R9*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z6
+	VBROADCASTSS (R8)(R9*2), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z6
+	VBROADCASTSS (R8)(R10*1), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z6
+	VBROADCASTSS (R8)(R9*4), Z6
 	VPMADDWD     Z5, Z6, Z6
 	VPADDD       Z6, Z4, Z4
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -12521,21 +13032,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile5x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile5x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -12551,183 +13062,190 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z2
-	VMOVUPS 64(R10), Z3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z4
-	VMOVUPS 64(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z8
-	VMOVUPS 64(R10), Z9
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z2, Z2
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z8, Z8
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z9, Z9
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z2, Z2
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z8, Z8
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z9, Z9
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z2, Z2
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z8, Z8
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z9, Z9
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z2, Z2
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z8, Z8
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z9, Z9
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z10
-	VMOVUPS      64(CX)(R10*1), Z11
-	VBROADCASTSS (BX), Z12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z10
+	VMOVUPS      64(CX)(R11*1), Z11
+	VBROADCASTSS (R8), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z0, Z0
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z12
+	VBROADCASTSS (R8)(R9*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z2, Z2
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z12
+	VBROADCASTSS (R8)(R9*2), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z4, Z4
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z12
+	VBROADCASTSS (R8)(R10*1), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z6, Z6
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z12
+	VBROADCASTSS (R8)(R9*4), Z12
 	VPMADDWD     Z10, Z12, Z13
 	VPADDD       Z13, Z8, Z8
 	VPMADDWD     Z11, Z12, Z13
 	VPADDD       Z13, Z9, Z9
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -12755,21 +13273,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile5x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile5x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -12790,243 +13308,250 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Z0
-	VMOVUPS 64(R10), Z1
-	VMOVUPS 128(R10), Z2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z3
-	VMOVUPS 64(R10), Z4
-	VMOVUPS 128(R10), Z5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z6
-	VMOVUPS 64(R10), Z7
-	VMOVUPS 128(R10), Z8
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z9
-	VMOVUPS 64(R10), Z10
-	VMOVUPS 128(R10), Z11
-	ADDQ    R11, R10
-	VMOVUPS (R10), Z12
-	VMOVUPS 64(R10), Z13
-	VMOVUPS 128(R10), Z14
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z1, Z1
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z3, Z3
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z7, Z7
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z9, Z9
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z13, Z13
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z14, Z14
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z1, Z1
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z3, Z3
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z7, Z7
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z9, Z9
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z13, Z13
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z14, Z14
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z1, Z1
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z3, Z3
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z7, Z7
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z9, Z9
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z13, Z13
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z14, Z14
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z1, Z1
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z3, Z3
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z7, Z7
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z9, Z9
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z13, Z13
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z14, Z14
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Z15
-	VMOVUPS      64(CX)(R10*1), Z16
-	VMOVUPS      128(CX)(R10*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z15
+	VMOVUPS      64(CX)(R11*1), Z16
+	VMOVUPS      128(CX)(R11*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z1, Z1
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z3, Z3
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z7, Z7
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z9, Z9
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z15, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z13, Z13
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z14, Z14
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -13059,22 +13584,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile6x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -13086,140 +13611,147 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z6
-	VBROADCASTSS (BX), Z7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z6
+	VBROADCASTSS (R8), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z7
+	VBROADCASTSS (R8)(R9*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z7
+	VBROADCASTSS (R8)(R9*2), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z7
+	VBROADCASTSS (R8)(R10*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z7
+	VBROADCASTSS (R8)(R9*4), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z7
+	VBROADCASTSS (R8)(R11*1), Z7
 	VPMADDWD     Z6, Z7, Z7
 	VPADDD       Z7, Z5, Z5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -13244,22 +13776,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile6x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile6x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -13277,211 +13809,218 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z0, Z0
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z2, Z2
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z4, Z4
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z6, Z6
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z8, Z8
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z10, Z10
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z11, Z11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z0, Z0
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z2, Z2
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z4, Z4
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z6, Z6
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z8, Z8
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z10, Z10
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z11, Z11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z0, Z0
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z2, Z2
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z4, Z4
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z6, Z6
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z8, Z8
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z10, Z10
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z11, Z11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z0, Z0
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z2, Z2
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z4, Z4
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z6, Z6
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z8, Z8
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z10, Z10
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z11, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z12
-	VMOVUPS      64(CX)(R11*1), Z13
-	VBROADCASTSS (BX), Z14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VBROADCASTSS (R8), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z0, Z0
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z14
+	VBROADCASTSS (R8)(R9*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z2, Z2
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z14
+	VBROADCASTSS (R8)(R9*2), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z4, Z4
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z14
+	VBROADCASTSS (R8)(R10*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z6, Z6
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z14
+	VBROADCASTSS (R8)(R9*4), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z8, Z8
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z14
+	VBROADCASTSS (R8)(R11*1), Z14
 	VPMADDWD     Z12, Z14, Z15
 	VPADDD       Z15, Z10, Z10
 	VPMADDWD     Z13, Z14, Z15
 	VPADDD       Z15, Z11, Z11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -13512,22 +14051,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile6x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile6x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -13551,282 +14090,289 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z0, Z0
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z1, Z1
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z3, Z3
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z4, Z4
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z6, Z6
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z7, Z7
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z9, Z9
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z10, Z10
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z12, Z12
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z13, Z13
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z15, Z15
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z16, Z16
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z17, Z17
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z0, Z0
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z1, Z1
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z3, Z3
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z4, Z4
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z6, Z6
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z7, Z7
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z9, Z9
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z10, Z10
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z12, Z12
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z13, Z13
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z15, Z15
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z16, Z16
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z17, Z17
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z0, Z0
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z1, Z1
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z3, Z3
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z4, Z4
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z6, Z6
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z7, Z7
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z9, Z9
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z10, Z10
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z12, Z12
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z13, Z13
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z15, Z15
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z16, Z16
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z17, Z17
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z0, Z0
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z1, Z1
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z3, Z3
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z4, Z4
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z6, Z6
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z7, Z7
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z9, Z9
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z10, Z10
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z12, Z12
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z13, Z13
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z15, Z15
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z16, Z16
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z17, Z17
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z18
-	VMOVUPS      64(CX)(R11*1), Z19
-	VMOVUPS      128(CX)(R11*1), Z20
-	VBROADCASTSS (BX), Z21
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z18
+	VMOVUPS      64(CX)(R12*1), Z19
+	VMOVUPS      128(CX)(R12*1), Z20
+	VBROADCASTSS (R8), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z0, Z0
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z1, Z1
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z21
+	VBROADCASTSS (R8)(R9*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z3, Z3
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z4, Z4
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z21
+	VBROADCASTSS (R8)(R9*2), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z6, Z6
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z7, Z7
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z21
+	VBROADCASTSS (R8)(R10*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z9, Z9
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z10, Z10
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z21
+	VBROADCASTSS (R8)(R9*4), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z12, Z12
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z13, Z13
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z21
+	VBROADCASTSS (R8)(R11*1), Z21
 	VPMADDWD     Z18, Z21, Z22
 	VPADDD       Z22, Z15, Z15
 	VPMADDWD     Z19, Z21, Z22
 	VPADDD       Z22, Z16, Z16
 	VPMADDWD     Z20, Z21, Z22
 	VPADDD       Z22, Z17, Z17
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -13863,22 +14409,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile7x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile7x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -13891,157 +14437,164 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z6, Z6
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z6, Z6
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z6, Z6
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z6, Z6
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z7
-	VBROADCASTSS (BX), Z8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z7
+	VBROADCASTSS (R8), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z8
+	VBROADCASTSS (R8)(R9*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z8
+	VBROADCASTSS (R8)(R9*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z8
+	VBROADCASTSS (R8)(R10*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z8
+	VBROADCASTSS (R8)(R9*4), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z8
+	VBROADCASTSS (R8)(R11*1), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z8
+	VBROADCASTSS (R8)(R10*2), Z8
 	VPMADDWD     Z7, Z8, Z8
 	VPADDD       Z8, Z6, Z6
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -14068,22 +14621,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile7x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile7x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -14103,239 +14656,246 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z2
-	VMOVUPS 64(R11), Z3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z4
-	VMOVUPS 64(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z8
-	VMOVUPS 64(R11), Z9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z10
-	VMOVUPS 64(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z0, Z0
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z2, Z2
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z4, Z4
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z6, Z6
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z8, Z8
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z10, Z10
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z12, Z12
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z13, Z13
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z0, Z0
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z2, Z2
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z4, Z4
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z6, Z6
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z8, Z8
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z10, Z10
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z12, Z12
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z13, Z13
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z0, Z0
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z2, Z2
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z4, Z4
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z6, Z6
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z8, Z8
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z10, Z10
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z12, Z12
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z13, Z13
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z0, Z0
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z2, Z2
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z4, Z4
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z6, Z6
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z8, Z8
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z10, Z10
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z12, Z12
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z13, Z13
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z14
-	VMOVUPS      64(CX)(R11*1), Z15
-	VBROADCASTSS (BX), Z16
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z14
+	VMOVUPS      64(CX)(R12*1), Z15
+	VBROADCASTSS (R8), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z0, Z0
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z16
+	VBROADCASTSS (R8)(R9*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z2, Z2
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z16
+	VBROADCASTSS (R8)(R9*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z4, Z4
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z16
+	VBROADCASTSS (R8)(R10*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z6, Z6
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z16
+	VBROADCASTSS (R8)(R9*4), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z8, Z8
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z16
+	VBROADCASTSS (R8)(R11*1), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z10, Z10
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z16
+	VBROADCASTSS (R8)(R10*2), Z16
 	VPMADDWD     Z14, Z16, Z17
 	VPADDD       Z17, Z12, Z12
 	VPMADDWD     Z15, Z16, Z17
 	VPADDD       Z17, Z13, Z13
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -14369,22 +14929,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile7x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile7x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -14411,321 +14971,328 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Z0
-	VMOVUPS 64(R11), Z1
-	VMOVUPS 128(R11), Z2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z3
-	VMOVUPS 64(R11), Z4
-	VMOVUPS 128(R11), Z5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z6
-	VMOVUPS 64(R11), Z7
-	VMOVUPS 128(R11), Z8
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z9
-	VMOVUPS 64(R11), Z10
-	VMOVUPS 128(R11), Z11
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z12
-	VMOVUPS 64(R11), Z13
-	VMOVUPS 128(R11), Z14
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z15
-	VMOVUPS 64(R11), Z16
-	VMOVUPS 128(R11), Z17
-	ADDQ    R12, R11
-	VMOVUPS (R11), Z18
-	VMOVUPS 64(R11), Z19
-	VMOVUPS 128(R11), Z20
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z0, Z0
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z1, Z1
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z3, Z3
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z4, Z4
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z6, Z6
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z7, Z7
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z9, Z9
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z10, Z10
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z12, Z12
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z13, Z13
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z15, Z15
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z16, Z16
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z18, Z18
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z19, Z19
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z20, Z20
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z0, Z0
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z1, Z1
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z3, Z3
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z4, Z4
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z6, Z6
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z7, Z7
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z9, Z9
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z10, Z10
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z12, Z12
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z13, Z13
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z15, Z15
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z16, Z16
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z18, Z18
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z19, Z19
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z20, Z20
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z0, Z0
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z1, Z1
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z3, Z3
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z4, Z4
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z6, Z6
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z7, Z7
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z9, Z9
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z10, Z10
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z12, Z12
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z13, Z13
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z15, Z15
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z16, Z16
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z18, Z18
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z19, Z19
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z20, Z20
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z0, Z0
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z1, Z1
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z3, Z3
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z4, Z4
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z6, Z6
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z7, Z7
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z9, Z9
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z10, Z10
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z12, Z12
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z13, Z13
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z15, Z15
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z16, Z16
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z18, Z18
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z19, Z19
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z20, Z20
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Z21
-	VMOVUPS      64(CX)(R11*1), Z22
-	VMOVUPS      128(CX)(R11*1), Z23
-	VBROADCASTSS (BX), Z24
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z21
+	VMOVUPS      64(CX)(R12*1), Z22
+	VMOVUPS      128(CX)(R12*1), Z23
+	VBROADCASTSS (R8), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z0, Z0
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z1, Z1
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z24
+	VBROADCASTSS (R8)(R9*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z3, Z3
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z4, Z4
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z24
+	VBROADCASTSS (R8)(R9*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z6, Z6
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z7, Z7
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z24
+	VBROADCASTSS (R8)(R10*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z9, Z9
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z10, Z10
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z24
+	VBROADCASTSS (R8)(R9*4), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z12, Z12
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z13, Z13
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z24
+	VBROADCASTSS (R8)(R11*1), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z15, Z15
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z16, Z16
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z24
+	VBROADCASTSS (R8)(R10*2), Z24
 	VPMADDWD     Z21, Z24, Z25
 	VPADDD       Z25, Z18, Z18
 	VPMADDWD     Z22, Z24, Z25
 	VPADDD       Z25, Z19, Z19
 	VPMADDWD     Z23, Z24, Z25
 	VPADDD       Z25, Z20, Z20
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -14766,23 +15333,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile8x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile8x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -14796,174 +15363,181 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z1
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z2
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z3
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z4
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z7, Z7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z7, Z7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z7, Z7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z7, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z8
-	VBROADCASTSS (BX), Z9
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z8
+	VBROADCASTSS (R8), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z0, Z0
-	VBROADCASTSS (BX)(R8*1), Z9
+	VBROADCASTSS (R8)(R9*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z1, Z1
-	VBROADCASTSS (BX)(R8*2), Z9
+	VBROADCASTSS (R8)(R9*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z2, Z2
-	VBROADCASTSS (BX)(R9*1), Z9
+	VBROADCASTSS (R8)(R10*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z3, Z3
-	VBROADCASTSS (BX)(R8*4), Z9
+	VBROADCASTSS (R8)(R9*4), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z4, Z4
-	VBROADCASTSS (BX)(R10*1), Z9
+	VBROADCASTSS (R8)(R11*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z5, Z5
-	VBROADCASTSS (BX)(R9*2), Z9
+	VBROADCASTSS (R8)(R10*2), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z6, Z6
-	VBROADCASTSS (BX)(R11*1), Z9
+	VBROADCASTSS (R8)(R12*1), Z9
 	VPMADDWD     Z8, Z9, Z9
 	VPADDD       Z9, Z7, Z7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -14992,23 +15566,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile8x32(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile8x32(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -15030,267 +15604,274 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	VMOVUPS 64(R12), Z1
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z2
-	VMOVUPS 64(R12), Z3
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z4
-	VMOVUPS 64(R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	VMOVUPS 64(R12), Z7
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z8
-	VMOVUPS 64(R12), Z9
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z10
-	VMOVUPS 64(R12), Z11
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z12
-	VMOVUPS 64(R12), Z13
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z14
-	VMOVUPS 64(R12), Z15
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z14
+	VMOVUPS 64(R8), Z15
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z2, Z2
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z8, Z8
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z14, Z14
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z15, Z15
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z2, Z2
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z8, Z8
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z14, Z14
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z15, Z15
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z2, Z2
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z8, Z8
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z14, Z14
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z15, Z15
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z2, Z2
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z8, Z8
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z14, Z14
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z15, Z15
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z16
-	VMOVUPS      64(CX)(R12*1), Z17
-	VBROADCASTSS (BX), Z18
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z16
+	VMOVUPS      64(CX)(R13*1), Z17
+	VBROADCASTSS (R8), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z0, Z0
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z1, Z1
-	VBROADCASTSS (BX)(R8*1), Z18
+	VBROADCASTSS (R8)(R9*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z2, Z2
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z3, Z3
-	VBROADCASTSS (BX)(R8*2), Z18
+	VBROADCASTSS (R8)(R9*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z4, Z4
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z5, Z5
-	VBROADCASTSS (BX)(R9*1), Z18
+	VBROADCASTSS (R8)(R10*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z6, Z6
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z7, Z7
-	VBROADCASTSS (BX)(R8*4), Z18
+	VBROADCASTSS (R8)(R9*4), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z8, Z8
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z9, Z9
-	VBROADCASTSS (BX)(R10*1), Z18
+	VBROADCASTSS (R8)(R11*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z10, Z10
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z11, Z11
-	VBROADCASTSS (BX)(R9*2), Z18
+	VBROADCASTSS (R8)(R10*2), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z12, Z12
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z13, Z13
-	VBROADCASTSS (BX)(R11*1), Z18
+	VBROADCASTSS (R8)(R12*1), Z18
 	VPMADDWD     Z16, Z18, Z19
 	VPADDD       Z19, Z14, Z14
 	VPMADDWD     Z17, Z18, Z19
 	VPADDD       Z19, Z15, Z15
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -15327,23 +15908,23 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile8x48(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PairsTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·avx512PairsTile8x48(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
-	LEAQ (R9)(R8*4), R11
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R12
-	TESTB  R12, R12
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -15373,360 +15954,367 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R13
-	MOVQ    DX, R12
-	VMOVUPS (R12), Z0
-	VMOVUPS 64(R12), Z1
-	VMOVUPS 128(R12), Z2
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z3
-	VMOVUPS 64(R12), Z4
-	VMOVUPS 128(R12), Z5
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z6
-	VMOVUPS 64(R12), Z7
-	VMOVUPS 128(R12), Z8
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z9
-	VMOVUPS 64(R12), Z10
-	VMOVUPS 128(R12), Z11
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z12
-	VMOVUPS 64(R12), Z13
-	VMOVUPS 128(R12), Z14
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z15
-	VMOVUPS 64(R12), Z16
-	VMOVUPS 128(R12), Z17
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z18
-	VMOVUPS 64(R12), Z19
-	VMOVUPS 128(R12), Z20
-	ADDQ    R13, R12
-	VMOVUPS (R12), Z21
-	VMOVUPS 64(R12), Z22
-	VMOVUPS 128(R12), Z23
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z21
+	VMOVUPS 64(R8), Z22
+	VMOVUPS 128(R8), Z23
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z0, Z0
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z1, Z1
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z3, Z3
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z4, Z4
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z6, Z6
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z7, Z7
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z9, Z9
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z10, Z10
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z12, Z12
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z13, Z13
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z15, Z15
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z16, Z16
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z18, Z18
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z19, Z19
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z21, Z21
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z22, Z22
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z23, Z23
-	ADDQ         AX, BX
-	MOVQ         8(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z0, Z0
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z1, Z1
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z3, Z3
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z4, Z4
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z6, Z6
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z7, Z7
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z9, Z9
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z10, Z10
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z12, Z12
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z13, Z13
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z15, Z15
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z16, Z16
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z18, Z18
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z19, Z19
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z21, Z21
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z22, Z22
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z23, Z23
-	ADDQ         AX, BX
-	MOVQ         16(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z0, Z0
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z1, Z1
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z3, Z3
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z4, Z4
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z6, Z6
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z7, Z7
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z9, Z9
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z10, Z10
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z12, Z12
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z13, Z13
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z15, Z15
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z16, Z16
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z18, Z18
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z19, Z19
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z21, Z21
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z22, Z22
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z23, Z23
-	ADDQ         AX, BX
-	MOVQ         24(DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z0, Z0
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z1, Z1
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z3, Z3
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z4, Z4
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z6, Z6
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z7, Z7
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z9, Z9
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z10, Z10
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z12, Z12
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z13, Z13
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z15, Z15
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z16, Z16
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z18, Z18
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z19, Z19
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z21, Z21
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z22, Z22
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z23, Z23
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R12
-	VMOVUPS      (CX)(R12*1), Z24
-	VMOVUPS      64(CX)(R12*1), Z25
-	VMOVUPS      128(CX)(R12*1), Z26
-	VBROADCASTSS (BX), Z27
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z24
+	VMOVUPS      64(CX)(R13*1), Z25
+	VMOVUPS      128(CX)(R13*1), Z26
+	VBROADCASTSS (R8), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z0, Z0
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z1, Z1
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z2, Z2
-	VBROADCASTSS (BX)(R8*1), Z27
+	VBROADCASTSS (R8)(R9*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z3, Z3
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z4, Z4
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z5, Z5
-	VBROADCASTSS (BX)(R8*2), Z27
+	VBROADCASTSS (R8)(R9*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z6, Z6
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z7, Z7
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z8, Z8
-	VBROADCASTSS (BX)(R9*1), Z27
+	VBROADCASTSS (R8)(R10*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z9, Z9
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z10, Z10
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z11, Z11
-	VBROADCASTSS (BX)(R8*4), Z27
+	VBROADCASTSS (R8)(R9*4), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z12, Z12
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z13, Z13
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z14, Z14
-	VBROADCASTSS (BX)(R10*1), Z27
+	VBROADCASTSS (R8)(R11*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z15, Z15
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z16, Z16
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z17, Z17
-	VBROADCASTSS (BX)(R9*2), Z27
+	VBROADCASTSS (R8)(R10*2), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z18, Z18
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z19, Z19
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z20, Z20
-	VBROADCASTSS (BX)(R11*1), Z27
+	VBROADCASTSS (R8)(R12*1), Z27
 	VPMADDWD     Z24, Z27, Z28
 	VPADDD       Z28, Z21, Z21
 	VPMADDWD     Z25, Z27, Z28
 	VPADDD       Z28, Z22, Z22
 	VPMADDWD     Z26, Z27, Z28
 	VPADDD       Z28, Z23, Z23
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -15771,17 +16359,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile1x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -15795,51 +16383,58 @@ load:
 	VMOVUPS (R8), Y0
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VPMADDWD     Y1, Y2, Y1
 	VPADDD       Y1, Y0, Y0
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VPMADDWD     Y1, Y2, Y1
 	VPADDD       Y1, Y0, Y0
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VPMADDWD     Y1, Y2, Y1
 	VPADDD       Y1, Y0, Y0
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VPMADDWD     Y1, Y2, Y1
 	VPADDD       Y1, Y0, Y0
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y1
-	VBROADCASTSS (BX), Y2
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y1
+	VBROADCASTSS (R8), Y2
 	VPMADDWD     Y1, Y2, Y1
 	VPADDD       Y1, Y0, Y0
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -15854,17 +16449,17 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile1x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
 	MOVQ aRow+24(FP), BX
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
 	MOVB   add+80(FP), R8
 	TESTB  R8, R8
@@ -15880,66 +16475,73 @@ load:
 	VMOVUPS 32(R8), Y1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R8
-	VMOVUPS      (CX)(R8*1), Y2
-	VMOVUPS      32(CX)(R8*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R9
+	VMOVUPS      (CX)(R9*1), Y2
+	VMOVUPS      32(CX)(R9*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y2, Y4, Y2
 	VPADDD       Y2, Y0, Y0
 	VPMADDWD     Y3, Y4, Y2
 	VPADDD       Y2, Y1, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -15955,20 +16557,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile2x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -15976,72 +16578,79 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y1
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y1, Y1
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y1, Y1
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y1, Y1
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y1, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y2
-	VBROADCASTSS (BX), Y3
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y2
+	VBROADCASTSS (R8), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y3
+	VBROADCASTSS (R8)(R9*1), Y3
 	VPMADDWD     Y2, Y3, Y3
 	VPADDD       Y3, Y1, Y1
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16058,20 +16667,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile2x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16081,99 +16690,106 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y3, Y3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y3, Y3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y3, Y3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y3, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y4
-	VMOVUPS      32(CX)(R9*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y4
+	VMOVUPS      32(CX)(R10*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y0, Y0
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y4, Y6, Y7
 	VPADDD       Y7, Y2, Y2
 	VPMADDWD     Y5, Y6, Y7
 	VPADDD       Y7, Y3, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16192,20 +16808,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile3x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16214,89 +16830,96 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y2
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y2, Y2
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y2, Y2
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y2, Y2
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y2, Y2
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y3
-	VBROADCASTSS (BX), Y4
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y3
+	VBROADCASTSS (R8), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y4
+	VBROADCASTSS (R8)(R9*1), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y4
+	VBROADCASTSS (R8)(R9*2), Y4
 	VPMADDWD     Y3, Y4, Y4
 	VPADDD       Y4, Y2, Y2
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16315,20 +16938,20 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile3x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
+	MOVQ aRow+24(FP), R9
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R9
-	TESTB  R9, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16340,127 +16963,134 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R10
-	MOVQ    DX, R9
-	VMOVUPS (R9), Y0
-	VMOVUPS 32(R9), Y1
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y2
-	VMOVUPS 32(R9), Y3
-	ADDQ    R10, R9
-	VMOVUPS (R9), Y4
-	VMOVUPS 32(R9), Y5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R10, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y5, Y5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y5, Y5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y5, Y5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y5, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R9
-	VMOVUPS      (CX)(R9*1), Y6
-	VMOVUPS      32(CX)(R9*1), Y7
-	VBROADCASTSS (BX), Y8
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Y6
+	VMOVUPS      32(CX)(R10*1), Y7
+	VBROADCASTSS (R8), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y8
+	VBROADCASTSS (R8)(R9*1), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y8
+	VBROADCASTSS (R8)(R9*2), Y8
 	VPMADDWD     Y6, Y8, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y7, Y8, Y9
 	VPADDD       Y9, Y5, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16482,21 +17112,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile4x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16506,106 +17136,113 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y3
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y3
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y4
-	VBROADCASTSS (BX), Y5
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y4
+	VBROADCASTSS (R8), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y5
+	VBROADCASTSS (R8)(R9*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y5
+	VBROADCASTSS (R8)(R9*2), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y5
+	VBROADCASTSS (R8)(R10*1), Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16626,21 +17263,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile4x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16654,155 +17291,162 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	VMOVUPS 32(R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	VMOVUPS 32(R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
-	VMOVUPS 32(R10), Y5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y6
-	VMOVUPS 32(R10), Y7
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y8
-	VMOVUPS      32(CX)(R10*1), Y9
-	VBROADCASTSS (BX), Y10
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y8
+	VMOVUPS      32(CX)(R11*1), Y9
+	VBROADCASTSS (R8), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y0, Y0
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y10
+	VBROADCASTSS (R8)(R9*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y2, Y2
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y10
+	VBROADCASTSS (R8)(R9*2), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y4, Y4
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y10
+	VBROADCASTSS (R8)(R10*1), Y10
 	VPMADDWD     Y8, Y10, Y11
 	VPADDD       Y11, Y6, Y6
 	VPMADDWD     Y9, Y10, Y11
 	VPADDD       Y11, Y7, Y7
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16827,21 +17471,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile5x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -16852,123 +17496,130 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y4
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y5
-	VBROADCASTSS (BX), Y6
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y5
+	VBROADCASTSS (R8), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y6
+	VBROADCASTSS (R8)(R9*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y6
+	VBROADCASTSS (R8)(R9*2), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y6
+	VBROADCASTSS (R8)(R10*1), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y6
+	VBROADCASTSS (R8)(R9*4), Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -16991,21 +17642,21 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile5x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R10
-	TESTB  R10, R10
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -17021,183 +17672,190 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R11
-	MOVQ    DX, R10
-	VMOVUPS (R10), Y0
-	VMOVUPS 32(R10), Y1
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y2
-	VMOVUPS 32(R10), Y3
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y4
-	VMOVUPS 32(R10), Y5
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y6
-	VMOVUPS 32(R10), Y7
-	ADDQ    R11, R10
-	VMOVUPS (R10), Y8
-	VMOVUPS 32(R10), Y9
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	ADDQ    R11, R8
+	VMOVUPS (R8), Y8
+	VMOVUPS 32(R8), Y9
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y9, Y9
-	ADDQ         AX, BX
-	MOVQ         8(DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y9, Y9
-	ADDQ         AX, BX
-	MOVQ         16(DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y9, Y9
-	ADDQ         AX, BX
-	MOVQ         24(DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y9, Y9
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R10
-	VMOVUPS      (CX)(R10*1), Y10
-	VMOVUPS      32(CX)(R10*1), Y11
-	VBROADCASTSS (BX), Y12
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Y10
+	VMOVUPS      32(CX)(R11*1), Y11
+	VBROADCASTSS (R8), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y0, Y0
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y12
+	VBROADCASTSS (R8)(R9*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y2, Y2
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y12
+	VBROADCASTSS (R8)(R9*2), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y4, Y4
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y12
+	VBROADCASTSS (R8)(R10*1), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y6, Y6
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y12
+	VBROADCASTSS (R8)(R9*4), Y12
 	VPMADDWD     Y10, Y12, Y13
 	VPADDD       Y13, Y8, Y8
 	VPMADDWD     Y11, Y12, Y13
 	VPADDD       Y13, Y9, Y9
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -17225,22 +17883,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile6x8(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -17252,140 +17910,147 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Y0
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y2
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y4
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y5
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y4
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y5
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y6
-	VBROADCASTSS (BX), Y7
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y6
+	VBROADCASTSS (R8), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y0, Y0
-	VBROADCASTSS (BX)(R8*1), Y7
+	VBROADCASTSS (R8)(R9*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y1, Y1
-	VBROADCASTSS (BX)(R8*2), Y7
+	VBROADCASTSS (R8)(R9*2), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y2, Y2
-	VBROADCASTSS (BX)(R9*1), Y7
+	VBROADCASTSS (R8)(R10*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y3, Y3
-	VBROADCASTSS (BX)(R8*4), Y7
+	VBROADCASTSS (R8)(R9*4), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VBROADCASTSS (BX)(R10*1), Y7
+	VBROADCASTSS (R8)(R11*1), Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:
@@ -17410,22 +18075,22 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2PairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
 TEXT ·avx2PairsTile6x16(SB), NOSPLIT, $0-81
-	MOVQ aStep+32(FP), AX
+	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
-	MOVQ aRow+24(FP), R8
-	LEAQ (R8)(R8*2), R9
-	LEAQ (R8)(R8*4), R10
+	MOVQ aRow+24(FP), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
 
 tile:
-	MOVQ   a+16(FP), BX
-	MOVQ   terms+8(FP), SI
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
 	MOVQ   bAt+56(FP), DI
-	MOVB   add+80(FP), R11
-	TESTB  R11, R11
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
 	JNZ    load
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -17443,211 +18108,218 @@ tile:
 
 load:
 	MOVQ    cRow+72(FP), R12
-	MOVQ    DX, R11
-	VMOVUPS (R11), Y0
-	VMOVUPS 32(R11), Y1
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y2
-	VMOVUPS 32(R11), Y3
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y4
-	VMOVUPS 32(R11), Y5
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y6
-	VMOVUPS 32(R11), Y7
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y8
-	VMOVUPS 32(R11), Y9
-	ADDQ    R12, R11
-	VMOVUPS (R11), Y10
-	VMOVUPS 32(R11), Y11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y8
+	VMOVUPS 32(R8), Y9
+	ADDQ    R12, R8
+	VMOVUPS (R8), Y10
+	VMOVUPS 32(R8), Y11
 
 begin:
-	SUBQ $0x04, SI
+	SUBQ $0x04, BX
 	JL   rest
 
 loop:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         AX, BX
-	MOVQ         8(DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         AX, BX
-	MOVQ         16(DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         AX, BX
-	MOVQ         24(DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         AX, BX
+	ADDQ         $0x20, SI
 	ADDQ         $0x20, DI
-	SUBQ         $0x04, SI
+	SUBQ         $0x04, BX
 	JGE          loop
 
 rest:
-	ADDQ $0x04, SI
+	ADDQ $0x04, BX
 	JZ   store
 
 single:
-	MOVQ         (DI), R11
-	VMOVUPS      (CX)(R11*1), Y12
-	VMOVUPS      32(CX)(R11*1), Y13
-	VBROADCASTSS (BX), Y14
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Y12
+	VMOVUPS      32(CX)(R12*1), Y13
+	VBROADCASTSS (R8), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y0, Y0
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y1, Y1
-	VBROADCASTSS (BX)(R8*1), Y14
+	VBROADCASTSS (R8)(R9*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y2, Y2
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y3, Y3
-	VBROADCASTSS (BX)(R8*2), Y14
+	VBROADCASTSS (R8)(R9*2), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y4, Y4
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y5, Y5
-	VBROADCASTSS (BX)(R9*1), Y14
+	VBROADCASTSS (R8)(R10*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y6, Y6
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y7, Y7
-	VBROADCASTSS (BX)(R8*4), Y14
+	VBROADCASTSS (R8)(R9*4), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y8, Y8
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y9, Y9
-	VBROADCASTSS (BX)(R10*1), Y14
+	VBROADCASTSS (R8)(R11*1), Y14
 	VPMADDWD     Y12, Y14, Y15
 	VPADDD       Y15, Y10, Y10
 	VPMADDWD     Y13, Y14, Y15
 	VPADDD       Y15, Y11, Y11
-	ADDQ         AX, BX
+	ADDQ         $0x08, SI
 	ADDQ         $0x08, DI
-	DECQ         SI
+	DECQ         BX
 	JNZ          single
 
 store:

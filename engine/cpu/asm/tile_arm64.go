@@ -7,182 +7,182 @@ package asm
 // neonTile1x8 advances tiles of 1×8 chains; see Tile.
 //
 //go:noescape
-func neonTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile1x16 advances tiles of 1×16 chains; see Tile.
 //
 //go:noescape
-func neonTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile2x8 advances tiles of 2×8 chains; see Tile.
 //
 //go:noescape
-func neonTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile2x16 advances tiles of 2×16 chains; see Tile.
 //
 //go:noescape
-func neonTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile3x8 advances tiles of 3×8 chains; see Tile.
 //
 //go:noescape
-func neonTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile3x16 advances tiles of 3×16 chains; see Tile.
 //
 //go:noescape
-func neonTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile4x8 advances tiles of 4×8 chains; see Tile.
 //
 //go:noescape
-func neonTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile4x16 advances tiles of 4×16 chains; see Tile.
 //
 //go:noescape
-func neonTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile5x8 advances tiles of 5×8 chains; see Tile.
 //
 //go:noescape
-func neonTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile5x16 advances tiles of 5×16 chains; see Tile.
 //
 //go:noescape
-func neonTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile6x8 advances tiles of 6×8 chains; see Tile.
 //
 //go:noescape
-func neonTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonTile6x16 advances tiles of 6×16 chains; see Tile.
 //
 //go:noescape
-func neonTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile1x8 advances tiles of 1×8 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile1x16 advances tiles of 1×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile2x8 advances tiles of 2×8 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile2x16 advances tiles of 2×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile3x8 advances tiles of 3×8 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile3x16 advances tiles of 3×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile4x8 advances tiles of 4×8 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile4x16 advances tiles of 4×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile5x8 advances tiles of 5×8 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile5x16 advances tiles of 5×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile6x8 advances tiles of 6×8 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonQuadsTile6x16 advances tiles of 6×16 chains of sums of four bytes; see Tile.
 //
 //go:noescape
-func neonQuadsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonQuadsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile1x8 advances tiles of 1×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile1x16 advances tiles of 1×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile2x8 advances tiles of 2×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile2x16 advances tiles of 2×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile3x8 advances tiles of 3×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile3x16 advances tiles of 3×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile4x8 advances tiles of 4×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile4x16 advances tiles of 4×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile5x8 advances tiles of 5×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile5x16 advances tiles of 5×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile6x8 advances tiles of 6×8 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 // neonPairsTile6x16 advances tiles of 6×16 chains of sums of two bytes widened to 16 bits; see Tile.
 //
 //go:noescape
-func neonPairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+func neonPairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
 var neonTiles = [][]Tile{
 	{neonTile1x8, neonTile1x16},

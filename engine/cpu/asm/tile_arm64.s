@@ -4,11 +4,10 @@
 
 #include "textflag.h"
 
-// func neonTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile1x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -16,8 +15,8 @@ TEXT ·neonTile1x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -34,6 +33,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -41,7 +41,6 @@ loop:
 	VDUP V28.S[0], V28.S4
 	VFMLA V24.S4, V28.S4, V0.S4
 	VFMLA V25.S4, V28.S4, V1.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -56,11 +55,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile1x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -68,8 +66,8 @@ TEXT ·neonTile1x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -88,6 +86,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -97,7 +96,6 @@ loop:
 	VFMLA V25.S4, V28.S4, V1.S4
 	VFMLA V26.S4, V28.S4, V2.S4
 	VFMLA V27.S4, V28.S4, V3.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -112,11 +110,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile2x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -125,8 +122,8 @@ TEXT ·neonTile2x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -147,6 +144,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -158,7 +156,6 @@ loop:
 	VDUP V28.S[0], V28.S4
 	VFMLA V24.S4, V28.S4, V2.S4
 	VFMLA V25.S4, V28.S4, V3.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -175,11 +172,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile2x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -188,8 +184,8 @@ TEXT ·neonTile2x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -214,6 +210,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -229,7 +226,6 @@ loop:
 	VFMLA V25.S4, V28.S4, V5.S4
 	VFMLA V26.S4, V28.S4, V6.S4
 	VFMLA V27.S4, V28.S4, V7.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -246,11 +242,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile3x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -260,8 +255,8 @@ TEXT ·neonTile3x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -286,6 +281,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -301,7 +297,6 @@ loop:
 	VDUP V28.S[0], V28.S4
 	VFMLA V24.S4, V28.S4, V4.S4
 	VFMLA V25.S4, V28.S4, V5.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -320,11 +315,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile3x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -334,8 +328,8 @@ TEXT ·neonTile3x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -366,6 +360,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -387,7 +382,6 @@ loop:
 	VFMLA V25.S4, V28.S4, V9.S4
 	VFMLA V26.S4, V28.S4, V10.S4
 	VFMLA V27.S4, V28.S4, V11.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -406,11 +400,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile4x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -421,8 +414,8 @@ TEXT ·neonTile4x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -451,6 +444,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -470,7 +464,6 @@ loop:
 	VDUP V28.S[0], V28.S4
 	VFMLA V24.S4, V28.S4, V6.S4
 	VFMLA V25.S4, V28.S4, V7.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -491,11 +484,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile4x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -506,8 +498,8 @@ TEXT ·neonTile4x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -544,6 +536,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -571,7 +564,6 @@ loop:
 	VFMLA V25.S4, V28.S4, V13.S4
 	VFMLA V26.S4, V28.S4, V14.S4
 	VFMLA V27.S4, V28.S4, V15.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -592,11 +584,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile5x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -608,8 +599,8 @@ TEXT ·neonTile5x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -642,6 +633,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -665,7 +657,6 @@ loop:
 	VDUP V28.S[0], V28.S4
 	VFMLA V24.S4, V28.S4, V8.S4
 	VFMLA V25.S4, V28.S4, V9.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -688,11 +679,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile5x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -704,8 +694,8 @@ TEXT ·neonTile5x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -748,6 +738,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -781,7 +772,6 @@ loop:
 	VFMLA V25.S4, V28.S4, V17.S4
 	VFMLA V26.S4, V28.S4, V18.S4
 	VFMLA V27.S4, V28.S4, V19.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -804,11 +794,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile6x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -821,8 +810,8 @@ TEXT ·neonTile6x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -859,6 +848,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -886,7 +876,6 @@ loop:
 	VDUP V28.S[0], V28.S4
 	VFMLA V24.S4, V28.S4, V10.S4
 	VFMLA V25.S4, V28.S4, V11.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -911,11 +900,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonTile6x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -928,8 +916,8 @@ TEXT ·neonTile6x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -978,6 +966,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -1017,7 +1006,6 @@ loop:
 	VFMLA V25.S4, V28.S4, V21.S4
 	VFMLA V26.S4, V28.S4, V22.S4
 	VFMLA V27.S4, V28.S4, V23.S4
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1042,11 +1030,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile1x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1054,8 +1041,8 @@ TEXT ·neonQuadsTile1x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1072,13 +1059,13 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
 	FMOVS (R1)(R16), F28
 	WORD $0x4f9ce300 // SDOT V0.4S, V24.16B, V28.4B[0]
 	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1093,11 +1080,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile1x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1105,8 +1091,8 @@ TEXT ·neonQuadsTile1x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1125,6 +1111,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -1133,7 +1120,6 @@ loop:
 	WORD $0x4f9ce321 // SDOT V1.4S, V25.16B, V28.4B[0]
 	WORD $0x4f9ce342 // SDOT V2.4S, V26.16B, V28.4B[0]
 	WORD $0x4f9ce363 // SDOT V3.4S, V27.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1148,11 +1134,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile2x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1161,8 +1146,8 @@ TEXT ·neonQuadsTile2x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1183,6 +1168,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -1192,7 +1178,6 @@ loop:
 	FMOVS (R9)(R16), F28
 	WORD $0x4f9ce302 // SDOT V2.4S, V24.16B, V28.4B[0]
 	WORD $0x4f9ce323 // SDOT V3.4S, V25.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1209,11 +1194,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile2x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1222,8 +1206,8 @@ TEXT ·neonQuadsTile2x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1248,6 +1232,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -1261,7 +1246,6 @@ loop:
 	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
 	WORD $0x4f9ce346 // SDOT V6.4S, V26.16B, V28.4B[0]
 	WORD $0x4f9ce367 // SDOT V7.4S, V27.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1278,11 +1262,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile3x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1292,8 +1275,8 @@ TEXT ·neonQuadsTile3x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1318,6 +1301,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -1330,7 +1314,6 @@ loop:
 	FMOVS (R10)(R16), F28
 	WORD $0x4f9ce304 // SDOT V4.4S, V24.16B, V28.4B[0]
 	WORD $0x4f9ce325 // SDOT V5.4S, V25.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1349,11 +1332,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile3x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1363,8 +1345,8 @@ TEXT ·neonQuadsTile3x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1395,6 +1377,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -1413,7 +1396,6 @@ loop:
 	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
 	WORD $0x4f9ce34a // SDOT V10.4S, V26.16B, V28.4B[0]
 	WORD $0x4f9ce36b // SDOT V11.4S, V27.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1432,11 +1414,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile4x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1447,8 +1428,8 @@ TEXT ·neonQuadsTile4x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1477,6 +1458,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -1492,7 +1474,6 @@ loop:
 	FMOVS (R11)(R16), F28
 	WORD $0x4f9ce306 // SDOT V6.4S, V24.16B, V28.4B[0]
 	WORD $0x4f9ce327 // SDOT V7.4S, V25.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1513,11 +1494,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile4x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1528,8 +1508,8 @@ TEXT ·neonQuadsTile4x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1566,6 +1546,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -1589,7 +1570,6 @@ loop:
 	WORD $0x4f9ce32d // SDOT V13.4S, V25.16B, V28.4B[0]
 	WORD $0x4f9ce34e // SDOT V14.4S, V26.16B, V28.4B[0]
 	WORD $0x4f9ce36f // SDOT V15.4S, V27.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1610,11 +1590,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile5x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1626,8 +1605,8 @@ TEXT ·neonQuadsTile5x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1660,6 +1639,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -1678,7 +1658,6 @@ loop:
 	FMOVS (R12)(R16), F28
 	WORD $0x4f9ce308 // SDOT V8.4S, V24.16B, V28.4B[0]
 	WORD $0x4f9ce329 // SDOT V9.4S, V25.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1701,11 +1680,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile5x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1717,8 +1695,8 @@ TEXT ·neonQuadsTile5x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1761,6 +1739,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -1789,7 +1768,6 @@ loop:
 	WORD $0x4f9ce331 // SDOT V17.4S, V25.16B, V28.4B[0]
 	WORD $0x4f9ce352 // SDOT V18.4S, V26.16B, V28.4B[0]
 	WORD $0x4f9ce373 // SDOT V19.4S, V27.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1812,11 +1790,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile6x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1829,8 +1806,8 @@ TEXT ·neonQuadsTile6x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1867,6 +1844,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4]
@@ -1888,7 +1866,6 @@ loop:
 	FMOVS (R13)(R16), F28
 	WORD $0x4f9ce30a // SDOT V10.4S, V24.16B, V28.4B[0]
 	WORD $0x4f9ce32b // SDOT V11.4S, V25.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -1913,11 +1890,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonQuadsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonQuadsTile6x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -1930,8 +1906,8 @@ TEXT ·neonQuadsTile6x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V0.B16, V0.B16, V0.B16
@@ -1980,6 +1956,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1 (R17), [V24.S4, V25.S4, V26.S4, V27.S4]
@@ -2013,7 +1990,6 @@ loop:
 	WORD $0x4f9ce335 // SDOT V21.4S, V25.16B, V28.4B[0]
 	WORD $0x4f9ce356 // SDOT V22.4S, V26.16B, V28.4B[0]
 	WORD $0x4f9ce377 // SDOT V23.4S, V27.16B, V28.4B[0]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2038,11 +2014,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile1x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile1x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2050,8 +2025,8 @@ TEXT ·neonPairsTile1x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2068,6 +2043,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2078,7 +2054,6 @@ loop:
 	WORD $0x4f442049 // SMLAL2 V9.4S, V2.8H, V4.H[0]
 	WORD $0x0f542068 // SMLAL V8.4S, V3.4H, V4.H[1]
 	WORD $0x4f542069 // SMLAL2 V9.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2093,11 +2068,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile1x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile1x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2105,8 +2079,8 @@ TEXT ·neonPairsTile1x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2125,6 +2099,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2143,7 +2118,6 @@ loop:
 	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
 	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
 	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2158,11 +2132,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile2x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile2x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2171,8 +2144,8 @@ TEXT ·neonPairsTile2x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2193,6 +2166,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2208,7 +2182,6 @@ loop:
 	WORD $0x4f44204b // SMLAL2 V11.4S, V2.8H, V4.H[0]
 	WORD $0x0f54206a // SMLAL V10.4S, V3.4H, V4.H[1]
 	WORD $0x4f54206b // SMLAL2 V11.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2225,11 +2198,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile2x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile2x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2238,8 +2210,8 @@ TEXT ·neonPairsTile2x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2264,6 +2236,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2292,7 +2265,6 @@ loop:
 	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
 	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
 	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2309,11 +2281,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile3x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile3x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2323,8 +2294,8 @@ TEXT ·neonPairsTile3x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2349,6 +2320,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2369,7 +2341,6 @@ loop:
 	WORD $0x4f44204d // SMLAL2 V13.4S, V2.8H, V4.H[0]
 	WORD $0x0f54206c // SMLAL V12.4S, V3.4H, V4.H[1]
 	WORD $0x4f54206d // SMLAL2 V13.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2388,11 +2359,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile3x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile3x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2402,8 +2372,8 @@ TEXT ·neonPairsTile3x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2434,6 +2404,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2472,7 +2443,6 @@ loop:
 	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
 	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
 	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2491,11 +2461,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile4x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile4x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2506,8 +2475,8 @@ TEXT ·neonPairsTile4x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2536,6 +2505,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2561,7 +2531,6 @@ loop:
 	WORD $0x4f44204f // SMLAL2 V15.4S, V2.8H, V4.H[0]
 	WORD $0x0f54206e // SMLAL V14.4S, V3.4H, V4.H[1]
 	WORD $0x4f54206f // SMLAL2 V15.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2582,11 +2551,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile4x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile4x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2597,8 +2565,8 @@ TEXT ·neonPairsTile4x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2635,6 +2603,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2683,7 +2652,6 @@ loop:
 	WORD $0x4f442057 // SMLAL2 V23.4S, V2.8H, V4.H[0]
 	WORD $0x0f542076 // SMLAL V22.4S, V3.4H, V4.H[1]
 	WORD $0x4f542077 // SMLAL2 V23.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2704,11 +2672,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile5x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile5x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2720,8 +2687,8 @@ TEXT ·neonPairsTile5x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2754,6 +2721,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2784,7 +2752,6 @@ loop:
 	WORD $0x4f442051 // SMLAL2 V17.4S, V2.8H, V4.H[0]
 	WORD $0x0f542070 // SMLAL V16.4S, V3.4H, V4.H[1]
 	WORD $0x4f542071 // SMLAL2 V17.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2807,11 +2774,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile5x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile5x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2823,8 +2789,8 @@ TEXT ·neonPairsTile5x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -2867,6 +2833,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -2925,7 +2892,6 @@ loop:
 	WORD $0x4f44205b // SMLAL2 V27.4S, V2.8H, V4.H[0]
 	WORD $0x0f54207a // SMLAL V26.4S, V3.4H, V4.H[1]
 	WORD $0x4f54207b // SMLAL2 V27.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -2948,11 +2914,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile6x8(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile6x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -2965,8 +2930,8 @@ TEXT ·neonPairsTile6x8(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -3003,6 +2968,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -3038,7 +3004,6 @@ loop:
 	WORD $0x4f442053 // SMLAL2 V19.4S, V2.8H, V4.H[0]
 	WORD $0x0f542072 // SMLAL V18.4S, V3.4H, V4.H[1]
 	WORD $0x4f542073 // SMLAL2 V19.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 
@@ -3063,11 +3028,10 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile6x16(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func neonPairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 TEXT ·neonPairsTile6x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
-	MOVD aStep+32(FP), R3
 	MOVD b+40(FP), R4
 	MOVD tiles+0(FP), R20
 	MOVD bNext+48(FP), R21
@@ -3080,8 +3044,8 @@ TEXT ·neonPairsTile6x16(SB), NOSPLIT, $0-81
 
 tile:
 	MOVD terms+8(FP), R0
+	MOVD aAt+32(FP), R3
 	MOVD bAt+56(FP), R5
-	MOVD ZR, R16
 	MOVBU add+80(FP), R8
 	CBNZ R8, load
 	VEOR V8.B16, V8.B16, V8.B16
@@ -3130,6 +3094,7 @@ begin:
 	CBZ  R0, store
 
 loop:
+	MOVD.P 8(R3), R16
 	MOVD.P 8(R5), R17
 	ADD  R4, R17
 	VLD1.P 32(R17), [V0.S4, V1.S4]
@@ -3198,7 +3163,6 @@ loop:
 	WORD $0x4f44205f // SMLAL2 V31.4S, V2.8H, V4.H[0]
 	WORD $0x0f54207e // SMLAL V30.4S, V3.4H, V4.H[1]
 	WORD $0x4f54207f // SMLAL2 V31.4S, V3.8H, V4.H[1]
-	ADD  R3, R16
 	SUBS $1, R0
 	BNE  loop
 

@@ -62,16 +62,13 @@ func TestTilesEqualChains(t *testing.T) {
 
 func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild, add bool) {
 	t.Helper()
-	aRow, aStep := 1, rows // packed
-	if r.IntN(2) == 0 {
-		aRow, aStep = terms+3, 1 // in place
-	}
+	aRow := 1 + r.IntN(40)
 	tiles, bNext := 1+r.IntN(3), r.IntN(2*cols)
 	cRow := tiles*cols + r.IntN(2)*7
-	a, b := values(r, rows*aRow+terms*aStep+1, wild), values(r, 24*cols, wild)
-	bAt := make([]int, terms+1) // one more, so that there is one
+	a, b := values(r, rows*aRow+100, wild), values(r, 24*cols, wild)
+	aAt, bAt := make([]int, terms+1), make([]int, terms+1) // one more, so that there is one
 	for t := range bAt {
-		bAt[t] = r.IntN(19*cols) * size
+		aAt[t], bAt[t] = r.IntN(100)*size, r.IntN(19*cols)*size
 	}
 	c := values(r, rows*cRow, wild)
 	want := append([]float32(nil), c...)
@@ -82,12 +79,12 @@ func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild
 				acc = c[i*cRow+j]
 			}
 			for k := range terms {
-				acc = tensor.FMA(a[i*aRow+k*aStep], b[j/cols*bNext+bAt[k]/size+j%cols], acc)
+				acc = tensor.FMA(a[i*aRow+aAt[k]/size], b[j/cols*bNext+bAt[k]/size+j%cols], acc)
 			}
 			want[i*cRow+j] = tensor.CanonNaN(acc)
 		}
 	}
-	run(tiles, terms, &a[0], aRow*size, aStep*size, &b[0], bNext*size, &bAt[0], &c[0], cRow*size, add)
+	run(tiles, terms, &a[0], aRow*size, &aAt[0], &b[0], bNext*size, &bAt[0], &c[0], cRow*size, add)
 	compare(t, fmt.Sprintf("%d tiles, %d terms, add %v", tiles, terms, add), c, want, cRow)
 }
 
@@ -179,13 +176,13 @@ func BenchmarkTile(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%dx%d", s.Name, rows, cols), func(b *testing.B) {
 				const terms = 256
 				x, y, z := make([]float32, rows*terms), make([]float32, cols*terms), make([]float32, rows*cols)
-				at := make([]int, terms)
-				for t := range at {
-					at[t] = 4 * cols * t
+				aAt, bAt := make([]int, terms), make([]int, terms)
+				for t := range terms {
+					aAt[t], bAt[t] = 4*rows*t, 4*cols*t
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					run(1, terms, &x[0], 4, 4*rows, &y[0], 0, &at[0], &z[0], 4*cols, true)
+					run(1, terms, &x[0], 4, &aAt[0], &y[0], 0, &bAt[0], &z[0], 4*cols, true)
 				}
 				b.ReportMetric(2*float64(rows*cols*terms)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 			})
@@ -231,7 +228,7 @@ func checkByteTile(t *testing.T, r *rand.Rand, kind Bytes, run Tile, rows, cols,
 		return word, values
 	}
 	a, b := make([]uint32, rows*terms+1), make([]uint32, cols*terms+cols)
-	c, bAt := make([]uint32, rows*cols), make([]int, terms+1)
+	c, aAt, bAt := make([]uint32, rows*cols), make([]int, terms+1), make([]int, terms+1)
 	for i := range c {
 		c[i] = r.Uint32()
 	}
@@ -240,7 +237,7 @@ func checkByteTile(t *testing.T, r *rand.Rand, kind Bytes, run Tile, rows, cols,
 		clear(want)
 	}
 	for k := range terms {
-		bAt[k] = 4 * k * cols
+		aAt[k], bAt[k] = 4*k*rows, 4*k*cols
 		av, bv := make([][]int, rows), make([][]int, cols)
 		for i := range av {
 			if group == 4 {
@@ -267,7 +264,7 @@ func checkByteTile(t *testing.T, r *rand.Rand, kind Bytes, run Tile, rows, cols,
 		}
 	}
 	float := func(x []uint32) *float32 { return (*float32)(unsafe.Pointer(&x[0])) }
-	run(1, terms, float(a), 4, 4*rows, float(b), 0, &bAt[0], float(c), 4*cols, add)
+	run(1, terms, float(a), 4, &aAt[0], float(b), 0, &bAt[0], float(c), 4*cols, add)
 	for i := range want {
 		if c[i] != want[i] {
 			t.Fatalf("%d×%d, %d terms, add %v: element %d is %#x, want %#x", rows, cols, terms, add, i, c[i], want[i])

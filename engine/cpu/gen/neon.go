@@ -93,7 +93,7 @@ func neon() (assembly, declarations []byte) {
 			for vectors := 1; vectors <= neonVectors; vectors++ {
 				name := fmt.Sprintf("neon%sTile%dx%d", p.name, rows, vectors*neonLanes)
 				names = append(names, name)
-				const args = "(tiles int, terms int, a *float32, aRow int, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)"
+				const args = "(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)"
 				fmt.Fprintf(&text, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-81\n", name, args, name)
 				neonTile(&text, p, rows, vectors*neonLanes/4)
 				fmt.Fprintf(&stubs, "\n// %s advances tiles of %d×%d chains%s; see Tile.\n//\n//go:noescape\nfunc %s%s\n", name, rows, vectors*neonLanes, p.doc, name, args)
@@ -118,9 +118,9 @@ func neonTile(text *bytes.Buffer, p neonProduct, rows, quads int) {
 			line("ADD  R7, R6")
 		}
 	}
-	for i, arg := range []string{"a+16", "aRow+24", "aStep+32", "b+40"} {
-		line("MOVD %s(FP), R%d", arg, i+1)
-	}
+	line("MOVD a+16(FP), R1")
+	line("MOVD aRow+24(FP), R2")
+	line("MOVD b+40(FP), R4")
 	line("MOVD tiles+0(FP), R20")
 	line("MOVD bNext+48(FP), R21")
 	line("MOVD c+64(FP), R19")
@@ -129,8 +129,8 @@ func neonTile(text *bytes.Buffer, p neonProduct, rows, quads int) {
 	}
 	fmt.Fprintln(text, "\ntile:")
 	line("MOVD terms+8(FP), R0")
+	line("MOVD aAt+32(FP), R3")
 	line("MOVD bAt+56(FP), R5")
-	line("MOVD ZR, R16")
 	line("MOVBU add+80(FP), R8")
 	line("CBNZ R8, load")
 	for v := p.chains; v < p.chains+rows*quads; v++ {
@@ -142,10 +142,10 @@ func neonTile(text *bytes.Buffer, p neonProduct, rows, quads int) {
 	fmt.Fprintln(text, "\nbegin:")
 	line("CBZ  R0, store")
 	fmt.Fprintln(text, "\nloop:")
+	line("MOVD.P 8(R3), R16")
 	line("MOVD.P 8(R5), R17")
 	line("ADD  R4, R17")
 	p.step(line, rows, quads)
-	line("ADD  R3, R16")
 	line("SUBS $1, R0")
 	line("BNE  loop")
 	fmt.Fprintln(text, "\nstore:")

@@ -67,14 +67,14 @@ func tiles() {
 // tile writes one kernel: chains of fused multiply-adds, one for each element
 // of a tile, in registers; tile by tile.
 func tile(s shape, rows, vectors int) {
-	function(s.tile(rows, vectors), "func(tiles, terms int, a *float32, aRow, aStep int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)",
+	function(s.tile(rows, vectors), "func(tiles, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)",
 		fmt.Sprintf("%s advances tiles of %d×%d chains%s; see Tile.", s.tile(rows, vectors), rows, vectors*s.lanes, s.doc))
-	aStep, b, c := param("aStep"), param("b"), param("c")
-	a, terms, bAt := context.GP64(), context.GP64(), context.GP64()
-	at := rowAddresses(rows, a, param("aRow"))
+	a, b, c := param("a"), param("b"), param("c")
+	terms, aAt, bAt, here := context.GP64(), context.GP64(), context.GP64(), context.GP64()
+	at := rowAddresses(rows, here, param("aRow"))
 	context.Label("tile")
-	context.Load(context.Param("a"), a)
 	context.Load(context.Param("terms"), terms)
+	context.Load(context.Param("aAt"), aAt)
 	context.Load(context.Param("bAt"), bAt)
 
 	acc := newChains(s.isa, rows, vectors)
@@ -87,6 +87,8 @@ func tile(s shape, rows, vectors int) {
 	}
 	term := context.GP64()
 	step := func(n int) {
+		context.MOVQ(Mem{Base: aAt, Disp: 8 * n}, here)
+		context.ADDQ(a, here)
 		context.MOVQ(Mem{Base: bAt, Disp: 8 * n}, term)
 		for v, y := range bs {
 			context.VMOVUPS(Mem{Base: b, Index: term, Scale: 1, Disp: v * s.bytes()}, y)
@@ -97,7 +99,6 @@ func tile(s shape, rows, vectors int) {
 				s.accumulate(x, y, chains[v], tmp)
 			}
 		}
-		context.ADDQ(aStep, a)
 	}
 	const unrolled = 4
 	context.SUBQ(Imm(unrolled), terms)
@@ -106,6 +107,7 @@ func tile(s shape, rows, vectors int) {
 	for n := range unrolled {
 		step(n)
 	}
+	context.ADDQ(Imm(8*unrolled), aAt)
 	context.ADDQ(Imm(8*unrolled), bAt)
 	context.SUBQ(Imm(unrolled), terms)
 	context.JGE(LabelRef("loop"))
@@ -114,6 +116,7 @@ func tile(s shape, rows, vectors int) {
 	context.JZ(LabelRef("store"))
 	context.Label("single")
 	step(0)
+	context.ADDQ(Imm(8), aAt)
 	context.ADDQ(Imm(8), bAt)
 	context.DECQ(terms)
 	context.JNZ(LabelRef("single"))
