@@ -112,7 +112,7 @@ DATA lanes7fc00000<>+60(SB)/4, $0x7fc00000
 GLOBL lanes7fc00000<>(SB), RODATA|NOPTR, $64
 
 // func avx512FoldMax(dst *float32, x *float32, rows int, width int)
-// Requires: AVX, AVX512DQ, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2
 TEXT ·avx512FoldMax(SB), NOSPLIT, $0-32
 	MOVQ  dst+0(FP), AX
 	MOVQ  x+8(FP), CX
@@ -135,80 +135,76 @@ row:
 	JL      rest
 
 lanes:
-	VMOVUPS   (CX), Z2
-	VMAXPS    Z2, Z0, Z3
-	VMAXPS    Z0, Z2, Z4
-	VANDPS    Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z0, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z5
-	VMOVAPS   Z5, Z0
-	VMOVUPS   64(CX), Z2
-	VMAXPS    Z2, Z1, Z3
-	VMAXPS    Z1, Z2, Z4
-	VANDPS    Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z1, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z6
-	VMOVAPS   Z6, Z1
-	ADDQ      $0x80, CX
-	SUBQ      $0x20, SI
-	CMPQ      SI, $0x20
-	JGE       lanes
+	VMOVUPS     (CX), Z2
+	VMOVUPS     lanes77777000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMAXPS      Z0, Z2, Z0
+	VADDPS      Z4, Z0, Z0
+	VMOVAPS     Z0, Z0
+	VMOVUPS     64(CX), Z2
+	VMOVUPS     lanes77777000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMAXPS      Z1, Z2, Z1
+	VADDPS      Z4, Z1, Z1
+	VMOVAPS     Z1, Z1
+	ADDQ        $0x80, CX
+	SUBQ        $0x20, SI
+	CMPQ        SI, $0x20
+	JGE         lanes
 
 rest:
-	TESTQ     SI, SI
-	JZ        tree
-	VMOVUPS   lanesff800000<>+0(SB), Z2
-	VMOVUPS   (CX), K1, Z2
-	VMAXPS    Z2, Z0, Z3
-	VMAXPS    Z0, Z2, Z4
-	VANDPS    Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z0, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z7
-	VMOVAPS   Z7, Z0
-	VMOVUPS   lanesff800000<>+0(SB), Z2
-	VMOVUPS   64(CX), K2, Z2
-	VMAXPS    Z2, Z1, Z3
-	VMAXPS    Z1, Z2, Z4
-	VANDPS    Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z1, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z8
-	VMOVAPS   Z8, Z1
-	LEAQ      (CX)(SI*4), CX
+	TESTQ       SI, SI
+	JZ          tree
+	VMOVUPS     lanesff800000<>+0(SB), Z2
+	VMOVUPS     (CX), K1, Z2
+	VMOVUPS     lanes77777000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMAXPS      Z0, Z2, Z0
+	VADDPS      Z4, Z0, Z0
+	VMOVAPS     Z0, Z0
+	VMOVUPS     lanesff800000<>+0(SB), Z2
+	VMOVUPS     64(CX), K2, Z2
+	VMOVUPS     lanes77777000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMAXPS      Z1, Z2, Z1
+	VADDPS      Z4, Z1, Z1
+	VMOVAPS     Z1, Z1
+	LEAQ        (CX)(SI*4), CX
 
 tree:
-	VMAXPS        Z1, Z0, Z2
-	VMAXPS        Z0, Z1, Z3
-	VANDPS        Z3, Z2, Z2
-	VCMPPS        $0x03, Z1, Z0, K3
-	VBLENDMPS     lanes7fc00000<>+0(SB), Z2, K3, Z9
-	VMOVAPS       Z9, Z0
+	VMOVUPS       lanes77777000<>+0(SB), Z2
+	VMOVAPS       Z1, Z3
+	VFIXUPIMMPS   $0x00, Z2, Z1, Z3
+	VMAXPS        Z0, Z1, Z0
+	VADDPS        Z3, Z0, Z0
+	VMOVAPS       Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
-	VMAXPS        Y1, Y0, Y2
-	VMAXPS        Y0, Y1, Y3
-	VANDPS        Y3, Y2, Y2
-	VCMPPS        $0x03, Y1, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS     Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS        Y0, Y1, Y0
+	VADDPS        Y2, Y0, Y0
 	VMOVAPS       Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X10
-	VMAXPS        Y10, Y0, Y1
-	VMAXPS        Y0, Y10, Y2
-	VANDPS        Y2, Y1, Y1
-	VCMPPS        $0x03, Y10, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y1, Y0
+	VEXTRACTF128  $0x01, Y0, X5
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y5, Y1
+	VBLENDVPS     Y1, lanes80000000<>+0(SB), Y5, Y1
+	VMAXPS        Y0, Y5, Y0
+	VADDPS        Y1, Y0, Y0
 	VMOVAPS       Y0, Y0
 	VPERMILPS     $0x0e, Y0, Y1
-	VMAXPS        Y1, Y0, Y2
-	VMAXPS        Y0, Y1, Y3
-	VANDPS        Y3, Y2, Y2
-	VCMPPS        $0x03, Y1, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS     Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS        Y0, Y1, Y0
+	VADDPS        Y2, Y0, Y0
 	VMOVAPS       Y0, Y0
 	VPERMILPS     $0x01, Y0, Y1
-	VMAXPS        Y1, Y0, Y2
-	VMAXPS        Y0, Y1, Y3
-	VANDPS        Y3, Y2, Y2
-	VCMPPS        $0x03, Y1, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS     Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS        Y0, Y1, Y0
+	VADDPS        Y2, Y0, Y0
 	VCMPPS        $0x03, Y0, Y0, Y1
 	VBLENDVPS     Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVSS        X0, (AX)
@@ -236,6 +232,42 @@ DATA lanesff800000<>+56(SB)/4, $0xff800000
 DATA lanesff800000<>+60(SB)/4, $0xff800000
 GLOBL lanesff800000<>(SB), RODATA|NOPTR, $64
 
+DATA lanes77777000<>+0(SB)/4, $0x77777000
+DATA lanes77777000<>+4(SB)/4, $0x77777000
+DATA lanes77777000<>+8(SB)/4, $0x77777000
+DATA lanes77777000<>+12(SB)/4, $0x77777000
+DATA lanes77777000<>+16(SB)/4, $0x77777000
+DATA lanes77777000<>+20(SB)/4, $0x77777000
+DATA lanes77777000<>+24(SB)/4, $0x77777000
+DATA lanes77777000<>+28(SB)/4, $0x77777000
+DATA lanes77777000<>+32(SB)/4, $0x77777000
+DATA lanes77777000<>+36(SB)/4, $0x77777000
+DATA lanes77777000<>+40(SB)/4, $0x77777000
+DATA lanes77777000<>+44(SB)/4, $0x77777000
+DATA lanes77777000<>+48(SB)/4, $0x77777000
+DATA lanes77777000<>+52(SB)/4, $0x77777000
+DATA lanes77777000<>+56(SB)/4, $0x77777000
+DATA lanes77777000<>+60(SB)/4, $0x77777000
+GLOBL lanes77777000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes80000000<>+0(SB)/4, $0x80000000
+DATA lanes80000000<>+4(SB)/4, $0x80000000
+DATA lanes80000000<>+8(SB)/4, $0x80000000
+DATA lanes80000000<>+12(SB)/4, $0x80000000
+DATA lanes80000000<>+16(SB)/4, $0x80000000
+DATA lanes80000000<>+20(SB)/4, $0x80000000
+DATA lanes80000000<>+24(SB)/4, $0x80000000
+DATA lanes80000000<>+28(SB)/4, $0x80000000
+DATA lanes80000000<>+32(SB)/4, $0x80000000
+DATA lanes80000000<>+36(SB)/4, $0x80000000
+DATA lanes80000000<>+40(SB)/4, $0x80000000
+DATA lanes80000000<>+44(SB)/4, $0x80000000
+DATA lanes80000000<>+48(SB)/4, $0x80000000
+DATA lanes80000000<>+52(SB)/4, $0x80000000
+DATA lanes80000000<>+56(SB)/4, $0x80000000
+DATA lanes80000000<>+60(SB)/4, $0x80000000
+GLOBL lanes80000000<>(SB), RODATA|NOPTR, $64
+
 // func avx512FoldMin(dst *float32, x *float32, rows int, width int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·avx512FoldMin(SB), NOSPLIT, $0-32
@@ -260,80 +292,76 @@ row:
 	JL      rest
 
 lanes:
-	VMOVUPS   (CX), Z2
-	VMINPS    Z2, Z0, Z3
-	VMINPS    Z0, Z2, Z4
-	VORPS     Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z0, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z5
-	VMOVAPS   Z5, Z0
-	VMOVUPS   64(CX), Z2
-	VMINPS    Z2, Z1, Z3
-	VMINPS    Z1, Z2, Z4
-	VORPS     Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z1, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z6
-	VMOVAPS   Z6, Z1
-	ADDQ      $0x80, CX
-	SUBQ      $0x20, SI
-	CMPQ      SI, $0x20
-	JGE       lanes
+	VMOVUPS     (CX), Z2
+	VMOVUPS     lanes88888000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMINPS      Z0, Z2, Z0
+	VORPS       Z4, Z0, Z0
+	VMOVAPS     Z0, Z0
+	VMOVUPS     64(CX), Z2
+	VMOVUPS     lanes88888000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMINPS      Z1, Z2, Z1
+	VORPS       Z4, Z1, Z1
+	VMOVAPS     Z1, Z1
+	ADDQ        $0x80, CX
+	SUBQ        $0x20, SI
+	CMPQ        SI, $0x20
+	JGE         lanes
 
 rest:
-	TESTQ     SI, SI
-	JZ        tree
-	VMOVUPS   lanes7f800000<>+0(SB), Z2
-	VMOVUPS   (CX), K1, Z2
-	VMINPS    Z2, Z0, Z3
-	VMINPS    Z0, Z2, Z4
-	VORPS     Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z0, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z7
-	VMOVAPS   Z7, Z0
-	VMOVUPS   lanes7f800000<>+0(SB), Z2
-	VMOVUPS   64(CX), K2, Z2
-	VMINPS    Z2, Z1, Z3
-	VMINPS    Z1, Z2, Z4
-	VORPS     Z4, Z3, Z3
-	VCMPPS    $0x03, Z2, Z1, K3
-	VBLENDMPS lanes7fc00000<>+0(SB), Z3, K3, Z8
-	VMOVAPS   Z8, Z1
-	LEAQ      (CX)(SI*4), CX
+	TESTQ       SI, SI
+	JZ          tree
+	VMOVUPS     lanes7f800000<>+0(SB), Z2
+	VMOVUPS     (CX), K1, Z2
+	VMOVUPS     lanes88888000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMINPS      Z0, Z2, Z0
+	VORPS       Z4, Z0, Z0
+	VMOVAPS     Z0, Z0
+	VMOVUPS     lanes7f800000<>+0(SB), Z2
+	VMOVUPS     64(CX), K2, Z2
+	VMOVUPS     lanes88888000<>+0(SB), Z3
+	VMOVAPS     Z2, Z4
+	VFIXUPIMMPS $0x00, Z3, Z2, Z4
+	VMINPS      Z1, Z2, Z1
+	VORPS       Z4, Z1, Z1
+	VMOVAPS     Z1, Z1
+	LEAQ        (CX)(SI*4), CX
 
 tree:
-	VMINPS        Z1, Z0, Z2
-	VMINPS        Z0, Z1, Z3
-	VORPS         Z3, Z2, Z2
-	VCMPPS        $0x03, Z1, Z0, K3
-	VBLENDMPS     lanes7fc00000<>+0(SB), Z2, K3, Z9
-	VMOVAPS       Z9, Z0
+	VMOVUPS       lanes88888000<>+0(SB), Z2
+	VMOVAPS       Z1, Z3
+	VFIXUPIMMPS   $0x00, Z2, Z1, Z3
+	VMINPS        Z0, Z1, Z0
+	VORPS         Z3, Z0, Z0
+	VMOVAPS       Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
-	VMINPS        Y1, Y0, Y2
-	VMINPS        Y0, Y1, Y3
-	VORPS         Y3, Y2, Y2
-	VCMPPS        $0x03, Y1, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS     Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS        Y0, Y1, Y0
+	VORPS         Y2, Y0, Y0
 	VMOVAPS       Y0, Y0
-	VEXTRACTF128  $0x01, Y0, X10
-	VMINPS        Y10, Y0, Y1
-	VMINPS        Y0, Y10, Y2
-	VORPS         Y2, Y1, Y1
-	VCMPPS        $0x03, Y10, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y1, Y0
+	VEXTRACTF128  $0x01, Y0, X5
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y5, Y1
+	VBLENDVPS     Y1, lanes00000000<>+0(SB), Y5, Y1
+	VMINPS        Y0, Y5, Y0
+	VORPS         Y1, Y0, Y0
 	VMOVAPS       Y0, Y0
 	VPERMILPS     $0x0e, Y0, Y1
-	VMINPS        Y1, Y0, Y2
-	VMINPS        Y0, Y1, Y3
-	VORPS         Y3, Y2, Y2
-	VCMPPS        $0x03, Y1, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS     Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS        Y0, Y1, Y0
+	VORPS         Y2, Y0, Y0
 	VMOVAPS       Y0, Y0
 	VPERMILPS     $0x01, Y0, Y1
-	VMINPS        Y1, Y0, Y2
-	VMINPS        Y0, Y1, Y3
-	VORPS         Y3, Y2, Y2
-	VCMPPS        $0x03, Y1, Y0, Y0
-	VBLENDVPS     Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS        $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS     Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS        Y0, Y1, Y0
+	VORPS         Y2, Y0, Y0
 	VCMPPS        $0x03, Y0, Y0, Y1
 	VBLENDVPS     Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVSS        X0, (AX)
@@ -360,6 +388,24 @@ DATA lanes7f800000<>+52(SB)/4, $0x7f800000
 DATA lanes7f800000<>+56(SB)/4, $0x7f800000
 DATA lanes7f800000<>+60(SB)/4, $0x7f800000
 GLOBL lanes7f800000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes88888000<>+0(SB)/4, $0x88888000
+DATA lanes88888000<>+4(SB)/4, $0x88888000
+DATA lanes88888000<>+8(SB)/4, $0x88888000
+DATA lanes88888000<>+12(SB)/4, $0x88888000
+DATA lanes88888000<>+16(SB)/4, $0x88888000
+DATA lanes88888000<>+20(SB)/4, $0x88888000
+DATA lanes88888000<>+24(SB)/4, $0x88888000
+DATA lanes88888000<>+28(SB)/4, $0x88888000
+DATA lanes88888000<>+32(SB)/4, $0x88888000
+DATA lanes88888000<>+36(SB)/4, $0x88888000
+DATA lanes88888000<>+40(SB)/4, $0x88888000
+DATA lanes88888000<>+44(SB)/4, $0x88888000
+DATA lanes88888000<>+48(SB)/4, $0x88888000
+DATA lanes88888000<>+52(SB)/4, $0x88888000
+DATA lanes88888000<>+56(SB)/4, $0x88888000
+DATA lanes88888000<>+60(SB)/4, $0x88888000
+GLOBL lanes88888000<>(SB), RODATA|NOPTR, $64
 
 // func avx512Spread(dst *float32, x *float32, rows int, width int)
 // Requires: AVX, AVX512F, BMI2
@@ -576,32 +622,28 @@ row:
 
 lanes:
 	VMOVUPS   (CX), Y8
-	VMAXPS    Y8, Y0, Y9
-	VMAXPS    Y0, Y8, Y10
-	VANDPS    Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y0, Y0
-	VBLENDVPS Y0, lanes7fc00000<>+0(SB), Y9, Y0
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS    Y0, Y8, Y0
+	VADDPS    Y9, Y0, Y0
 	VMOVAPS   Y0, Y0
 	VMOVUPS   32(CX), Y8
-	VMAXPS    Y8, Y1, Y9
-	VMAXPS    Y1, Y8, Y10
-	VANDPS    Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y1, Y1
-	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y9, Y1
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS    Y1, Y8, Y1
+	VADDPS    Y9, Y1, Y1
 	VMOVAPS   Y1, Y1
 	VMOVUPS   64(CX), Y8
-	VMAXPS    Y8, Y2, Y9
-	VMAXPS    Y2, Y8, Y10
-	VANDPS    Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y2, Y2
-	VBLENDVPS Y2, lanes7fc00000<>+0(SB), Y9, Y2
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS    Y2, Y8, Y2
+	VADDPS    Y9, Y2, Y2
 	VMOVAPS   Y2, Y2
 	VMOVUPS   96(CX), Y8
-	VMAXPS    Y8, Y3, Y9
-	VMAXPS    Y3, Y8, Y10
-	VANDPS    Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y3, Y3
-	VBLENDVPS Y3, lanes7fc00000<>+0(SB), Y9, Y3
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS    Y3, Y8, Y3
+	VADDPS    Y9, Y3, Y3
 	VMOVAPS   Y3, Y3
 	ADDQ      $0x80, CX
 	SUBQ      $0x20, SI
@@ -614,80 +656,70 @@ rest:
 	VMASKMOVPS (CX), Y4, Y8
 	VMOVUPS    lanesff800000<>+0(SB), Y9
 	VBLENDVPS  Y4, Y8, Y9, Y8
-	VMAXPS     Y8, Y0, Y9
-	VMAXPS     Y0, Y8, Y10
-	VANDPS     Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y0, Y0
-	VBLENDVPS  Y0, lanes7fc00000<>+0(SB), Y9, Y0
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS     Y0, Y8, Y0
+	VADDPS     Y9, Y0, Y0
 	VMOVAPS    Y0, Y0
 	VMASKMOVPS 32(CX), Y5, Y8
 	VMOVUPS    lanesff800000<>+0(SB), Y9
 	VBLENDVPS  Y5, Y8, Y9, Y8
-	VMAXPS     Y8, Y1, Y9
-	VMAXPS     Y1, Y8, Y10
-	VANDPS     Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y9, Y1
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS     Y1, Y8, Y1
+	VADDPS     Y9, Y1, Y1
 	VMOVAPS    Y1, Y1
 	VMASKMOVPS 64(CX), Y6, Y8
 	VMOVUPS    lanesff800000<>+0(SB), Y9
 	VBLENDVPS  Y6, Y8, Y9, Y8
-	VMAXPS     Y8, Y2, Y9
-	VMAXPS     Y2, Y8, Y10
-	VANDPS     Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y2, Y2
-	VBLENDVPS  Y2, lanes7fc00000<>+0(SB), Y9, Y2
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS     Y2, Y8, Y2
+	VADDPS     Y9, Y2, Y2
 	VMOVAPS    Y2, Y2
 	VMASKMOVPS 96(CX), Y7, Y8
 	VMOVUPS    lanesff800000<>+0(SB), Y9
 	VBLENDVPS  Y7, Y8, Y9, Y8
-	VMAXPS     Y8, Y3, Y9
-	VMAXPS     Y3, Y8, Y10
-	VANDPS     Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y3, Y3
-	VBLENDVPS  Y3, lanes7fc00000<>+0(SB), Y9, Y3
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes80000000<>+0(SB), Y8, Y9
+	VMAXPS     Y3, Y8, Y3
+	VADDPS     Y9, Y3, Y3
 	VMOVAPS    Y3, Y3
 	LEAQ       (CX)(SI*4), CX
 
 tree:
-	VMAXPS       Y2, Y0, Y8
-	VMAXPS       Y0, Y2, Y9
-	VANDPS       Y9, Y8, Y8
-	VCMPPS       $0x03, Y2, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y8, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y2, Y8
+	VBLENDVPS    Y8, lanes80000000<>+0(SB), Y2, Y8
+	VMAXPS       Y0, Y2, Y0
+	VADDPS       Y8, Y0, Y0
 	VMOVAPS      Y0, Y0
-	VMAXPS       Y3, Y1, Y2
-	VMAXPS       Y1, Y3, Y8
-	VANDPS       Y8, Y2, Y2
-	VCMPPS       $0x03, Y3, Y1, Y1
-	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y3, Y2
+	VBLENDVPS    Y2, lanes80000000<>+0(SB), Y3, Y2
+	VMAXPS       Y1, Y3, Y1
+	VADDPS       Y2, Y1, Y1
 	VMOVAPS      Y1, Y1
-	VMAXPS       Y1, Y0, Y2
-	VMAXPS       Y0, Y1, Y3
-	VANDPS       Y3, Y2, Y2
-	VCMPPS       $0x03, Y1, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS    Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS       Y0, Y1, Y0
+	VADDPS       Y2, Y0, Y0
 	VMOVAPS      Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X11
-	VMAXPS       Y11, Y0, Y1
-	VMAXPS       Y0, Y11, Y2
-	VANDPS       Y2, Y1, Y1
-	VCMPPS       $0x03, Y11, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y1, Y0
+	VEXTRACTF128 $0x01, Y0, X10
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y10, Y1
+	VBLENDVPS    Y1, lanes80000000<>+0(SB), Y10, Y1
+	VMAXPS       Y0, Y10, Y0
+	VADDPS       Y1, Y0, Y0
 	VMOVAPS      Y0, Y0
 	VPERMILPS    $0x0e, Y0, Y1
-	VMAXPS       Y1, Y0, Y2
-	VMAXPS       Y0, Y1, Y3
-	VANDPS       Y3, Y2, Y2
-	VCMPPS       $0x03, Y1, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS    Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS       Y0, Y1, Y0
+	VADDPS       Y2, Y0, Y0
 	VMOVAPS      Y0, Y0
 	VPERMILPS    $0x01, Y0, Y1
-	VMAXPS       Y1, Y0, Y2
-	VMAXPS       Y0, Y1, Y3
-	VANDPS       Y3, Y2, Y2
-	VCMPPS       $0x03, Y1, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS    Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS       Y0, Y1, Y0
+	VADDPS       Y2, Y0, Y0
 	VCMPPS       $0x03, Y0, Y0, Y1
 	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVSS       X0, (AX)
@@ -724,32 +756,28 @@ row:
 
 lanes:
 	VMOVUPS   (CX), Y8
-	VMINPS    Y8, Y0, Y9
-	VMINPS    Y0, Y8, Y10
-	VORPS     Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y0, Y0
-	VBLENDVPS Y0, lanes7fc00000<>+0(SB), Y9, Y0
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS    Y0, Y8, Y0
+	VORPS     Y9, Y0, Y0
 	VMOVAPS   Y0, Y0
 	VMOVUPS   32(CX), Y8
-	VMINPS    Y8, Y1, Y9
-	VMINPS    Y1, Y8, Y10
-	VORPS     Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y1, Y1
-	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y9, Y1
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS    Y1, Y8, Y1
+	VORPS     Y9, Y1, Y1
 	VMOVAPS   Y1, Y1
 	VMOVUPS   64(CX), Y8
-	VMINPS    Y8, Y2, Y9
-	VMINPS    Y2, Y8, Y10
-	VORPS     Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y2, Y2
-	VBLENDVPS Y2, lanes7fc00000<>+0(SB), Y9, Y2
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS    Y2, Y8, Y2
+	VORPS     Y9, Y2, Y2
 	VMOVAPS   Y2, Y2
 	VMOVUPS   96(CX), Y8
-	VMINPS    Y8, Y3, Y9
-	VMINPS    Y3, Y8, Y10
-	VORPS     Y10, Y9, Y9
-	VCMPPS    $0x03, Y8, Y3, Y3
-	VBLENDVPS Y3, lanes7fc00000<>+0(SB), Y9, Y3
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS    Y3, Y8, Y3
+	VORPS     Y9, Y3, Y3
 	VMOVAPS   Y3, Y3
 	ADDQ      $0x80, CX
 	SUBQ      $0x20, SI
@@ -762,80 +790,70 @@ rest:
 	VMASKMOVPS (CX), Y4, Y8
 	VMOVUPS    lanes7f800000<>+0(SB), Y9
 	VBLENDVPS  Y4, Y8, Y9, Y8
-	VMINPS     Y8, Y0, Y9
-	VMINPS     Y0, Y8, Y10
-	VORPS      Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y0, Y0
-	VBLENDVPS  Y0, lanes7fc00000<>+0(SB), Y9, Y0
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS     Y0, Y8, Y0
+	VORPS      Y9, Y0, Y0
 	VMOVAPS    Y0, Y0
 	VMASKMOVPS 32(CX), Y5, Y8
 	VMOVUPS    lanes7f800000<>+0(SB), Y9
 	VBLENDVPS  Y5, Y8, Y9, Y8
-	VMINPS     Y8, Y1, Y9
-	VMINPS     Y1, Y8, Y10
-	VORPS      Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y1, Y1
-	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y9, Y1
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS     Y1, Y8, Y1
+	VORPS      Y9, Y1, Y1
 	VMOVAPS    Y1, Y1
 	VMASKMOVPS 64(CX), Y6, Y8
 	VMOVUPS    lanes7f800000<>+0(SB), Y9
 	VBLENDVPS  Y6, Y8, Y9, Y8
-	VMINPS     Y8, Y2, Y9
-	VMINPS     Y2, Y8, Y10
-	VORPS      Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y2, Y2
-	VBLENDVPS  Y2, lanes7fc00000<>+0(SB), Y9, Y2
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS     Y2, Y8, Y2
+	VORPS      Y9, Y2, Y2
 	VMOVAPS    Y2, Y2
 	VMASKMOVPS 96(CX), Y7, Y8
 	VMOVUPS    lanes7f800000<>+0(SB), Y9
 	VBLENDVPS  Y7, Y8, Y9, Y8
-	VMINPS     Y8, Y3, Y9
-	VMINPS     Y3, Y8, Y10
-	VORPS      Y10, Y9, Y9
-	VCMPPS     $0x03, Y8, Y3, Y3
-	VBLENDVPS  Y3, lanes7fc00000<>+0(SB), Y9, Y3
+	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y8, Y9
+	VBLENDVPS  Y9, lanes00000000<>+0(SB), Y8, Y9
+	VMINPS     Y3, Y8, Y3
+	VORPS      Y9, Y3, Y3
 	VMOVAPS    Y3, Y3
 	LEAQ       (CX)(SI*4), CX
 
 tree:
-	VMINPS       Y2, Y0, Y8
-	VMINPS       Y0, Y2, Y9
-	VORPS        Y9, Y8, Y8
-	VCMPPS       $0x03, Y2, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y8, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y2, Y8
+	VBLENDVPS    Y8, lanes00000000<>+0(SB), Y2, Y8
+	VMINPS       Y0, Y2, Y0
+	VORPS        Y8, Y0, Y0
 	VMOVAPS      Y0, Y0
-	VMINPS       Y3, Y1, Y2
-	VMINPS       Y1, Y3, Y8
-	VORPS        Y8, Y2, Y2
-	VCMPPS       $0x03, Y3, Y1, Y1
-	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y2, Y1
-	VMOVAPS      Y1, Y1
-	VMINPS       Y1, Y0, Y2
-	VMINPS       Y0, Y1, Y3
-	VORPS        Y3, Y2, Y2
-	VCMPPS       $0x03, Y1, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y2, Y0
-	VMOVAPS      Y0, Y0
-	VEXTRACTF128 $0x01, Y0, X11
-	VMINPS       Y11, Y0, Y1
-	VMINPS       Y0, Y11, Y2
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y3, Y2
+	VBLENDVPS    Y2, lanes00000000<>+0(SB), Y3, Y2
+	VMINPS       Y1, Y3, Y1
 	VORPS        Y2, Y1, Y1
-	VCMPPS       $0x03, Y11, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y1, Y0
+	VMOVAPS      Y1, Y1
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS    Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS       Y0, Y1, Y0
+	VORPS        Y2, Y0, Y0
+	VMOVAPS      Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X10
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y10, Y1
+	VBLENDVPS    Y1, lanes00000000<>+0(SB), Y10, Y1
+	VMINPS       Y0, Y10, Y0
+	VORPS        Y1, Y0, Y0
 	VMOVAPS      Y0, Y0
 	VPERMILPS    $0x0e, Y0, Y1
-	VMINPS       Y1, Y0, Y2
-	VMINPS       Y0, Y1, Y3
-	VORPS        Y3, Y2, Y2
-	VCMPPS       $0x03, Y1, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS    Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS       Y0, Y1, Y0
+	VORPS        Y2, Y0, Y0
 	VMOVAPS      Y0, Y0
 	VPERMILPS    $0x01, Y0, Y1
-	VMINPS       Y1, Y0, Y2
-	VMINPS       Y0, Y1, Y3
-	VORPS        Y3, Y2, Y2
-	VCMPPS       $0x03, Y1, Y0, Y0
-	VBLENDVPS    Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS       $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS    Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS       Y0, Y1, Y0
+	VORPS        Y2, Y0, Y0
 	VCMPPS       $0x03, Y0, Y0, Y1
 	VBLENDVPS    Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVSS       X0, (AX)

@@ -119,7 +119,7 @@ loop:
 	RET
 
 // func avx512Max(dst *byte, x *byte, y *byte, z *byte, n int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·avx512Max(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
@@ -128,21 +128,41 @@ TEXT ·avx512Max(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), SI
 
 loop:
-	VMOVUPS   (DX), Z0
-	VMOVUPS   (BX), Z1
-	VMAXPS    Z1, Z0, Z2
-	VMAXPS    Z0, Z1, Z3
-	VANDPS    Z3, Z2, Z2
-	VCMPPS    $0x03, Z1, Z0, K1
-	VBLENDMPS lanes7fc00000<>+0(SB), Z2, K1, Z4
-	VMOVUPS   Z4, (CX)
-	ADDQ      $0x40, DX
-	ADDQ      $0x40, BX
-	ADDQ      $0x40, CX
-	SUBQ      $0x10, AX
-	JNZ       loop
+	VMOVUPS     (DX), Z0
+	VMOVUPS     (BX), Z1
+	VMOVUPS     lanes77777000<>+0(SB), Z2
+	VMOVAPS     Z1, Z3
+	VFIXUPIMMPS $0x00, Z2, Z1, Z3
+	VMAXPS      Z0, Z1, Z0
+	VADDPS      Z3, Z0, Z0
+	VCMPPS      $0x03, Z0, Z0, K1
+	VBLENDMPS   lanes7fc00000<>+0(SB), Z0, K1, Z4
+	VMOVUPS     Z4, (CX)
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, AX
+	JNZ         loop
 	VZEROUPPER
 	RET
+
+DATA lanes77777000<>+0(SB)/4, $0x77777000
+DATA lanes77777000<>+4(SB)/4, $0x77777000
+DATA lanes77777000<>+8(SB)/4, $0x77777000
+DATA lanes77777000<>+12(SB)/4, $0x77777000
+DATA lanes77777000<>+16(SB)/4, $0x77777000
+DATA lanes77777000<>+20(SB)/4, $0x77777000
+DATA lanes77777000<>+24(SB)/4, $0x77777000
+DATA lanes77777000<>+28(SB)/4, $0x77777000
+DATA lanes77777000<>+32(SB)/4, $0x77777000
+DATA lanes77777000<>+36(SB)/4, $0x77777000
+DATA lanes77777000<>+40(SB)/4, $0x77777000
+DATA lanes77777000<>+44(SB)/4, $0x77777000
+DATA lanes77777000<>+48(SB)/4, $0x77777000
+DATA lanes77777000<>+52(SB)/4, $0x77777000
+DATA lanes77777000<>+56(SB)/4, $0x77777000
+DATA lanes77777000<>+60(SB)/4, $0x77777000
+GLOBL lanes77777000<>(SB), RODATA|NOPTR, $64
 
 // func avx512Min(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX512DQ, AVX512F
@@ -154,21 +174,41 @@ TEXT ·avx512Min(SB), NOSPLIT, $0-40
 	MOVQ z+24(FP), SI
 
 loop:
-	VMOVUPS   (DX), Z0
-	VMOVUPS   (BX), Z1
-	VMINPS    Z1, Z0, Z2
-	VMINPS    Z0, Z1, Z3
-	VORPS     Z3, Z2, Z2
-	VCMPPS    $0x03, Z1, Z0, K1
-	VBLENDMPS lanes7fc00000<>+0(SB), Z2, K1, Z4
-	VMOVUPS   Z4, (CX)
-	ADDQ      $0x40, DX
-	ADDQ      $0x40, BX
-	ADDQ      $0x40, CX
-	SUBQ      $0x10, AX
-	JNZ       loop
+	VMOVUPS     (DX), Z0
+	VMOVUPS     (BX), Z1
+	VMOVUPS     lanes88888000<>+0(SB), Z2
+	VMOVAPS     Z1, Z3
+	VFIXUPIMMPS $0x00, Z2, Z1, Z3
+	VMINPS      Z0, Z1, Z0
+	VORPS       Z3, Z0, Z0
+	VCMPPS      $0x03, Z0, Z0, K1
+	VBLENDMPS   lanes7fc00000<>+0(SB), Z0, K1, Z4
+	VMOVUPS     Z4, (CX)
+	ADDQ        $0x40, DX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, CX
+	SUBQ        $0x10, AX
+	JNZ         loop
 	VZEROUPPER
 	RET
+
+DATA lanes88888000<>+0(SB)/4, $0x88888000
+DATA lanes88888000<>+4(SB)/4, $0x88888000
+DATA lanes88888000<>+8(SB)/4, $0x88888000
+DATA lanes88888000<>+12(SB)/4, $0x88888000
+DATA lanes88888000<>+16(SB)/4, $0x88888000
+DATA lanes88888000<>+20(SB)/4, $0x88888000
+DATA lanes88888000<>+24(SB)/4, $0x88888000
+DATA lanes88888000<>+28(SB)/4, $0x88888000
+DATA lanes88888000<>+32(SB)/4, $0x88888000
+DATA lanes88888000<>+36(SB)/4, $0x88888000
+DATA lanes88888000<>+40(SB)/4, $0x88888000
+DATA lanes88888000<>+44(SB)/4, $0x88888000
+DATA lanes88888000<>+48(SB)/4, $0x88888000
+DATA lanes88888000<>+52(SB)/4, $0x88888000
+DATA lanes88888000<>+56(SB)/4, $0x88888000
+DATA lanes88888000<>+60(SB)/4, $0x88888000
+GLOBL lanes88888000<>(SB), RODATA|NOPTR, $64
 
 // func avx512Neg(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX512DQ, AVX512F
@@ -2210,11 +2250,12 @@ TEXT ·avx2Max(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS   (DX), Y0
 	VMOVUPS   (BX), Y1
-	VMAXPS    Y1, Y0, Y2
-	VMAXPS    Y0, Y1, Y3
-	VANDPS    Y3, Y2, Y2
-	VCMPPS    $0x03, Y1, Y0, Y0
-	VBLENDVPS Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS Y2, lanes80000000<>+0(SB), Y1, Y2
+	VMAXPS    Y0, Y1, Y0
+	VADDPS    Y2, Y0, Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVUPS   Y0, (CX)
 	ADDQ      $0x20, DX
 	ADDQ      $0x20, BX
@@ -2236,11 +2277,12 @@ TEXT ·avx2Min(SB), NOSPLIT, $0-40
 loop:
 	VMOVUPS   (DX), Y0
 	VMOVUPS   (BX), Y1
-	VMINPS    Y1, Y0, Y2
-	VMINPS    Y0, Y1, Y3
-	VORPS     Y3, Y2, Y2
-	VCMPPS    $0x03, Y1, Y0, Y0
-	VBLENDVPS Y0, lanes7fc00000<>+0(SB), Y2, Y0
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
+	VBLENDVPS Y2, lanes00000000<>+0(SB), Y1, Y2
+	VMINPS    Y0, Y1, Y0
+	VORPS     Y2, Y0, Y0
+	VCMPPS    $0x03, Y0, Y0, Y1
+	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVUPS   Y0, (CX)
 	ADDQ      $0x20, DX
 	ADDQ      $0x20, BX

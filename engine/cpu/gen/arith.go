@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -243,17 +244,56 @@ func (s isa) odd(x, a vec, limit float32, small vec, end float32, large vec) vec
 	return s.choose(s.compare(unordered, x, x), s.bits(canonicalNaN), y)
 }
 
-// maximum and minimum: a NaN wins, and zeros are ordered by their signs. The
-// instructions give their second operand if both are zeros.
-func maximum(s isa, x []vec) vec {
-	return s.known(x, s.and(s.binary(context.VMAXPS, x[1], x[0]), s.binary(context.VMAXPS, x[0], x[1])))
+// An extreme is a maximum or a minimum: a NaN wins, and zeros are ordered by their
+// signs. The instruction gives its second operand, x, if both are zeros or one is a
+// NaN. So what y is then joins the result, else something neutral: the greater of
+// two zeros is their sum, the lesser has the signs of both.
+type extreme struct {
+	take, join func(*build.Context, ...Op)
+	neutral    uint32
+	classes    uint32 // of which zeros and NaNs are kept, and others made neutral
 }
 
-func minimum(s isa, x []vec) vec {
-	return s.known(x, s.or(s.binary(context.VMINPS, x[1], x[0]), s.binary(context.VMINPS, x[0], x[1])))
+var (
+	greater = extreme{(*build.Context).VMAXPS, (*build.Context).VADDPS, 1 << 31, 0x77777000}
+	lesser  = extreme{(*build.Context).VMINPS, (*build.Context).VORPS, 0, 0x88888000}
+)
+
+// rest returns what joins the extreme of y and others. AVX-512 has the classes in
+// a register.
+func (e *extreme) rest(s isa, y, classes vec) vec {
+	if s.wide {
+		return s.classify(y, y, classes)
+	}
+	const known = 12 // unequal and ordered
+	out := s.register()
+	context.VCMPPS(U8(known), s.bits(0), y, out)
+	context.VBLENDVPS(out, s.bits(e.neutral), y, out)
+	return out
 }
 
-// known returns y unless one of the operands is NaN.
-func (s isa) known(x []vec, y vec) vec {
-	return s.choose(s.compare(unordered, x[0], x[1]), s.bits(canonicalNaN), y)
+// apply sets out, which may be x, to the extreme of x and y. Its NaNs need not be
+// canonical.
+func (e *extreme) apply(x, y, rest, out vec) {
+	e.take(context, x, y, out)
+	e.join(context, rest, out, out)
+}
+
+// of returns the extreme of two registers.
+func (e *extreme) of(s isa, x []vec) vec {
+	out, classes := s.register(), vec(nil)
+	if s.wide {
+		classes = s.load(s.bits(e.classes))
+	}
+	e.apply(x[0], x[1], e.rest(s, x[1], classes), out)
+	return out
+}
+
+// classify returns x with some lanes replaced: classes has four bits for each
+// class to which y can belong there. The instruction is slow if they lie in memory.
+func (s isa) classify(y, x, classes vec) vec {
+	out := s.register()
+	context.VMOVAPS(x, out)
+	context.VFIXUPIMMPS(U8(0), classes, y, out)
+	return out
 }

@@ -8,34 +8,20 @@ import (
 )
 
 // flowing are the functions that a step of a Flow computes, in the order of their
-// numbers: what becomes of x, of which y is an operand in a register. spare may
-// change. Only the end of a flow makes NaNs canonical.
+// numbers: what becomes of x, of which y is an operand in a register. Only the end
+// of a flow makes NaNs canonical.
 var flowing = []struct {
 	name    string
-	compute func(s isa, x, y vec, spare []vec)
+	compute func(x, y vec)
+	extreme *extreme // if there is no compute
 }{
-	{"Add", func(_ isa, x, y vec, _ []vec) { context.VADDPS(y, x, x) }},
-	{"Sub", func(_ isa, x, y vec, _ []vec) { context.VSUBPS(y, x, x) }},
-	{"Less", func(_ isa, x, y vec, _ []vec) { context.VSUBPS(x, y, x) }},
-	{"Mul", func(_ isa, x, y vec, _ []vec) { context.VMULPS(y, x, x) }},
-	{"Div", func(_ isa, x, y vec, _ []vec) { context.VDIVPS(y, x, x) }},
-	{"Max", func(s isa, x, y vec, spare []vec) { s.extreme(context.VMAXPS, context.VANDPS, x, y, spare) }},
-	{"Min", func(s isa, x, y vec, spare []vec) { s.extreme(context.VMINPS, context.VORPS, x, y, spare) }},
-}
-
-// extreme replaces x as maximum and minimum do.
-func (s isa) extreme(take, join func(...Op), x, y vec, spare []vec) {
-	take(y, x, spare[0])
-	take(x, y, spare[1])
-	join(spare[0], spare[1], spare[1])
-	if s.wide {
-		k := context.K()
-		context.VCMPPS(U8(unordered), y, x, k)
-		context.VBLENDMPS(s.bits(canonicalNaN), spare[1], k, x)
-		return
-	}
-	context.VCMPPS(U8(unordered), y, x, spare[0])
-	context.VBLENDVPS(spare[0], s.bits(canonicalNaN), spare[1], x)
+	{name: "Add", compute: func(x, y vec) { context.VADDPS(y, x, x) }},
+	{name: "Sub", compute: func(x, y vec) { context.VSUBPS(y, x, x) }},
+	{name: "Less", compute: func(x, y vec) { context.VSUBPS(x, y, x) }},
+	{name: "Mul", compute: func(x, y vec) { context.VMULPS(y, x, x) }},
+	{name: "Div", compute: func(x, y vec) { context.VDIVPS(y, x, x) }},
+	{name: "Max", extreme: &greater},
+	{name: "Min", extreme: &lesser},
 }
 
 // Places in a Step.
@@ -44,8 +30,42 @@ const stepFn, stepAt, stepRow, stepSize = 0, 8, 16, 24
 // flow is the state of a kernel that is being written.
 type flow struct {
 	isa
-	dst, x, at, left, row reg.GPVirtual // at: bytes from the beginning
-	mask                  reg.Register  // of the vector that is not full
+	dst, x, at, left, row reg.GPVirtual  // at: bytes from the beginning
+	mask                  reg.Register   // of the vector that is not full
+	held                  map[uint32]vec // constants, for which AVX-512 has registers
+}
+
+// unknown are the classes that replace NaNs.
+const unknown = 0x11111100
+
+// hold loads the constants.
+func (f *flow) hold() {
+	f.held = map[uint32]vec{}
+	for _, u := range []uint32{canonicalNaN, unknown, greater.classes, lesser.classes} {
+		if f.wide {
+			f.held[u] = f.load(f.bits(u))
+		}
+	}
+}
+
+// finished returns x with every NaN made canonical.
+func (f *flow) finished(x vec) vec {
+	if f.wide {
+		return f.classify(x, f.held[canonicalNaN], f.held[unknown])
+	}
+	return f.whole(x)
+}
+
+// compute writes function i of each x and an operand that they share.
+func (f *flow) compute(i int, y vec, x ...vec) {
+	do := flowing[i].compute
+	if e := flowing[i].extreme; e != nil {
+		rest := e.rest(f.isa, y, f.held[e.classes])
+		do = func(x, y vec) { e.apply(x, y, rest, x) }
+	}
+	for _, v := range x {
+		do(v, y)
+	}
 }
 
 // flows writes the kernel that takes values through steps.
@@ -54,6 +74,7 @@ func flows() {
 		name := s.name + "Flow"
 		function(name, "func(rows, width, gap int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
+		f.hold()
 		block := 8 // vectors that go through the steps together
 		context.XORQ(f.at, f.at)
 		context.XORQ(f.row, f.row)
@@ -139,7 +160,7 @@ func (f *flow) store(x vec, at Mem, part bool) {
 
 // block takes so many vectors through all steps.
 func (f *flow) block(label string, vectors int, part bool) {
-	x, y, spare := f.registers(vectors), f.register(), f.registers(2)
+	x, y := f.registers(vectors), f.register()
 	for i := range x {
 		f.fetch(Mem{Base: f.x, Index: f.at, Scale: 1, Disp: i * f.bytes()}, x[i], part)
 	}
@@ -157,9 +178,7 @@ func (f *flow) block(label string, vectors int, part bool) {
 	context.ANDQ(f.row, own)
 	context.VBROADCASTSS(Mem{Base: from, Index: own, Scale: 1}, y)
 	f.choose(label+"Same", fn, 0, len(flowing), 0, func(i int) {
-		for _, v := range x {
-			flowing[i].compute(f.isa, v, y, spare)
-		}
+		f.compute(i, y, x...)
 		context.JMP(LabelRef(label + "Done"))
 	})
 	context.Label(label + "Apart")
@@ -167,7 +186,7 @@ func (f *flow) block(label string, vectors int, part bool) {
 	f.choose(label+"Own", fn, 0, len(flowing), 1, func(i int) {
 		for j, v := range x {
 			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, part)
-			flowing[i].compute(f.isa, v, y, spare)
+			f.compute(i, y, v)
 		}
 		context.JMP(LabelRef(label + "Done"))
 	})
@@ -176,7 +195,7 @@ func (f *flow) block(label string, vectors int, part bool) {
 	context.DECQ(left)
 	context.JNZ(LabelRef(label + "Step"))
 	for i, v := range x {
-		f.store(f.whole(v), Mem{Base: f.dst, Index: f.at, Scale: 1, Disp: i * f.bytes()}, part)
+		f.store(f.finished(v), Mem{Base: f.dst, Index: f.at, Scale: 1, Disp: i * f.bytes()}, part)
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 )
 
 // rowFolds are folds of float32 along rows: what absent lanes hold, and how two
-// registers of lanes become one.
+// registers of lanes become one. Only the end makes NaNs canonical.
 var rowFolds = []struct {
 	fn       string
 	identity uint32
 	combine  func(s isa, x []vec) vec
 }{
 	{"FoldSum", 0, func(s isa, x []vec) vec { return s.add(x[0], x[1]) }},
-	{"FoldMax", 0xff800000, maximum},
-	{"FoldMin", 0x7f800000, minimum},
+	{"FoldMax", 0xff800000, greater.of},
+	{"FoldMin", 0x7f800000, lesser.of},
 }
 
 const lanes = 32 // of a sum, as tensor.Lanes
