@@ -19,9 +19,9 @@ TEXT ·avx512Flow(SB), NOSPLIT, $0-56
 row:
 	MOVQ width+8(FP), BX
 
-next:
+whole8:
 	CMPQ    BX, $0x00000080
-	JL      few
+	JL      whole8End
 	VMOVUPS (CX)(DX*1), Z4
 	VMOVUPS 64(CX)(DX*1), Z5
 	VMOVUPS 128(CX)(DX*1), Z6
@@ -33,18 +33,18 @@ next:
 	MOVQ    steps+40(FP), DI
 	MOVQ    n+48(FP), R8
 
-manyStep:
+whole8Step:
 	MOVQ         (DI), R9
 	MOVQ         8(DI), R10
 	TESTB        $0x01, R9
-	JNZ          manyApart
+	JNZ          whole8Apart
 	MOVQ         16(DI), R11
 	ANDQ         SI, R11
 	VBROADCASTSS (R10)(R11*1), Z12
 	CMPQ         R9, $0x06
-	JGE          manySame3
+	JGE          whole8Same3
 	CMPQ         R9, $0x02
-	JGE          manySame1
+	JGE          whole8Same1
 	VADDPS       Z12, Z4, Z4
 	VADDPS       Z12, Z5, Z5
 	VADDPS       Z12, Z6, Z6
@@ -53,11 +53,11 @@ manyStep:
 	VADDPS       Z12, Z9, Z9
 	VADDPS       Z12, Z10, Z10
 	VADDPS       Z12, Z11, Z11
-	JMP          manyDone
+	JMP          whole8Done
 
-manySame1:
+whole8Same1:
 	CMPQ   R9, $0x04
-	JGE    manySame2
+	JGE    whole8Same2
 	VSUBPS Z12, Z4, Z4
 	VSUBPS Z12, Z5, Z5
 	VSUBPS Z12, Z6, Z6
@@ -66,9 +66,9 @@ manySame1:
 	VSUBPS Z12, Z9, Z9
 	VSUBPS Z12, Z10, Z10
 	VSUBPS Z12, Z11, Z11
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame2:
+whole8Same2:
 	VSUBPS Z4, Z12, Z4
 	VSUBPS Z5, Z12, Z5
 	VSUBPS Z6, Z12, Z6
@@ -77,13 +77,13 @@ manySame2:
 	VSUBPS Z9, Z12, Z9
 	VSUBPS Z10, Z12, Z10
 	VSUBPS Z11, Z12, Z11
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame3:
+whole8Same3:
 	CMPQ   R9, $0x0a
-	JGE    manySame5
+	JGE    whole8Same5
 	CMPQ   R9, $0x08
-	JGE    manySame4
+	JGE    whole8Same4
 	VMULPS Z12, Z4, Z4
 	VMULPS Z12, Z5, Z5
 	VMULPS Z12, Z6, Z6
@@ -92,9 +92,9 @@ manySame3:
 	VMULPS Z12, Z9, Z9
 	VMULPS Z12, Z10, Z10
 	VMULPS Z12, Z11, Z11
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame4:
+whole8Same4:
 	VDIVPS Z12, Z4, Z4
 	VDIVPS Z12, Z5, Z5
 	VDIVPS Z12, Z6, Z6
@@ -103,11 +103,11 @@ manySame4:
 	VDIVPS Z12, Z9, Z9
 	VDIVPS Z12, Z10, Z10
 	VDIVPS Z12, Z11, Z11
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame5:
+whole8Same5:
 	CMPQ        R9, $0x0c
-	JGE         manySame6
+	JGE         whole8Same6
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
@@ -126,9 +126,9 @@ manySame5:
 	VADDPS      Z13, Z10, Z10
 	VMAXPS      Z11, Z12, Z11
 	VADDPS      Z13, Z11, Z11
-	JMP         manyDone
+	JMP         whole8Done
 
-manySame6:
+whole8Same6:
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
@@ -147,14 +147,14 @@ manySame6:
 	VORPS       Z13, Z10, Z10
 	VMINPS      Z11, Z12, Z11
 	VORPS       Z13, Z11, Z11
-	JMP         manyDone
+	JMP         whole8Done
 
-manyApart:
+whole8Apart:
 	ADDQ    DX, R10
 	CMPQ    R9, $0x07
-	JGE     manyOwn3
+	JGE     whole8Own3
 	CMPQ    R9, $0x03
-	JGE     manyOwn1
+	JGE     whole8Own1
 	VMOVUPS (R10), Z12
 	VADDPS  Z12, Z4, Z4
 	VMOVUPS 64(R10), Z12
@@ -171,11 +171,11 @@ manyApart:
 	VADDPS  Z12, Z10, Z10
 	VMOVUPS 448(R10), Z12
 	VADDPS  Z12, Z11, Z11
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn1:
+whole8Own1:
 	CMPQ    R9, $0x05
-	JGE     manyOwn2
+	JGE     whole8Own2
 	VMOVUPS (R10), Z12
 	VSUBPS  Z12, Z4, Z4
 	VMOVUPS 64(R10), Z12
@@ -192,9 +192,9 @@ manyOwn1:
 	VSUBPS  Z12, Z10, Z10
 	VMOVUPS 448(R10), Z12
 	VSUBPS  Z12, Z11, Z11
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn2:
+whole8Own2:
 	VMOVUPS (R10), Z12
 	VSUBPS  Z4, Z12, Z4
 	VMOVUPS 64(R10), Z12
@@ -211,13 +211,13 @@ manyOwn2:
 	VSUBPS  Z10, Z12, Z10
 	VMOVUPS 448(R10), Z12
 	VSUBPS  Z11, Z12, Z11
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn3:
+whole8Own3:
 	CMPQ    R9, $0x0b
-	JGE     manyOwn5
+	JGE     whole8Own5
 	CMPQ    R9, $0x09
-	JGE     manyOwn4
+	JGE     whole8Own4
 	VMOVUPS (R10), Z12
 	VMULPS  Z12, Z4, Z4
 	VMOVUPS 64(R10), Z12
@@ -234,9 +234,9 @@ manyOwn3:
 	VMULPS  Z12, Z10, Z10
 	VMOVUPS 448(R10), Z12
 	VMULPS  Z12, Z11, Z11
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn4:
+whole8Own4:
 	VMOVUPS (R10), Z12
 	VDIVPS  Z12, Z4, Z4
 	VMOVUPS 64(R10), Z12
@@ -253,11 +253,11 @@ manyOwn4:
 	VDIVPS  Z12, Z10, Z10
 	VMOVUPS 448(R10), Z12
 	VDIVPS  Z12, Z11, Z11
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn5:
+whole8Own5:
 	CMPQ        R9, $0x0d
-	JGE         manyOwn6
+	JGE         whole8Own6
 	VMOVUPS     (R10), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
@@ -298,9 +298,9 @@ manyOwn5:
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z11, Z12, Z11
 	VADDPS      Z13, Z11, Z11
-	JMP         manyDone
+	JMP         whole8Done
 
-manyOwn6:
+whole8Own6:
 	VMOVUPS     (R10), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
@@ -342,10 +342,10 @@ manyOwn6:
 	VMINPS      Z11, Z12, Z11
 	VORPS       Z13, Z11, Z11
 
-manyDone:
+whole8Done:
 	ADDQ        $0x18, DI
 	DECQ        R8
-	JNZ         manyStep
+	JNZ         whole8Step
 	VMOVAPS     Z0, Z12
 	VFIXUPIMMPS $0x00, Z1, Z4, Z12
 	VMOVUPS     Z12, (AX)(DX*1)
@@ -372,255 +372,461 @@ manyDone:
 	VMOVUPS     Z4, 448(AX)(DX*1)
 	ADDQ        $0x00000200, DX
 	SUBQ        $0x00000080, BX
-	JMP         next
+	JMP         whole8
 
-few:
-	CMPQ    BX, $0x10
-	JL      part
+whole8End:
+whole4:
+	CMPQ    BX, $0x00000040
+	JL      whole4End
 	VMOVUPS (CX)(DX*1), Z4
+	VMOVUPS 64(CX)(DX*1), Z5
+	VMOVUPS 128(CX)(DX*1), Z6
+	VMOVUPS 192(CX)(DX*1), Z7
 	MOVQ    steps+40(FP), DI
 	MOVQ    n+48(FP), R8
 
-oneStep:
+whole4Step:
 	MOVQ         (DI), R9
 	MOVQ         8(DI), R10
 	TESTB        $0x01, R9
-	JNZ          oneApart
+	JNZ          whole4Apart
 	MOVQ         16(DI), R11
 	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Z5
+	VBROADCASTSS (R10)(R11*1), Z8
 	CMPQ         R9, $0x06
-	JGE          oneSame3
+	JGE          whole4Same3
 	CMPQ         R9, $0x02
-	JGE          oneSame1
-	VADDPS       Z5, Z4, Z4
-	JMP          oneDone
+	JGE          whole4Same1
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Z8, Z5, Z5
+	VADDPS       Z8, Z6, Z6
+	VADDPS       Z8, Z7, Z7
+	JMP          whole4Done
 
-oneSame1:
+whole4Same1:
 	CMPQ   R9, $0x04
-	JGE    oneSame2
-	VSUBPS Z5, Z4, Z4
-	JMP    oneDone
+	JGE    whole4Same2
+	VSUBPS Z8, Z4, Z4
+	VSUBPS Z8, Z5, Z5
+	VSUBPS Z8, Z6, Z6
+	VSUBPS Z8, Z7, Z7
+	JMP    whole4Done
 
-oneSame2:
-	VSUBPS Z4, Z5, Z4
-	JMP    oneDone
+whole4Same2:
+	VSUBPS Z4, Z8, Z4
+	VSUBPS Z5, Z8, Z5
+	VSUBPS Z6, Z8, Z6
+	VSUBPS Z7, Z8, Z7
+	JMP    whole4Done
 
-oneSame3:
+whole4Same3:
 	CMPQ   R9, $0x0a
-	JGE    oneSame5
+	JGE    whole4Same5
 	CMPQ   R9, $0x08
-	JGE    oneSame4
-	VMULPS Z5, Z4, Z4
-	JMP    oneDone
+	JGE    whole4Same4
+	VMULPS Z8, Z4, Z4
+	VMULPS Z8, Z5, Z5
+	VMULPS Z8, Z6, Z6
+	VMULPS Z8, Z7, Z7
+	JMP    whole4Done
 
-oneSame4:
-	VDIVPS Z5, Z4, Z4
-	JMP    oneDone
+whole4Same4:
+	VDIVPS Z8, Z4, Z4
+	VDIVPS Z8, Z5, Z5
+	VDIVPS Z8, Z6, Z6
+	VDIVPS Z8, Z7, Z7
+	JMP    whole4Done
 
-oneSame5:
+whole4Same5:
 	CMPQ        R9, $0x0c
-	JGE         oneSame6
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z2, Z5, Z6
-	VMAXPS      Z4, Z5, Z4
-	VADDPS      Z6, Z4, Z4
-	JMP         oneDone
+	JGE         whole4Same6
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z4, Z8, Z4
+	VADDPS      Z9, Z4, Z4
+	VMAXPS      Z5, Z8, Z5
+	VADDPS      Z9, Z5, Z5
+	VMAXPS      Z6, Z8, Z6
+	VADDPS      Z9, Z6, Z6
+	VMAXPS      Z7, Z8, Z7
+	VADDPS      Z9, Z7, Z7
+	JMP         whole4Done
 
-oneSame6:
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z3, Z5, Z6
-	VMINPS      Z4, Z5, Z4
-	VORPS       Z6, Z4, Z4
-	JMP         oneDone
+whole4Same6:
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z4, Z8, Z4
+	VORPS       Z9, Z4, Z4
+	VMINPS      Z5, Z8, Z5
+	VORPS       Z9, Z5, Z5
+	VMINPS      Z6, Z8, Z6
+	VORPS       Z9, Z6, Z6
+	VMINPS      Z7, Z8, Z7
+	VORPS       Z9, Z7, Z7
+	JMP         whole4Done
 
-oneApart:
+whole4Apart:
 	ADDQ    DX, R10
 	CMPQ    R9, $0x07
-	JGE     oneOwn3
+	JGE     whole4Own3
 	CMPQ    R9, $0x03
-	JGE     oneOwn1
-	VMOVUPS (R10), Z5
-	VADDPS  Z5, Z4, Z4
-	JMP     oneDone
+	JGE     whole4Own1
+	VMOVUPS (R10), Z8
+	VADDPS  Z8, Z4, Z4
+	VMOVUPS 64(R10), Z8
+	VADDPS  Z8, Z5, Z5
+	VMOVUPS 128(R10), Z8
+	VADDPS  Z8, Z6, Z6
+	VMOVUPS 192(R10), Z8
+	VADDPS  Z8, Z7, Z7
+	JMP     whole4Done
 
-oneOwn1:
+whole4Own1:
 	CMPQ    R9, $0x05
-	JGE     oneOwn2
-	VMOVUPS (R10), Z5
-	VSUBPS  Z5, Z4, Z4
-	JMP     oneDone
+	JGE     whole4Own2
+	VMOVUPS (R10), Z8
+	VSUBPS  Z8, Z4, Z4
+	VMOVUPS 64(R10), Z8
+	VSUBPS  Z8, Z5, Z5
+	VMOVUPS 128(R10), Z8
+	VSUBPS  Z8, Z6, Z6
+	VMOVUPS 192(R10), Z8
+	VSUBPS  Z8, Z7, Z7
+	JMP     whole4Done
 
-oneOwn2:
-	VMOVUPS (R10), Z5
-	VSUBPS  Z4, Z5, Z4
-	JMP     oneDone
+whole4Own2:
+	VMOVUPS (R10), Z8
+	VSUBPS  Z4, Z8, Z4
+	VMOVUPS 64(R10), Z8
+	VSUBPS  Z5, Z8, Z5
+	VMOVUPS 128(R10), Z8
+	VSUBPS  Z6, Z8, Z6
+	VMOVUPS 192(R10), Z8
+	VSUBPS  Z7, Z8, Z7
+	JMP     whole4Done
 
-oneOwn3:
+whole4Own3:
 	CMPQ    R9, $0x0b
-	JGE     oneOwn5
+	JGE     whole4Own5
 	CMPQ    R9, $0x09
-	JGE     oneOwn4
-	VMOVUPS (R10), Z5
-	VMULPS  Z5, Z4, Z4
-	JMP     oneDone
+	JGE     whole4Own4
+	VMOVUPS (R10), Z8
+	VMULPS  Z8, Z4, Z4
+	VMOVUPS 64(R10), Z8
+	VMULPS  Z8, Z5, Z5
+	VMOVUPS 128(R10), Z8
+	VMULPS  Z8, Z6, Z6
+	VMOVUPS 192(R10), Z8
+	VMULPS  Z8, Z7, Z7
+	JMP     whole4Done
 
-oneOwn4:
-	VMOVUPS (R10), Z5
-	VDIVPS  Z5, Z4, Z4
-	JMP     oneDone
+whole4Own4:
+	VMOVUPS (R10), Z8
+	VDIVPS  Z8, Z4, Z4
+	VMOVUPS 64(R10), Z8
+	VDIVPS  Z8, Z5, Z5
+	VMOVUPS 128(R10), Z8
+	VDIVPS  Z8, Z6, Z6
+	VMOVUPS 192(R10), Z8
+	VDIVPS  Z8, Z7, Z7
+	JMP     whole4Done
 
-oneOwn5:
+whole4Own5:
 	CMPQ        R9, $0x0d
-	JGE         oneOwn6
-	VMOVUPS     (R10), Z5
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z2, Z5, Z6
-	VMAXPS      Z4, Z5, Z4
-	VADDPS      Z6, Z4, Z4
-	JMP         oneDone
+	JGE         whole4Own6
+	VMOVUPS     (R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z4, Z8, Z4
+	VADDPS      Z9, Z4, Z4
+	VMOVUPS     64(R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z5, Z8, Z5
+	VADDPS      Z9, Z5, Z5
+	VMOVUPS     128(R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z6, Z8, Z6
+	VADDPS      Z9, Z6, Z6
+	VMOVUPS     192(R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z7, Z8, Z7
+	VADDPS      Z9, Z7, Z7
+	JMP         whole4Done
 
-oneOwn6:
-	VMOVUPS     (R10), Z5
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z3, Z5, Z6
-	VMINPS      Z4, Z5, Z4
-	VORPS       Z6, Z4, Z4
+whole4Own6:
+	VMOVUPS     (R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z4, Z8, Z4
+	VORPS       Z9, Z4, Z4
+	VMOVUPS     64(R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z5, Z8, Z5
+	VORPS       Z9, Z5, Z5
+	VMOVUPS     128(R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z6, Z8, Z6
+	VORPS       Z9, Z6, Z6
+	VMOVUPS     192(R10), Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z7, Z8, Z7
+	VORPS       Z9, Z7, Z7
 
-oneDone:
+whole4Done:
 	ADDQ        $0x18, DI
 	DECQ        R8
-	JNZ         oneStep
-	VMOVAPS     Z0, Z5
-	VFIXUPIMMPS $0x00, Z1, Z4, Z5
-	VMOVUPS     Z5, (AX)(DX*1)
-	ADDQ        $0x40, DX
-	SUBQ        $0x10, BX
-	JMP         few
+	JNZ         whole4Step
+	VMOVAPS     Z0, Z8
+	VFIXUPIMMPS $0x00, Z1, Z4, Z8
+	VMOVUPS     Z8, (AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z5, Z4
+	VMOVUPS     Z4, 64(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z6, Z4
+	VMOVUPS     Z4, 128(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z7, Z4
+	VMOVUPS     Z4, 192(AX)(DX*1)
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000040, BX
+	JMP         whole4
 
-part:
+whole4End:
 	TESTQ     BX, BX
 	JZ        end
-	MOVQ      $0x0000ffff, DI
+	MOVQ      $-1, DI
 	BZHIQ     BX, DI, DI
 	KMOVW     DI, K1
+	SHRQ      $0x10, DI
+	KMOVW     DI, K2
+	SHRQ      $0x10, DI
+	KMOVW     DI, K3
+	SHRQ      $0x10, DI
+	KMOVW     DI, K4
+	SHRQ      $0x10, DI
 	VMOVUPS.Z (CX)(DX*1), K1, Z4
+	VMOVUPS.Z 64(CX)(DX*1), K2, Z5
+	VMOVUPS.Z 128(CX)(DX*1), K3, Z6
+	VMOVUPS.Z 192(CX)(DX*1), K4, Z7
 	MOVQ      steps+40(FP), DI
 	MOVQ      n+48(FP), R8
 
-lastStep:
+restStep:
 	MOVQ         (DI), R9
 	MOVQ         8(DI), R10
 	TESTB        $0x01, R9
-	JNZ          lastApart
+	JNZ          restApart
 	MOVQ         16(DI), R11
 	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Z5
+	VBROADCASTSS (R10)(R11*1), Z8
 	CMPQ         R9, $0x06
-	JGE          lastSame3
+	JGE          restSame3
 	CMPQ         R9, $0x02
-	JGE          lastSame1
-	VADDPS       Z5, Z4, Z4
-	JMP          lastDone
+	JGE          restSame1
+	VADDPS       Z8, Z4, Z4
+	VADDPS       Z8, Z5, Z5
+	VADDPS       Z8, Z6, Z6
+	VADDPS       Z8, Z7, Z7
+	JMP          restDone
 
-lastSame1:
+restSame1:
 	CMPQ   R9, $0x04
-	JGE    lastSame2
-	VSUBPS Z5, Z4, Z4
-	JMP    lastDone
+	JGE    restSame2
+	VSUBPS Z8, Z4, Z4
+	VSUBPS Z8, Z5, Z5
+	VSUBPS Z8, Z6, Z6
+	VSUBPS Z8, Z7, Z7
+	JMP    restDone
 
-lastSame2:
-	VSUBPS Z4, Z5, Z4
-	JMP    lastDone
+restSame2:
+	VSUBPS Z4, Z8, Z4
+	VSUBPS Z5, Z8, Z5
+	VSUBPS Z6, Z8, Z6
+	VSUBPS Z7, Z8, Z7
+	JMP    restDone
 
-lastSame3:
+restSame3:
 	CMPQ   R9, $0x0a
-	JGE    lastSame5
+	JGE    restSame5
 	CMPQ   R9, $0x08
-	JGE    lastSame4
-	VMULPS Z5, Z4, Z4
-	JMP    lastDone
+	JGE    restSame4
+	VMULPS Z8, Z4, Z4
+	VMULPS Z8, Z5, Z5
+	VMULPS Z8, Z6, Z6
+	VMULPS Z8, Z7, Z7
+	JMP    restDone
 
-lastSame4:
-	VDIVPS Z5, Z4, Z4
-	JMP    lastDone
+restSame4:
+	VDIVPS Z8, Z4, Z4
+	VDIVPS Z8, Z5, Z5
+	VDIVPS Z8, Z6, Z6
+	VDIVPS Z8, Z7, Z7
+	JMP    restDone
 
-lastSame5:
+restSame5:
 	CMPQ        R9, $0x0c
-	JGE         lastSame6
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z2, Z5, Z6
-	VMAXPS      Z4, Z5, Z4
-	VADDPS      Z6, Z4, Z4
-	JMP         lastDone
+	JGE         restSame6
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z4, Z8, Z4
+	VADDPS      Z9, Z4, Z4
+	VMAXPS      Z5, Z8, Z5
+	VADDPS      Z9, Z5, Z5
+	VMAXPS      Z6, Z8, Z6
+	VADDPS      Z9, Z6, Z6
+	VMAXPS      Z7, Z8, Z7
+	VADDPS      Z9, Z7, Z7
+	JMP         restDone
 
-lastSame6:
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z3, Z5, Z6
-	VMINPS      Z4, Z5, Z4
-	VORPS       Z6, Z4, Z4
-	JMP         lastDone
+restSame6:
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z4, Z8, Z4
+	VORPS       Z9, Z4, Z4
+	VMINPS      Z5, Z8, Z5
+	VORPS       Z9, Z5, Z5
+	VMINPS      Z6, Z8, Z6
+	VORPS       Z9, Z6, Z6
+	VMINPS      Z7, Z8, Z7
+	VORPS       Z9, Z7, Z7
+	JMP         restDone
 
-lastApart:
+restApart:
 	ADDQ      DX, R10
 	CMPQ      R9, $0x07
-	JGE       lastOwn3
+	JGE       restOwn3
 	CMPQ      R9, $0x03
-	JGE       lastOwn1
-	VMOVUPS.Z (R10), K1, Z5
-	VADDPS    Z5, Z4, Z4
-	JMP       lastDone
+	JGE       restOwn1
+	VMOVUPS.Z (R10), K1, Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(R10), K2, Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS.Z 128(R10), K3, Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS.Z 192(R10), K4, Z8
+	VADDPS    Z8, Z7, Z7
+	JMP       restDone
 
-lastOwn1:
+restOwn1:
 	CMPQ      R9, $0x05
-	JGE       lastOwn2
-	VMOVUPS.Z (R10), K1, Z5
-	VSUBPS    Z5, Z4, Z4
-	JMP       lastDone
+	JGE       restOwn2
+	VMOVUPS.Z (R10), K1, Z8
+	VSUBPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(R10), K2, Z8
+	VSUBPS    Z8, Z5, Z5
+	VMOVUPS.Z 128(R10), K3, Z8
+	VSUBPS    Z8, Z6, Z6
+	VMOVUPS.Z 192(R10), K4, Z8
+	VSUBPS    Z8, Z7, Z7
+	JMP       restDone
 
-lastOwn2:
-	VMOVUPS.Z (R10), K1, Z5
-	VSUBPS    Z4, Z5, Z4
-	JMP       lastDone
+restOwn2:
+	VMOVUPS.Z (R10), K1, Z8
+	VSUBPS    Z4, Z8, Z4
+	VMOVUPS.Z 64(R10), K2, Z8
+	VSUBPS    Z5, Z8, Z5
+	VMOVUPS.Z 128(R10), K3, Z8
+	VSUBPS    Z6, Z8, Z6
+	VMOVUPS.Z 192(R10), K4, Z8
+	VSUBPS    Z7, Z8, Z7
+	JMP       restDone
 
-lastOwn3:
+restOwn3:
 	CMPQ      R9, $0x0b
-	JGE       lastOwn5
+	JGE       restOwn5
 	CMPQ      R9, $0x09
-	JGE       lastOwn4
-	VMOVUPS.Z (R10), K1, Z5
-	VMULPS    Z5, Z4, Z4
-	JMP       lastDone
+	JGE       restOwn4
+	VMOVUPS.Z (R10), K1, Z8
+	VMULPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(R10), K2, Z8
+	VMULPS    Z8, Z5, Z5
+	VMOVUPS.Z 128(R10), K3, Z8
+	VMULPS    Z8, Z6, Z6
+	VMOVUPS.Z 192(R10), K4, Z8
+	VMULPS    Z8, Z7, Z7
+	JMP       restDone
 
-lastOwn4:
-	VMOVUPS.Z (R10), K1, Z5
-	VDIVPS    Z5, Z4, Z4
-	JMP       lastDone
+restOwn4:
+	VMOVUPS.Z (R10), K1, Z8
+	VDIVPS    Z8, Z4, Z4
+	VMOVUPS.Z 64(R10), K2, Z8
+	VDIVPS    Z8, Z5, Z5
+	VMOVUPS.Z 128(R10), K3, Z8
+	VDIVPS    Z8, Z6, Z6
+	VMOVUPS.Z 192(R10), K4, Z8
+	VDIVPS    Z8, Z7, Z7
+	JMP       restDone
 
-lastOwn5:
+restOwn5:
 	CMPQ        R9, $0x0d
-	JGE         lastOwn6
-	VMOVUPS.Z   (R10), K1, Z5
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z2, Z5, Z6
-	VMAXPS      Z4, Z5, Z4
-	VADDPS      Z6, Z4, Z4
-	JMP         lastDone
+	JGE         restOwn6
+	VMOVUPS.Z   (R10), K1, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z4, Z8, Z4
+	VADDPS      Z9, Z4, Z4
+	VMOVUPS.Z   64(R10), K2, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z5, Z8, Z5
+	VADDPS      Z9, Z5, Z5
+	VMOVUPS.Z   128(R10), K3, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z6, Z8, Z6
+	VADDPS      Z9, Z6, Z6
+	VMOVUPS.Z   192(R10), K4, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z2, Z8, Z9
+	VMAXPS      Z7, Z8, Z7
+	VADDPS      Z9, Z7, Z7
+	JMP         restDone
 
-lastOwn6:
-	VMOVUPS.Z   (R10), K1, Z5
-	VMOVAPS     Z5, Z6
-	VFIXUPIMMPS $0x00, Z3, Z5, Z6
-	VMINPS      Z4, Z5, Z4
-	VORPS       Z6, Z4, Z4
+restOwn6:
+	VMOVUPS.Z   (R10), K1, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z4, Z8, Z4
+	VORPS       Z9, Z4, Z4
+	VMOVUPS.Z   64(R10), K2, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z5, Z8, Z5
+	VORPS       Z9, Z5, Z5
+	VMOVUPS.Z   128(R10), K3, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z6, Z8, Z6
+	VORPS       Z9, Z6, Z6
+	VMOVUPS.Z   192(R10), K4, Z8
+	VMOVAPS     Z8, Z9
+	VFIXUPIMMPS $0x00, Z3, Z8, Z9
+	VMINPS      Z7, Z8, Z7
+	VORPS       Z9, Z7, Z7
 
-lastDone:
+restDone:
 	ADDQ        $0x18, DI
 	DECQ        R8
-	JNZ         lastStep
-	VMOVAPS     Z0, Z5
-	VFIXUPIMMPS $0x00, Z1, Z4, Z5
-	VMOVUPS     Z5, K1, (AX)(DX*1)
+	JNZ         restStep
+	VMOVAPS     Z0, Z8
+	VFIXUPIMMPS $0x00, Z1, Z4, Z8
+	VMOVUPS     Z8, K1, (AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z5, Z4
+	VMOVUPS     Z4, K2, 64(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z6, Z4
+	VMOVUPS     Z4, K3, 128(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z7, Z4
+	VMOVUPS     Z4, K4, 192(AX)(DX*1)
 	LEAQ        (DX)(BX*4), DX
 
 end:
@@ -715,9 +921,9 @@ TEXT ·avx2Flow(SB), NOSPLIT, $0-56
 row:
 	MOVQ width+8(FP), BX
 
-next:
+whole8:
 	CMPQ    BX, $0x00000040
-	JL      few
+	JL      whole8End
 	VMOVUPS (CX)(DX*1), Y0
 	VMOVUPS 32(CX)(DX*1), Y1
 	VMOVUPS 64(CX)(DX*1), Y2
@@ -729,18 +935,18 @@ next:
 	MOVQ    steps+40(FP), DI
 	MOVQ    n+48(FP), R8
 
-manyStep:
+whole8Step:
 	MOVQ         (DI), R9
 	MOVQ         8(DI), R10
 	TESTB        $0x01, R9
-	JNZ          manyApart
+	JNZ          whole8Apart
 	MOVQ         16(DI), R11
 	ANDQ         SI, R11
 	VBROADCASTSS (R10)(R11*1), Y8
 	CMPQ         R9, $0x06
-	JGE          manySame3
+	JGE          whole8Same3
 	CMPQ         R9, $0x02
-	JGE          manySame1
+	JGE          whole8Same1
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y8, Y1, Y1
 	VADDPS       Y8, Y2, Y2
@@ -749,11 +955,11 @@ manyStep:
 	VADDPS       Y8, Y5, Y5
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y7, Y7
-	JMP          manyDone
+	JMP          whole8Done
 
-manySame1:
+whole8Same1:
 	CMPQ   R9, $0x04
-	JGE    manySame2
+	JGE    whole8Same2
 	VSUBPS Y8, Y0, Y0
 	VSUBPS Y8, Y1, Y1
 	VSUBPS Y8, Y2, Y2
@@ -762,9 +968,9 @@ manySame1:
 	VSUBPS Y8, Y5, Y5
 	VSUBPS Y8, Y6, Y6
 	VSUBPS Y8, Y7, Y7
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame2:
+whole8Same2:
 	VSUBPS Y0, Y8, Y0
 	VSUBPS Y1, Y8, Y1
 	VSUBPS Y2, Y8, Y2
@@ -773,13 +979,13 @@ manySame2:
 	VSUBPS Y5, Y8, Y5
 	VSUBPS Y6, Y8, Y6
 	VSUBPS Y7, Y8, Y7
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame3:
+whole8Same3:
 	CMPQ   R9, $0x0a
-	JGE    manySame5
+	JGE    whole8Same5
 	CMPQ   R9, $0x08
-	JGE    manySame4
+	JGE    whole8Same4
 	VMULPS Y8, Y0, Y0
 	VMULPS Y8, Y1, Y1
 	VMULPS Y8, Y2, Y2
@@ -788,9 +994,9 @@ manySame3:
 	VMULPS Y8, Y5, Y5
 	VMULPS Y8, Y6, Y6
 	VMULPS Y8, Y7, Y7
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame4:
+whole8Same4:
 	VDIVPS Y8, Y0, Y0
 	VDIVPS Y8, Y1, Y1
 	VDIVPS Y8, Y2, Y2
@@ -799,11 +1005,11 @@ manySame4:
 	VDIVPS Y8, Y5, Y5
 	VDIVPS Y8, Y6, Y6
 	VDIVPS Y8, Y7, Y7
-	JMP    manyDone
+	JMP    whole8Done
 
-manySame5:
+whole8Same5:
 	CMPQ      R9, $0x0c
-	JGE       manySame6
+	JGE       whole8Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y0, Y8, Y0
@@ -822,9 +1028,9 @@ manySame5:
 	VADDPS    Y9, Y6, Y6
 	VMAXPS    Y7, Y8, Y7
 	VADDPS    Y9, Y7, Y7
-	JMP       manyDone
+	JMP       whole8Done
 
-manySame6:
+whole8Same6:
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y0, Y8, Y0
@@ -843,14 +1049,14 @@ manySame6:
 	VORPS     Y9, Y6, Y6
 	VMINPS    Y7, Y8, Y7
 	VORPS     Y9, Y7, Y7
-	JMP       manyDone
+	JMP       whole8Done
 
-manyApart:
+whole8Apart:
 	ADDQ    DX, R10
 	CMPQ    R9, $0x07
-	JGE     manyOwn3
+	JGE     whole8Own3
 	CMPQ    R9, $0x03
-	JGE     manyOwn1
+	JGE     whole8Own1
 	VMOVUPS (R10), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(R10), Y8
@@ -867,11 +1073,11 @@ manyApart:
 	VADDPS  Y8, Y6, Y6
 	VMOVUPS 224(R10), Y8
 	VADDPS  Y8, Y7, Y7
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn1:
+whole8Own1:
 	CMPQ    R9, $0x05
-	JGE     manyOwn2
+	JGE     whole8Own2
 	VMOVUPS (R10), Y8
 	VSUBPS  Y8, Y0, Y0
 	VMOVUPS 32(R10), Y8
@@ -888,9 +1094,9 @@ manyOwn1:
 	VSUBPS  Y8, Y6, Y6
 	VMOVUPS 224(R10), Y8
 	VSUBPS  Y8, Y7, Y7
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn2:
+whole8Own2:
 	VMOVUPS (R10), Y8
 	VSUBPS  Y0, Y8, Y0
 	VMOVUPS 32(R10), Y8
@@ -907,13 +1113,13 @@ manyOwn2:
 	VSUBPS  Y6, Y8, Y6
 	VMOVUPS 224(R10), Y8
 	VSUBPS  Y7, Y8, Y7
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn3:
+whole8Own3:
 	CMPQ    R9, $0x0b
-	JGE     manyOwn5
+	JGE     whole8Own5
 	CMPQ    R9, $0x09
-	JGE     manyOwn4
+	JGE     whole8Own4
 	VMOVUPS (R10), Y8
 	VMULPS  Y8, Y0, Y0
 	VMOVUPS 32(R10), Y8
@@ -930,9 +1136,9 @@ manyOwn3:
 	VMULPS  Y8, Y6, Y6
 	VMOVUPS 224(R10), Y8
 	VMULPS  Y8, Y7, Y7
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn4:
+whole8Own4:
 	VMOVUPS (R10), Y8
 	VDIVPS  Y8, Y0, Y0
 	VMOVUPS 32(R10), Y8
@@ -949,11 +1155,11 @@ manyOwn4:
 	VDIVPS  Y8, Y6, Y6
 	VMOVUPS 224(R10), Y8
 	VDIVPS  Y8, Y7, Y7
-	JMP     manyDone
+	JMP     whole8Done
 
-manyOwn5:
+whole8Own5:
 	CMPQ      R9, $0x0d
-	JGE       manyOwn6
+	JGE       whole8Own6
 	VMOVUPS   (R10), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
@@ -994,9 +1200,9 @@ manyOwn5:
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y7, Y8, Y7
 	VADDPS    Y9, Y7, Y7
-	JMP       manyDone
+	JMP       whole8Done
 
-manyOwn6:
+whole8Own6:
 	VMOVUPS   (R10), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
@@ -1038,10 +1244,10 @@ manyOwn6:
 	VMINPS    Y7, Y8, Y7
 	VORPS     Y9, Y7, Y7
 
-manyDone:
+whole8Done:
 	ADDQ      $0x18, DI
 	DECQ      R8
-	JNZ       manyStep
+	JNZ       whole8Step
 	VCMPPS    $0x03, Y0, Y0, Y8
 	VBLENDVPS Y8, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVUPS   Y0, (AX)(DX*1)
@@ -1068,253 +1274,253 @@ manyDone:
 	VMOVUPS   Y0, 224(AX)(DX*1)
 	ADDQ      $0x00000100, DX
 	SUBQ      $0x00000040, BX
-	JMP       next
+	JMP       whole8
 
-few:
-	CMPQ    BX, $0x08
-	JL      part
+whole8End:
+whole1:
+	CMPQ    BX, $0x00000008
+	JL      whole1End
 	VMOVUPS (CX)(DX*1), Y0
 	MOVQ    steps+40(FP), DI
 	MOVQ    n+48(FP), R8
 
-oneStep:
+whole1Step:
 	MOVQ         (DI), R9
 	MOVQ         8(DI), R10
 	TESTB        $0x01, R9
-	JNZ          oneApart
+	JNZ          whole1Apart
 	MOVQ         16(DI), R11
 	ANDQ         SI, R11
 	VBROADCASTSS (R10)(R11*1), Y1
 	CMPQ         R9, $0x06
-	JGE          oneSame3
+	JGE          whole1Same3
 	CMPQ         R9, $0x02
-	JGE          oneSame1
+	JGE          whole1Same1
 	VADDPS       Y1, Y0, Y0
-	JMP          oneDone
+	JMP          whole1Done
 
-oneSame1:
+whole1Same1:
 	CMPQ   R9, $0x04
-	JGE    oneSame2
+	JGE    whole1Same2
 	VSUBPS Y1, Y0, Y0
-	JMP    oneDone
+	JMP    whole1Done
 
-oneSame2:
+whole1Same2:
 	VSUBPS Y0, Y1, Y0
-	JMP    oneDone
+	JMP    whole1Done
 
-oneSame3:
+whole1Same3:
 	CMPQ   R9, $0x0a
-	JGE    oneSame5
+	JGE    whole1Same5
 	CMPQ   R9, $0x08
-	JGE    oneSame4
+	JGE    whole1Same4
 	VMULPS Y1, Y0, Y0
-	JMP    oneDone
+	JMP    whole1Done
 
-oneSame4:
+whole1Same4:
 	VDIVPS Y1, Y0, Y0
-	JMP    oneDone
+	JMP    whole1Done
 
-oneSame5:
+whole1Same5:
 	CMPQ      R9, $0x0c
-	JGE       oneSame6
+	JGE       whole1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes80000000<>+0(SB), Y1, Y2
 	VMAXPS    Y0, Y1, Y0
 	VADDPS    Y2, Y0, Y0
-	JMP       oneDone
+	JMP       whole1Done
 
-oneSame6:
+whole1Same6:
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes00000000<>+0(SB), Y1, Y2
 	VMINPS    Y0, Y1, Y0
 	VORPS     Y2, Y0, Y0
-	JMP       oneDone
+	JMP       whole1Done
 
-oneApart:
+whole1Apart:
 	ADDQ    DX, R10
 	CMPQ    R9, $0x07
-	JGE     oneOwn3
+	JGE     whole1Own3
 	CMPQ    R9, $0x03
-	JGE     oneOwn1
+	JGE     whole1Own1
 	VMOVUPS (R10), Y1
 	VADDPS  Y1, Y0, Y0
-	JMP     oneDone
+	JMP     whole1Done
 
-oneOwn1:
+whole1Own1:
 	CMPQ    R9, $0x05
-	JGE     oneOwn2
+	JGE     whole1Own2
 	VMOVUPS (R10), Y1
 	VSUBPS  Y1, Y0, Y0
-	JMP     oneDone
+	JMP     whole1Done
 
-oneOwn2:
+whole1Own2:
 	VMOVUPS (R10), Y1
 	VSUBPS  Y0, Y1, Y0
-	JMP     oneDone
+	JMP     whole1Done
 
-oneOwn3:
+whole1Own3:
 	CMPQ    R9, $0x0b
-	JGE     oneOwn5
+	JGE     whole1Own5
 	CMPQ    R9, $0x09
-	JGE     oneOwn4
+	JGE     whole1Own4
 	VMOVUPS (R10), Y1
 	VMULPS  Y1, Y0, Y0
-	JMP     oneDone
+	JMP     whole1Done
 
-oneOwn4:
+whole1Own4:
 	VMOVUPS (R10), Y1
 	VDIVPS  Y1, Y0, Y0
-	JMP     oneDone
+	JMP     whole1Done
 
-oneOwn5:
+whole1Own5:
 	CMPQ      R9, $0x0d
-	JGE       oneOwn6
+	JGE       whole1Own6
 	VMOVUPS   (R10), Y1
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes80000000<>+0(SB), Y1, Y2
 	VMAXPS    Y0, Y1, Y0
 	VADDPS    Y2, Y0, Y0
-	JMP       oneDone
+	JMP       whole1Done
 
-oneOwn6:
+whole1Own6:
 	VMOVUPS   (R10), Y1
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes00000000<>+0(SB), Y1, Y2
 	VMINPS    Y0, Y1, Y0
 	VORPS     Y2, Y0, Y0
 
-oneDone:
+whole1Done:
 	ADDQ      $0x18, DI
 	DECQ      R8
-	JNZ       oneStep
+	JNZ       whole1Step
 	VCMPPS    $0x03, Y0, Y0, Y1
 	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y0, Y0
 	VMOVUPS   Y0, (AX)(DX*1)
-	ADDQ      $0x20, DX
-	SUBQ      $0x08, BX
-	JMP       few
+	ADDQ      $0x00000020, DX
+	SUBQ      $0x00000008, BX
+	JMP       whole1
 
-part:
+whole1End:
 	TESTQ        BX, BX
 	JZ           end
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Y1
-	VMOVDQU      laneNumbers<>+0(SB), Y0
-	VPCMPGTD     Y0, Y1, Y0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     countinga<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(DX*1), Y0, Y1
 	MOVQ         steps+40(FP), DI
 	MOVQ         n+48(FP), R8
 
-lastStep:
+restStep:
 	MOVQ         (DI), R9
 	MOVQ         8(DI), R10
 	TESTB        $0x01, R9
-	JNZ          lastApart
+	JNZ          restApart
 	MOVQ         16(DI), R11
 	ANDQ         SI, R11
 	VBROADCASTSS (R10)(R11*1), Y2
 	CMPQ         R9, $0x06
-	JGE          lastSame3
+	JGE          restSame3
 	CMPQ         R9, $0x02
-	JGE          lastSame1
+	JGE          restSame1
 	VADDPS       Y2, Y1, Y1
-	JMP          lastDone
+	JMP          restDone
 
-lastSame1:
+restSame1:
 	CMPQ   R9, $0x04
-	JGE    lastSame2
+	JGE    restSame2
 	VSUBPS Y2, Y1, Y1
-	JMP    lastDone
+	JMP    restDone
 
-lastSame2:
+restSame2:
 	VSUBPS Y1, Y2, Y1
-	JMP    lastDone
+	JMP    restDone
 
-lastSame3:
+restSame3:
 	CMPQ   R9, $0x0a
-	JGE    lastSame5
+	JGE    restSame5
 	CMPQ   R9, $0x08
-	JGE    lastSame4
+	JGE    restSame4
 	VMULPS Y2, Y1, Y1
-	JMP    lastDone
+	JMP    restDone
 
-lastSame4:
+restSame4:
 	VDIVPS Y2, Y1, Y1
-	JMP    lastDone
+	JMP    restDone
 
-lastSame5:
+restSame5:
 	CMPQ      R9, $0x0c
-	JGE       lastSame6
+	JGE       restSame6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
 	VADDPS    Y3, Y1, Y1
-	JMP       lastDone
+	JMP       restDone
 
-lastSame6:
+restSame6:
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
 	VORPS     Y3, Y1, Y1
-	JMP       lastDone
+	JMP       restDone
 
-lastApart:
+restApart:
 	ADDQ       DX, R10
 	CMPQ       R9, $0x07
-	JGE        lastOwn3
+	JGE        restOwn3
 	CMPQ       R9, $0x03
-	JGE        lastOwn1
+	JGE        restOwn1
 	VMASKMOVPS (R10), Y0, Y2
 	VADDPS     Y2, Y1, Y1
-	JMP        lastDone
+	JMP        restDone
 
-lastOwn1:
+restOwn1:
 	CMPQ       R9, $0x05
-	JGE        lastOwn2
+	JGE        restOwn2
 	VMASKMOVPS (R10), Y0, Y2
 	VSUBPS     Y2, Y1, Y1
-	JMP        lastDone
+	JMP        restDone
 
-lastOwn2:
+restOwn2:
 	VMASKMOVPS (R10), Y0, Y2
 	VSUBPS     Y1, Y2, Y1
-	JMP        lastDone
+	JMP        restDone
 
-lastOwn3:
+restOwn3:
 	CMPQ       R9, $0x0b
-	JGE        lastOwn5
+	JGE        restOwn5
 	CMPQ       R9, $0x09
-	JGE        lastOwn4
+	JGE        restOwn4
 	VMASKMOVPS (R10), Y0, Y2
 	VMULPS     Y2, Y1, Y1
-	JMP        lastDone
+	JMP        restDone
 
-lastOwn4:
+restOwn4:
 	VMASKMOVPS (R10), Y0, Y2
 	VDIVPS     Y2, Y1, Y1
-	JMP        lastDone
+	JMP        restDone
 
-lastOwn5:
+restOwn5:
 	CMPQ       R9, $0x0d
-	JGE        lastOwn6
+	JGE        restOwn6
 	VMASKMOVPS (R10), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS     Y1, Y2, Y1
 	VADDPS     Y3, Y1, Y1
-	JMP        lastDone
+	JMP        restDone
 
-lastOwn6:
+restOwn6:
 	VMASKMOVPS (R10), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS     Y1, Y2, Y1
 	VORPS      Y3, Y1, Y1
 
-lastDone:
+restDone:
 	ADDQ       $0x18, DI
 	DECQ       R8
-	JNZ        lastStep
+	JNZ        restStep
 	VCMPPS     $0x03, Y1, Y1, Y2
 	VBLENDVPS  Y2, lanes7fc00000<>+0(SB), Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(DX*1)
@@ -1365,12 +1571,12 @@ DATA lanes80000000<>+56(SB)/4, $0x80000000
 DATA lanes80000000<>+60(SB)/4, $0x80000000
 GLOBL lanes80000000<>(SB), RODATA|NOPTR, $64
 
-DATA laneNumbers<>+0(SB)/4, $0x00000000
-DATA laneNumbers<>+4(SB)/4, $0x00000001
-DATA laneNumbers<>+8(SB)/4, $0x00000002
-DATA laneNumbers<>+12(SB)/4, $0x00000003
-DATA laneNumbers<>+16(SB)/4, $0x00000004
-DATA laneNumbers<>+20(SB)/4, $0x00000005
-DATA laneNumbers<>+24(SB)/4, $0x00000006
-DATA laneNumbers<>+28(SB)/4, $0x00000007
-GLOBL laneNumbers<>(SB), RODATA|NOPTR, $32
+DATA countinga<>+0(SB)/4, $0x00000000
+DATA countinga<>+4(SB)/4, $0x00000001
+DATA countinga<>+8(SB)/4, $0x00000002
+DATA countinga<>+12(SB)/4, $0x00000003
+DATA countinga<>+16(SB)/4, $0x00000004
+DATA countinga<>+20(SB)/4, $0x00000005
+DATA countinga<>+24(SB)/4, $0x00000006
+DATA countinga<>+28(SB)/4, $0x00000007
+GLOBL countinga<>(SB), RODATA|NOPTR, $32

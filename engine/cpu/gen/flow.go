@@ -31,7 +31,6 @@ const stepFn, stepAt, stepRow, stepSize = 0, 8, 16, 24
 type flow struct {
 	isa
 	dst, x, at, left, row reg.GPVirtual  // at: bytes from the beginning
-	mask                  reg.Register   // of the vector that is not full
 	held                  map[uint32]vec // constants, for which AVX-512 has registers
 }
 
@@ -75,30 +74,29 @@ func flows() {
 		function(name, "func(rows, width, gap int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
-		block := 8 // vectors that go through the steps together
+		// Vectors that go through the steps together, and how many do of the rest.
+		blocks, most := []int{8, 1}, 1
+		if s.wide {
+			blocks, most = []int{8, 4}, 4
+		}
 		context.XORQ(f.at, f.at)
 		context.XORQ(f.row, f.row)
 		context.Label("row")
 		context.Load(context.Param("width"), f.left)
-		context.Label("next")
-		context.CMPQ(f.left, U32(block*s.lanes))
-		context.JL(LabelRef("few"))
-		f.block("many", block, false)
-		context.ADDQ(U32(block*s.bytes()), f.at)
-		context.SUBQ(U32(block*s.lanes), f.left)
-		context.JMP(LabelRef("next"))
-		context.Label("few")
-		context.CMPQ(f.left, Imm(uint64(s.lanes)))
-		context.JL(LabelRef("part"))
-		f.block("one", 1, false)
-		context.ADDQ(Imm(uint64(s.bytes())), f.at)
-		context.SUBQ(Imm(uint64(s.lanes)), f.left)
-		context.JMP(LabelRef("few"))
-		context.Label("part")
+		for _, n := range blocks {
+			label := fmt.Sprintf("whole%d", n)
+			context.Label(label)
+			context.CMPQ(f.left, U32(n*s.lanes))
+			context.JL(LabelRef(label + "End"))
+			f.block(label, n, nil)
+			context.ADDQ(U32(n*s.bytes()), f.at)
+			context.SUBQ(U32(n*s.lanes), f.left)
+			context.JMP(LabelRef(label))
+			context.Label(label + "End")
+		}
 		context.TESTQ(f.left, f.left)
 		context.JZ(LabelRef("end"))
-		f.lastLanes()
-		f.block("last", 1, true)
+		f.block("rest", most, f.masks(most))
 		context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
 		context.Label("end")
 		gap := param("gap")
@@ -114,55 +112,65 @@ func flows() {
 	}
 }
 
-// lastLanes sets the mask to the lanes that are left.
-func (f *flow) lastLanes() {
+// masks returns those of the vectors, at most so many, that hold what is left.
+func (f *flow) masks(vectors int) []reg.Register {
+	out := make([]reg.Register, vectors)
 	if f.wide {
-		all := context.GP64()
-		context.MOVQ(U32(0xffff), all)
-		context.BZHIQ(f.left, all, all)
-		k := context.K()
-		context.KMOVW(all.As32(), k)
-		f.mask = k
-		return
+		lanes := context.GP64()
+		context.MOVQ(I32(-1), lanes)
+		context.BZHIQ(f.left, lanes, lanes)
+		for i := range out {
+			k := context.K()
+			context.KMOVW(lanes.As32(), k)
+			context.SHRQ(Imm(uint64(f.lanes)), lanes)
+			out[i] = k
+		}
+		return out
 	}
-	numbers, end := f.register(), f.register()
+	end := f.register()
 	low := context.XMM()
 	context.VMOVD(f.left.As32(), low)
 	context.VPBROADCASTD(low, end)
-	context.VMOVDQU(f.table("laneNumbers", 0, 1, 2, 3, 4, 5, 6, 7), numbers)
-	mask := f.register()
-	context.VPCMPGTD(numbers, end, mask)
-	f.mask = mask
+	for i := range out {
+		mask := f.register()
+		context.VPCMPGTD(f.counting(i*f.lanes), end, mask)
+		out[i] = mask
+	}
+	return out
 }
 
-// fetch loads a vector, of which the lanes behind the last may not be there.
-func (f *flow) fetch(at Mem, x vec, part bool) {
+// fetch loads a vector, or the lanes of it that are there.
+func (f *flow) fetch(at Mem, x vec, mask reg.Register) {
 	switch {
-	case !part:
+	case mask == nil:
 		context.VMOVUPS(at, x)
 	case f.wide:
-		context.VMOVUPS_Z(at, f.mask, x)
+		context.VMOVUPS_Z(at, mask, x)
 	default:
-		context.VMASKMOVPS(at, f.mask, x)
+		context.VMASKMOVPS(at, mask, x)
 	}
 }
 
-func (f *flow) store(x vec, at Mem, part bool) {
+func (f *flow) store(x vec, at Mem, mask reg.Register) {
 	switch {
-	case !part:
+	case mask == nil:
 		context.VMOVUPS(x, at)
 	case f.wide:
-		context.VMOVUPS(x, f.mask, at)
+		context.VMOVUPS(x, mask, at)
 	default:
-		context.VMASKMOVPS(x, f.mask, at)
+		context.VMASKMOVPS(x, mask, at)
 	}
 }
 
-// block takes so many vectors through all steps.
-func (f *flow) block(label string, vectors int, part bool) {
+// block takes so many vectors through all steps, or the lanes of them that have
+// masks.
+func (f *flow) block(label string, vectors int, masks []reg.Register) {
+	if masks == nil {
+		masks = make([]reg.Register, vectors)
+	}
 	x, y := f.registers(vectors), f.register()
 	for i := range x {
-		f.fetch(Mem{Base: f.x, Index: f.at, Scale: 1, Disp: i * f.bytes()}, x[i], part)
+		f.fetch(Mem{Base: f.x, Index: f.at, Scale: 1, Disp: i * f.bytes()}, x[i], masks[i])
 	}
 	step, left, fn, from := context.GP64(), context.GP64(), context.GP64(), context.GP64()
 	context.Load(context.Param("steps"), step)
@@ -185,7 +193,7 @@ func (f *flow) block(label string, vectors int, part bool) {
 	context.ADDQ(f.at, from)
 	f.choose(label+"Own", fn, 0, len(flowing), 1, func(i int) {
 		for j, v := range x {
-			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, part)
+			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, masks[j])
 			f.compute(i, y, v)
 		}
 		context.JMP(LabelRef(label + "Done"))
@@ -195,7 +203,7 @@ func (f *flow) block(label string, vectors int, part bool) {
 	context.DECQ(left)
 	context.JNZ(LabelRef(label + "Step"))
 	for i, v := range x {
-		f.store(f.finished(v), Mem{Base: f.dst, Index: f.at, Scale: 1, Disp: i * f.bytes()}, part)
+		f.store(f.finished(v), Mem{Base: f.dst, Index: f.at, Scale: 1, Disp: i * f.bytes()}, masks[i])
 	}
 }
 
