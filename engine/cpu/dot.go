@@ -91,6 +91,7 @@ const (
 	minLine     = 3       // rows of a line that tiles read in place
 	maxLine     = 32      // of which so many leave little in vain if they are columns
 	minColumns  = 32      // beside them
+	maxSlid     = 1 << 20 // elements of an image that is read by the line
 	imagePieces = 8       // which share an image
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
@@ -230,7 +231,7 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
 	line := last(k.rows.extents)
 	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
-	if line < minLine || line > maxLine || k.cols.n < minColumns || m == nil || m.size > maxImage {
+	if line < minLine || line > maxLine || k.cols.n < minColumns || m == nil || m.size > maxSlid {
 		return false
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
