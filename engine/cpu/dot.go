@@ -89,7 +89,8 @@ const (
 	packingCols = 8       // columns that take as long to compute as a row to pack
 	minSorted   = 64      // columns of a line for which sorting an image is worth while
 	minLine     = 3       // rows of a line that tiles read in place
-	maxLine     = 32      // of which so many leave little in vain if they are columns
+	maxLine     = 32      // of which so many leave little in vain if they are columns,
+	manyTerms   = 512     // unless there are so many, beside which turning the sums takes no time
 	minColumns  = 32      // beside them
 	maxSlid     = 1 << 20 // elements of an image that is read by the line
 	imagePieces = 8       // which share an image
@@ -231,7 +232,7 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
 	line := last(k.rows.extents)
 	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
-	if line < minLine || line > maxLine || k.cols.n < minColumns || m == nil || m.size > maxSlid {
+	if line < minLine || line > maxLine && k.terms.n < manyTerms || k.cols.n < minColumns || m == nil || m.size > maxSlid {
 		return false
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
