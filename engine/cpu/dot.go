@@ -237,7 +237,11 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
-	k.wide = nextPart(k.cols.n, k.tileCols, k.set.Lanes)
+	parts := ceilDiv(k.cols.n, k.tileCols)
+	if ceilDiv(k.cols.n, k.set.Lanes)%k.set.Vectors() == 1 {
+		parts = ceilDiv(parts, 2) // or the last tile had one vector
+	}
+	k.wide = roundUp(ceilDiv(k.cols.n, parts), k.set.Lanes)
 	k.beside = ceilDiv(k.cols.n, k.wide)
 	k.high = min(roundUp(ceilDiv(k.rows.n, ceilDiv(imagePieces, k.beside)), line), maxHigh/line*line)
 	k.down = ceilDiv(k.rows.n, k.high)
