@@ -15,6 +15,10 @@ import (
 // it is packed in every run.
 const maxKept = 512 << 20
 
+// farTiles are the tiles of rows that take less time than it takes to read operand b,
+// which lies outside the caches.
+const farTiles = 8
+
 // kept is all of an operand in panels: for each batch, block by block of the
 // terms, and row by row.
 type kept struct {
@@ -39,7 +43,11 @@ func (p *program) keep(k kernel, node, left int) int {
 		}
 	}
 	left = d.keep(&d.a, &d.rows, d.high, d.tileRows, 1, args, left)
-	return d.keep(&d.b, &d.cols, d.wide, d.tileCols, d.set.Lanes, args, left)
+	left = d.keep(&d.b, &d.cols, d.wide, d.tileCols, d.set.Lanes, args, left)
+	if d.b.kept != nil && d.set.Far != nil && d.rows.n <= farTiles*d.tileRows {
+		d.tiles = d.set.Far
+	}
+	return left
 }
 
 // keep packs an operand of which pieces have so many rows, or columns.

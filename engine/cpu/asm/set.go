@@ -18,6 +18,7 @@ type Set struct {
 	Has             bool     // processor and operating system support it
 	Lanes           int      // float32 values in a register
 	Tiles           [][]Tile // by rows − 1 and vectors − 1
+	Far             [][]Tile // the same, which fetch b of the next tile into the second cache
 	Turned          []Turned // by rows − 1
 	Swept           []Swept  // by rows − 1
 	Bytes           Bytes

@@ -21,7 +21,7 @@ var sets = []*Set{
 		Name: "avx512",
 		Has: cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
-		Lanes: 16, Tiles: avx512Tiles, Turned: avx512Turned, Swept: avx512Swept, Bytes: avx512Bytes(),
+		Lanes: 16, Tiles: avx512Tiles, Far: avx512FarTiles, Turned: avx512Turned, Swept: avx512Swept, Bytes: avx512Bytes(),
 		Turn: avx2Turn, Weave: avx2Weave, Patch: avx512Patch, Sift: avx512Sift, Least: avx512Least, Greatest: avx512Greatest,
 		Maps: avx512Maps, Wholes: avx512Wholes, Casts: avx512Casts, Folds: avx512Folds, Spread: avx512Spread, Take: avx512Take, Flow: avx512Flow,
 	},

@@ -124,6 +124,126 @@ func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *flo
 //go:noescape
 func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
+// avx512FarTile1x16 advances tiles of 1×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile1x32 advances tiles of 1×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile1x48 advances tiles of 1×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile2x16 advances tiles of 2×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile2x32 advances tiles of 2×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile2x48 advances tiles of 2×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile3x16 advances tiles of 3×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile3x32 advances tiles of 3×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile3x48 advances tiles of 3×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile4x16 advances tiles of 4×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile4x32 advances tiles of 4×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile4x48 advances tiles of 4×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile5x16 advances tiles of 5×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile5x32 advances tiles of 5×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile5x48 advances tiles of 5×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile6x16 advances tiles of 6×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile6x32 advances tiles of 6×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile6x48 advances tiles of 6×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile7x16 advances tiles of 7×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile7x32 advances tiles of 7×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile7x48 advances tiles of 7×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile8x16 advances tiles of 8×16 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile8x32 advances tiles of 8×32 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
+// avx512FarTile8x48 advances tiles of 8×48 chains, and fetches those of b for the next tile; see Tile.
+//
+//go:noescape
+func avx512FarTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+
 // avx2Tile1x8 advances tiles of 1×8 chains; see Tile.
 //
 //go:noescape

@@ -4819,6 +4819,5109 @@ store:
 	VZEROUPPER
 	RET
 
+// func avx512FarTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile1x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z1
+	PREFETCHT1   (R9)(R10*1)
+	VBROADCASTSS (R8), Z2
+	VFMADD231PS  Z2, Z1, Z0
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z1
+	PREFETCHT1   (R9)(R10*1)
+	VBROADCASTSS (R8), Z2
+	VFMADD231PS  Z2, Z1, Z0
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z1
+	PREFETCHT1   (R9)(R10*1)
+	VBROADCASTSS (R8), Z2
+	VFMADD231PS  Z2, Z1, Z0
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z1
+	PREFETCHT1   (R9)(R10*1)
+	VBROADCASTSS (R8), Z2
+	VFMADD231PS  Z2, Z1, Z0
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z1
+	PREFETCHT1   (R9)(R10*1)
+	VBROADCASTSS (R8), Z2
+	VFMADD231PS  Z2, Z1, Z0
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X1
+	VBROADCASTSS X1, Z1
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z1, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile1x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VMOVUPS      64(CX)(R10*1), Z3
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VMOVUPS      64(CX)(R10*1), Z3
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VMOVUPS      64(CX)(R10*1), Z3
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VMOVUPS      64(CX)(R10*1), Z3
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z2
+	VMOVUPS      64(CX)(R10*1), Z3
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z2, Z0
+	VFMADD231PS  Z4, Z3, Z1
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Z2
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z2, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z2, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile1x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), BX
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R8
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VMOVUPS      64(CX)(R10*1), Z4
+	VMOVUPS      128(CX)(R10*1), Z5
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	PREFETCHT1   128(R9)(R10*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VMOVUPS      64(CX)(R10*1), Z4
+	VMOVUPS      128(CX)(R10*1), Z5
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	PREFETCHT1   128(R9)(R10*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VMOVUPS      64(CX)(R10*1), Z4
+	VMOVUPS      128(CX)(R10*1), Z5
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	PREFETCHT1   128(R9)(R10*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VMOVUPS      64(CX)(R10*1), Z4
+	VMOVUPS      128(CX)(R10*1), Z5
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	PREFETCHT1   128(R9)(R10*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R10
+	VMOVUPS      (CX)(R10*1), Z3
+	VMOVUPS      64(CX)(R10*1), Z4
+	VMOVUPS      128(CX)(R10*1), Z5
+	PREFETCHT1   (R9)(R10*1)
+	PREFETCHT1   64(R9)(R10*1)
+	PREFETCHT1   128(R9)(R10*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z3, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z2
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X3
+	VBROADCASTSS X3, Z3
+	MOVQ         cRow+72(FP), BX
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z3, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z3, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z3, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile2x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z2
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (R8)(R10*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z2
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (R8)(R10*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z2
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (R8)(R10*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z2
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (R8)(R10*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z2
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VBROADCASTSS (R8)(R10*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X2
+	VBROADCASTSS X2, Z2
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z2, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z2, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile2x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VMOVUPS      64(CX)(R11*1), Z5
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z4, Z2
+	VFMADD231PS  Z6, Z5, Z3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VMOVUPS      64(CX)(R11*1), Z5
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z4, Z2
+	VFMADD231PS  Z6, Z5, Z3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VMOVUPS      64(CX)(R11*1), Z5
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z4, Z2
+	VFMADD231PS  Z6, Z5, Z3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VMOVUPS      64(CX)(R11*1), Z5
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z4, Z2
+	VFMADD231PS  Z6, Z5, Z3
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z4
+	VMOVUPS      64(CX)(R11*1), Z5
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z4, Z2
+	VFMADD231PS  Z6, Z5, Z3
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X4
+	VBROADCASTSS X4, Z4
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z4, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z4, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z4, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z4, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile2x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	VMOVUPS      128(CX)(R11*1), Z8
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	VMOVUPS      128(CX)(R11*1), Z8
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	VMOVUPS      128(CX)(R11*1), Z8
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	VMOVUPS      128(CX)(R11*1), Z8
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	VMOVUPS      128(CX)(R11*1), Z8
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z1
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z6, Z3
+	VFMADD231PS  Z9, Z7, Z4
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Z6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z6, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z6, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z6, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z6, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z6, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z6, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile3x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z3
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (R8)(R10*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (R8)(R10*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z3
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (R8)(R10*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (R8)(R10*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z3
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (R8)(R10*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (R8)(R10*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z3
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (R8)(R10*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (R8)(R10*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z3
+	PREFETCHT1   (R9)(R11*1)
+	VBROADCASTSS (R8), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VBROADCASTSS (R8)(R10*1), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS (R8)(R10*2), Z4
+	VFMADD231PS  Z4, Z3, Z2
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X3
+	VBROADCASTSS X3, Z3
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z3, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z3, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z3, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile3x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z6
+	VMOVUPS      64(CX)(R11*1), Z7
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Z6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z6, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z6, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z6, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z6, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z6, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z6, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile3x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R11
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R11, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z9
+	VMOVUPS      64(CX)(R11*1), Z10
+	VMOVUPS      128(CX)(R11*1), Z11
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R11
+	VMOVUPS      (CX)(R11*1), Z9
+	VMOVUPS      64(CX)(R11*1), Z10
+	VMOVUPS      128(CX)(R11*1), Z11
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R11
+	VMOVUPS      (CX)(R11*1), Z9
+	VMOVUPS      64(CX)(R11*1), Z10
+	VMOVUPS      128(CX)(R11*1), Z11
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R11
+	VMOVUPS      (CX)(R11*1), Z9
+	VMOVUPS      64(CX)(R11*1), Z10
+	VMOVUPS      128(CX)(R11*1), Z11
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R11
+	VMOVUPS      (CX)(R11*1), Z9
+	VMOVUPS      64(CX)(R11*1), Z10
+	VMOVUPS      128(CX)(R11*1), Z11
+	PREFETCHT1   (R9)(R11*1)
+	PREFETCHT1   64(R9)(R11*1)
+	PREFETCHT1   128(R9)(R11*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z9, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z9, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VFMADD231PS  Z12, Z11, Z8
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X9
+	VBROADCASTSS X9, Z9
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z9, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z9, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z9, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z9, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z9, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z9, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z9, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z9, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z9, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile4x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z4
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (R8)(R10*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (R8)(R10*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (R8)(R11*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z4
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (R8)(R10*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (R8)(R10*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (R8)(R11*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z4
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (R8)(R10*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (R8)(R10*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (R8)(R11*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z4
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (R8)(R10*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (R8)(R10*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (R8)(R11*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z4
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z5
+	VFMADD231PS  Z5, Z4, Z0
+	VBROADCASTSS (R8)(R10*1), Z5
+	VFMADD231PS  Z5, Z4, Z1
+	VBROADCASTSS (R8)(R10*2), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VBROADCASTSS (R8)(R11*1), Z5
+	VFMADD231PS  Z5, Z4, Z3
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X4
+	VBROADCASTSS X4, Z4
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z4, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z4, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z4, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z4, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile4x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VMOVUPS      64(CX)(R12*1), Z9
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R8)(R10*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R8)(R10*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R8)(R11*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VMOVUPS      64(CX)(R12*1), Z9
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R8)(R10*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R8)(R10*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R8)(R11*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VMOVUPS      64(CX)(R12*1), Z9
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R8)(R10*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R8)(R10*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R8)(R11*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VMOVUPS      64(CX)(R12*1), Z9
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R8)(R10*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R8)(R10*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R8)(R11*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z8
+	VMOVUPS      64(CX)(R12*1), Z9
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z10
+	VFMADD231PS  Z10, Z8, Z0
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R8)(R10*1), Z10
+	VFMADD231PS  Z10, Z8, Z2
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R8)(R10*2), Z10
+	VFMADD231PS  Z10, Z8, Z4
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R8)(R11*1), Z10
+	VFMADD231PS  Z10, Z8, Z6
+	VFMADD231PS  Z10, Z9, Z7
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X8
+	VBROADCASTSS X8, Z8
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z8, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z8, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z8, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z8, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z8, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z8, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z8, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z8, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile4x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VMOVUPS      128(CX)(R12*1), Z14
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (R8)(R10*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (R8)(R10*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (R8)(R11*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VMOVUPS      128(CX)(R12*1), Z14
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (R8)(R10*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (R8)(R10*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (R8)(R11*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VMOVUPS      128(CX)(R12*1), Z14
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (R8)(R10*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (R8)(R10*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (R8)(R11*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VMOVUPS      128(CX)(R12*1), Z14
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (R8)(R10*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (R8)(R10*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (R8)(R11*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z12
+	VMOVUPS      64(CX)(R12*1), Z13
+	VMOVUPS      128(CX)(R12*1), Z14
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z15
+	VFMADD231PS  Z15, Z12, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VFMADD231PS  Z15, Z14, Z2
+	VBROADCASTSS (R8)(R10*1), Z15
+	VFMADD231PS  Z15, Z12, Z3
+	VFMADD231PS  Z15, Z13, Z4
+	VFMADD231PS  Z15, Z14, Z5
+	VBROADCASTSS (R8)(R10*2), Z15
+	VFMADD231PS  Z15, Z12, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z8
+	VBROADCASTSS (R8)(R11*1), Z15
+	VFMADD231PS  Z15, Z12, Z9
+	VFMADD231PS  Z15, Z13, Z10
+	VFMADD231PS  Z15, Z14, Z11
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X12
+	VBROADCASTSS X12, Z12
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z12, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z12, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z12, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z12, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z12, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z12, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z12, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z12, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z12, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z12, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z12, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z12, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile5x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z5
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (R8)(R11*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R8)(R10*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z5
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (R8)(R11*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R8)(R10*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z5
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (R8)(R11*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R8)(R10*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z5
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (R8)(R11*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R8)(R10*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z5
+	PREFETCHT1   (R9)(R12*1)
+	VBROADCASTSS (R8), Z6
+	VFMADD231PS  Z6, Z5, Z0
+	VBROADCASTSS (R8)(R10*1), Z6
+	VFMADD231PS  Z6, Z5, Z1
+	VBROADCASTSS (R8)(R10*2), Z6
+	VFMADD231PS  Z6, Z5, Z2
+	VBROADCASTSS (R8)(R11*1), Z6
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R8)(R10*4), Z6
+	VFMADD231PS  Z6, Z5, Z4
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X5
+	VBROADCASTSS X5, Z5
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z5, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z5, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z5, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z5, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z5, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile5x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z10
+	VMOVUPS      64(CX)(R12*1), Z11
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R11*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R8)(R10*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z10
+	VMOVUPS      64(CX)(R12*1), Z11
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R11*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R8)(R10*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z10
+	VMOVUPS      64(CX)(R12*1), Z11
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R11*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R8)(R10*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z10
+	VMOVUPS      64(CX)(R12*1), Z11
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R11*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R8)(R10*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z10
+	VMOVUPS      64(CX)(R12*1), Z11
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	VBROADCASTSS (R8), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (R8)(R10*1), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R8)(R10*2), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R8)(R11*1), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R8)(R10*4), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X10
+	VBROADCASTSS X10, Z10
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z10, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z10, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z10, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z10, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z10, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z10, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z10, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z10, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z10, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z10, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile5x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R12
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R12, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z15
+	VMOVUPS      64(CX)(R12*1), Z16
+	VMOVUPS      128(CX)(R12*1), Z17
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R12
+	VMOVUPS      (CX)(R12*1), Z15
+	VMOVUPS      64(CX)(R12*1), Z16
+	VMOVUPS      128(CX)(R12*1), Z17
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R12
+	VMOVUPS      (CX)(R12*1), Z15
+	VMOVUPS      64(CX)(R12*1), Z16
+	VMOVUPS      128(CX)(R12*1), Z17
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R12
+	VMOVUPS      (CX)(R12*1), Z15
+	VMOVUPS      64(CX)(R12*1), Z16
+	VMOVUPS      128(CX)(R12*1), Z17
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R12
+	VMOVUPS      (CX)(R12*1), Z15
+	VMOVUPS      64(CX)(R12*1), Z16
+	VMOVUPS      128(CX)(R12*1), Z17
+	PREFETCHT1   (R9)(R12*1)
+	PREFETCHT1   64(R9)(R12*1)
+	PREFETCHT1   128(R9)(R12*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VFMADD231PS  Z18, Z17, Z2
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z15, Z3
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VFMADD231PS  Z18, Z17, Z8
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z15, Z9
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VFMADD231PS  Z18, Z17, Z14
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X15
+	VBROADCASTSS X15, Z15
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z15, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z15, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z15, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z15, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z15, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z15, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z15, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z15, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z15, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z15, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z15, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z15, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z15, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z15, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z15, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile6x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z5
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z6
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (R8)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (R8)(R10*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (R8)(R10*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z6
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (R8)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (R8)(R10*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (R8)(R10*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z6
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (R8)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (R8)(R10*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (R8)(R10*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z6
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (R8)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (R8)(R10*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (R8)(R10*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z6
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z7
+	VFMADD231PS  Z7, Z6, Z0
+	VBROADCASTSS (R8)(R10*1), Z7
+	VFMADD231PS  Z7, Z6, Z1
+	VBROADCASTSS (R8)(R10*2), Z7
+	VFMADD231PS  Z7, Z6, Z2
+	VBROADCASTSS (R8)(R11*1), Z7
+	VFMADD231PS  Z7, Z6, Z3
+	VBROADCASTSS (R8)(R10*4), Z7
+	VFMADD231PS  Z7, Z6, Z4
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z7, Z6, Z5
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X6
+	VBROADCASTSS X6, Z6
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z6, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z6, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z6, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z6, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z6, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z6, K1, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile6x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z12
+	VMOVUPS      64(CX)(R13*1), Z13
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (R8)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (R8)(R10*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (R8)(R11*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (R8)(R10*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (R8)(R12*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z12
+	VMOVUPS      64(CX)(R13*1), Z13
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (R8)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (R8)(R10*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (R8)(R11*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (R8)(R10*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (R8)(R12*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z12
+	VMOVUPS      64(CX)(R13*1), Z13
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (R8)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (R8)(R10*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (R8)(R11*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (R8)(R10*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (R8)(R12*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z12
+	VMOVUPS      64(CX)(R13*1), Z13
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (R8)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (R8)(R10*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (R8)(R11*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (R8)(R10*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (R8)(R12*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z12
+	VMOVUPS      64(CX)(R13*1), Z13
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS (R8)(R10*1), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS (R8)(R10*2), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS (R8)(R11*1), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS (R8)(R10*4), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS (R8)(R12*1), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X12
+	VBROADCASTSS X12, Z12
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z12, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z12, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z12, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z12, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z12, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z12, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z12, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z12, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z12, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z12, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z12, K1, Z10
+	VMOVUPS      Z10, (BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z12, K1, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile6x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z18
+	VMOVUPS      64(CX)(R13*1), Z19
+	VMOVUPS      128(CX)(R13*1), Z20
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (R8)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (R8)(R10*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (R8)(R11*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (R8)(R10*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (R8)(R12*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z18
+	VMOVUPS      64(CX)(R13*1), Z19
+	VMOVUPS      128(CX)(R13*1), Z20
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (R8)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (R8)(R10*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (R8)(R11*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (R8)(R10*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (R8)(R12*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z18
+	VMOVUPS      64(CX)(R13*1), Z19
+	VMOVUPS      128(CX)(R13*1), Z20
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (R8)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (R8)(R10*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (R8)(R11*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (R8)(R10*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (R8)(R12*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z18
+	VMOVUPS      64(CX)(R13*1), Z19
+	VMOVUPS      128(CX)(R13*1), Z20
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (R8)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (R8)(R10*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (R8)(R11*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (R8)(R10*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (R8)(R12*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z18
+	VMOVUPS      64(CX)(R13*1), Z19
+	VMOVUPS      128(CX)(R13*1), Z20
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z21
+	VFMADD231PS  Z21, Z18, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VFMADD231PS  Z21, Z20, Z2
+	VBROADCASTSS (R8)(R10*1), Z21
+	VFMADD231PS  Z21, Z18, Z3
+	VFMADD231PS  Z21, Z19, Z4
+	VFMADD231PS  Z21, Z20, Z5
+	VBROADCASTSS (R8)(R10*2), Z21
+	VFMADD231PS  Z21, Z18, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VFMADD231PS  Z21, Z20, Z8
+	VBROADCASTSS (R8)(R11*1), Z21
+	VFMADD231PS  Z21, Z18, Z9
+	VFMADD231PS  Z21, Z19, Z10
+	VFMADD231PS  Z21, Z20, Z11
+	VBROADCASTSS (R8)(R10*4), Z21
+	VFMADD231PS  Z21, Z18, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VFMADD231PS  Z21, Z20, Z14
+	VBROADCASTSS (R8)(R12*1), Z21
+	VFMADD231PS  Z21, Z18, Z15
+	VFMADD231PS  Z21, Z19, Z16
+	VFMADD231PS  Z21, Z20, Z17
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X18
+	VBROADCASTSS X18, Z18
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z18, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z18, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z18, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z18, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z18, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z18, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z18, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z18, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z18, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z18, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z18, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z18, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z18, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z18, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z18, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z18, K1, Z15
+	VMOVUPS      Z15, (BX)
+	VCMPPS       $0x03, Z16, Z16, K1
+	VMOVAPS      Z18, K1, Z16
+	VMOVUPS      Z16, 64(BX)
+	VCMPPS       $0x03, Z17, Z17, K1
+	VMOVAPS      Z18, K1, Z17
+	VMOVUPS      Z17, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile7x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z7
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (R8)(R11*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (R8)(R12*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R8)(R11*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z7
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (R8)(R11*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (R8)(R12*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R8)(R11*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z7
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (R8)(R11*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (R8)(R12*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R8)(R11*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z7
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (R8)(R11*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (R8)(R12*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R8)(R11*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z7
+	PREFETCHT1   (R9)(R13*1)
+	VBROADCASTSS (R8), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (R8)(R10*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R8)(R10*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (R8)(R11*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R8)(R10*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (R8)(R12*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R8)(R11*2), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X7
+	VBROADCASTSS X7, Z7
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z7, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z7, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z7, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z7, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z7, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z7, K1, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z7, K1, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile7x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z14
+	VMOVUPS      64(CX)(R13*1), Z15
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (R8)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (R8)(R10*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (R8)(R11*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8)(R10*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (R8)(R12*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (R8)(R11*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z14
+	VMOVUPS      64(CX)(R13*1), Z15
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (R8)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (R8)(R10*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (R8)(R11*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8)(R10*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (R8)(R12*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (R8)(R11*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z14
+	VMOVUPS      64(CX)(R13*1), Z15
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (R8)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (R8)(R10*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (R8)(R11*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8)(R10*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (R8)(R12*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (R8)(R11*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z14
+	VMOVUPS      64(CX)(R13*1), Z15
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (R8)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (R8)(R10*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (R8)(R11*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8)(R10*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (R8)(R12*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (R8)(R11*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z14
+	VMOVUPS      64(CX)(R13*1), Z15
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS (R8)(R10*1), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (R8)(R10*2), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS (R8)(R11*1), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8)(R10*4), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS (R8)(R12*1), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS (R8)(R11*2), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X14
+	VBROADCASTSS X14, Z14
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z14, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z14, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z14, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z14, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z14, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z14, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z14, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z14, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z14, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z14, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z14, K1, Z10
+	VMOVUPS      Z10, (BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z14, K1, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z14, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z14, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile7x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R13
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R13, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z21
+	VMOVUPS      64(CX)(R13*1), Z22
+	VMOVUPS      128(CX)(R13*1), Z23
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (R8)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (R8)(R10*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (R8)(R11*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (R8)(R10*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (R8)(R12*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (R8)(R11*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R13
+	VMOVUPS      (CX)(R13*1), Z21
+	VMOVUPS      64(CX)(R13*1), Z22
+	VMOVUPS      128(CX)(R13*1), Z23
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (R8)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (R8)(R10*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (R8)(R11*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (R8)(R10*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (R8)(R12*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (R8)(R11*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R13
+	VMOVUPS      (CX)(R13*1), Z21
+	VMOVUPS      64(CX)(R13*1), Z22
+	VMOVUPS      128(CX)(R13*1), Z23
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (R8)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (R8)(R10*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (R8)(R11*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (R8)(R10*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (R8)(R12*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (R8)(R11*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R13
+	VMOVUPS      (CX)(R13*1), Z21
+	VMOVUPS      64(CX)(R13*1), Z22
+	VMOVUPS      128(CX)(R13*1), Z23
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (R8)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (R8)(R10*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (R8)(R11*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (R8)(R10*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (R8)(R12*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (R8)(R11*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R13
+	VMOVUPS      (CX)(R13*1), Z21
+	VMOVUPS      64(CX)(R13*1), Z22
+	VMOVUPS      128(CX)(R13*1), Z23
+	PREFETCHT1   (R9)(R13*1)
+	PREFETCHT1   64(R9)(R13*1)
+	PREFETCHT1   128(R9)(R13*1)
+	VBROADCASTSS (R8), Z24
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z24, Z22, Z1
+	VFMADD231PS  Z24, Z23, Z2
+	VBROADCASTSS (R8)(R10*1), Z24
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z5
+	VBROADCASTSS (R8)(R10*2), Z24
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z24, Z22, Z7
+	VFMADD231PS  Z24, Z23, Z8
+	VBROADCASTSS (R8)(R11*1), Z24
+	VFMADD231PS  Z24, Z21, Z9
+	VFMADD231PS  Z24, Z22, Z10
+	VFMADD231PS  Z24, Z23, Z11
+	VBROADCASTSS (R8)(R10*4), Z24
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z24, Z22, Z13
+	VFMADD231PS  Z24, Z23, Z14
+	VBROADCASTSS (R8)(R12*1), Z24
+	VFMADD231PS  Z24, Z21, Z15
+	VFMADD231PS  Z24, Z22, Z16
+	VFMADD231PS  Z24, Z23, Z17
+	VBROADCASTSS (R8)(R11*2), Z24
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z24, Z22, Z19
+	VFMADD231PS  Z24, Z23, Z20
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X21
+	VBROADCASTSS X21, Z21
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z21, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z21, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z21, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z21, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z21, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z21, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z21, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z21, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z21, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z21, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z21, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z21, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z21, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z21, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z21, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z21, K1, Z15
+	VMOVUPS      Z15, (BX)
+	VCMPPS       $0x03, Z16, Z16, K1
+	VMOVAPS      Z21, K1, Z16
+	VMOVUPS      Z16, 64(BX)
+	VCMPPS       $0x03, Z17, Z17, K1
+	VMOVAPS      Z21, K1, Z17
+	VMOVUPS      Z17, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z18, Z18, K1
+	VMOVAPS      Z21, K1, Z18
+	VMOVUPS      Z18, (BX)
+	VCMPPS       $0x03, Z19, Z19, K1
+	VMOVAPS      Z21, K1, Z19
+	VMOVUPS      Z19, 64(BX)
+	VCMPPS       $0x03, Z20, Z20, K1
+	VMOVAPS      Z21, K1, Z20
+	VMOVUPS      Z20, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile8x16(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+	LEAQ (R11)(R10*4), R13
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R14
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z1
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z2
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z3
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z4
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z5
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z6
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z7
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R14
+	VMOVUPS      (CX)(R14*1), Z8
+	PREFETCHT1   (R9)(R14*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (R8)(R10*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (R8)(R10*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (R8)(R12*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R8)(R11*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (R8)(R13*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R14
+	VMOVUPS      (CX)(R14*1), Z8
+	PREFETCHT1   (R9)(R14*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (R8)(R10*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (R8)(R10*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (R8)(R12*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R8)(R11*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (R8)(R13*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R14
+	VMOVUPS      (CX)(R14*1), Z8
+	PREFETCHT1   (R9)(R14*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (R8)(R10*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (R8)(R10*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (R8)(R12*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R8)(R11*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (R8)(R13*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R14
+	VMOVUPS      (CX)(R14*1), Z8
+	PREFETCHT1   (R9)(R14*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (R8)(R10*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (R8)(R10*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (R8)(R12*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R8)(R11*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (R8)(R13*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R14
+	VMOVUPS      (CX)(R14*1), Z8
+	PREFETCHT1   (R9)(R14*1)
+	VBROADCASTSS (R8), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (R8)(R10*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (R8)(R10*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R8)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (R8)(R10*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (R8)(R12*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R8)(R11*2), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (R8)(R13*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X8
+	VBROADCASTSS X8, Z8
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z8, K1, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z8, K1, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z8, K1, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z8, K1, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z8, K1, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z8, K1, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z8, K1, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z8, K1, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         $0x40, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile8x32(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+	LEAQ (R11)(R10*4), R13
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R14
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z2
+	VMOVUPS 64(R8), Z3
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z8
+	VMOVUPS 64(R8), Z9
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z10
+	VMOVUPS 64(R8), Z11
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z14
+	VMOVUPS 64(R8), Z15
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R14
+	VMOVUPS      (CX)(R14*1), Z16
+	VMOVUPS      64(CX)(R14*1), Z17
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(R12*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R11*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R8)(R13*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R14
+	VMOVUPS      (CX)(R14*1), Z16
+	VMOVUPS      64(CX)(R14*1), Z17
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(R12*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R11*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R8)(R13*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R14
+	VMOVUPS      (CX)(R14*1), Z16
+	VMOVUPS      64(CX)(R14*1), Z17
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(R12*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R11*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R8)(R13*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R14
+	VMOVUPS      (CX)(R14*1), Z16
+	VMOVUPS      64(CX)(R14*1), Z17
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(R12*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R11*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R8)(R13*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R14
+	VMOVUPS      (CX)(R14*1), Z16
+	VMOVUPS      64(CX)(R14*1), Z17
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	VBROADCASTSS (R8), Z18
+	VFMADD231PS  Z18, Z16, Z0
+	VFMADD231PS  Z18, Z17, Z1
+	VBROADCASTSS (R8)(R10*1), Z18
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z3
+	VBROADCASTSS (R8)(R10*2), Z18
+	VFMADD231PS  Z18, Z16, Z4
+	VFMADD231PS  Z18, Z17, Z5
+	VBROADCASTSS (R8)(R11*1), Z18
+	VFMADD231PS  Z18, Z16, Z6
+	VFMADD231PS  Z18, Z17, Z7
+	VBROADCASTSS (R8)(R10*4), Z18
+	VFMADD231PS  Z18, Z16, Z8
+	VFMADD231PS  Z18, Z17, Z9
+	VBROADCASTSS (R8)(R12*1), Z18
+	VFMADD231PS  Z18, Z16, Z10
+	VFMADD231PS  Z18, Z17, Z11
+	VBROADCASTSS (R8)(R11*2), Z18
+	VFMADD231PS  Z18, Z16, Z12
+	VFMADD231PS  Z18, Z17, Z13
+	VBROADCASTSS (R8)(R13*1), Z18
+	VFMADD231PS  Z18, Z16, Z14
+	VFMADD231PS  Z18, Z17, Z15
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X16
+	VBROADCASTSS X16, Z16
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z16, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z16, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z16, K1, Z2
+	VMOVUPS      Z2, (BX)
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z16, K1, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z16, K1, Z4
+	VMOVUPS      Z4, (BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z16, K1, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z16, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z16, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z16, K1, Z8
+	VMOVUPS      Z8, (BX)
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z16, K1, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z16, K1, Z10
+	VMOVUPS      Z10, (BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z16, K1, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z16, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z16, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z16, K1, Z14
+	VMOVUPS      Z14, (BX)
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z16, K1, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         $0x80, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func avx512FarTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·avx512FarTile8x48(SB), NOSPLIT, $0-81
+	MOVQ a+16(FP), AX
+	MOVQ b+40(FP), CX
+	MOVQ c+64(FP), DX
+	MOVQ aRow+24(FP), R10
+	LEAQ (R10)(R10*2), R11
+	LEAQ (R10)(R10*4), R12
+	LEAQ (R11)(R10*4), R13
+
+tile:
+	MOVQ   terms+8(FP), BX
+	MOVQ   aAt+32(FP), SI
+	MOVQ   bAt+56(FP), DI
+	MOVQ   bNext+48(FP), R9
+	ADDQ   CX, R9
+	MOVB   add+80(FP), R8
+	TESTB  R8, R8
+	JNZ    load
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	JMP    begin
+
+load:
+	MOVQ    cRow+72(FP), R14
+	MOVQ    DX, R8
+	VMOVUPS (R8), Z0
+	VMOVUPS 64(R8), Z1
+	VMOVUPS 128(R8), Z2
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z3
+	VMOVUPS 64(R8), Z4
+	VMOVUPS 128(R8), Z5
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS 128(R8), Z8
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z9
+	VMOVUPS 64(R8), Z10
+	VMOVUPS 128(R8), Z11
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z12
+	VMOVUPS 64(R8), Z13
+	VMOVUPS 128(R8), Z14
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z15
+	VMOVUPS 64(R8), Z16
+	VMOVUPS 128(R8), Z17
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z18
+	VMOVUPS 64(R8), Z19
+	VMOVUPS 128(R8), Z20
+	ADDQ    R14, R8
+	VMOVUPS (R8), Z21
+	VMOVUPS 64(R8), Z22
+	VMOVUPS 128(R8), Z23
+
+begin:
+	SUBQ $0x04, BX
+	JL   rest
+
+loop:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R14
+	VMOVUPS      (CX)(R14*1), Z24
+	VMOVUPS      64(CX)(R14*1), Z25
+	VMOVUPS      128(CX)(R14*1), Z26
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	PREFETCHT1   128(R9)(R14*1)
+	VBROADCASTSS (R8), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (R8)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (R8)(R10*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (R8)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (R8)(R10*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (R8)(R12*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (R8)(R11*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (R8)(R13*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	MOVQ         8(SI), R8
+	ADDQ         AX, R8
+	MOVQ         8(DI), R14
+	VMOVUPS      (CX)(R14*1), Z24
+	VMOVUPS      64(CX)(R14*1), Z25
+	VMOVUPS      128(CX)(R14*1), Z26
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	PREFETCHT1   128(R9)(R14*1)
+	VBROADCASTSS (R8), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (R8)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (R8)(R10*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (R8)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (R8)(R10*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (R8)(R12*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (R8)(R11*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (R8)(R13*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	MOVQ         16(SI), R8
+	ADDQ         AX, R8
+	MOVQ         16(DI), R14
+	VMOVUPS      (CX)(R14*1), Z24
+	VMOVUPS      64(CX)(R14*1), Z25
+	VMOVUPS      128(CX)(R14*1), Z26
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	PREFETCHT1   128(R9)(R14*1)
+	VBROADCASTSS (R8), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (R8)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (R8)(R10*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (R8)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (R8)(R10*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (R8)(R12*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (R8)(R11*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (R8)(R13*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	MOVQ         24(SI), R8
+	ADDQ         AX, R8
+	MOVQ         24(DI), R14
+	VMOVUPS      (CX)(R14*1), Z24
+	VMOVUPS      64(CX)(R14*1), Z25
+	VMOVUPS      128(CX)(R14*1), Z26
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	PREFETCHT1   128(R9)(R14*1)
+	VBROADCASTSS (R8), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (R8)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (R8)(R10*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (R8)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (R8)(R10*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (R8)(R12*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (R8)(R11*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (R8)(R13*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, BX
+	JGE          loop
+
+rest:
+	ADDQ $0x04, BX
+	JZ   store
+
+single:
+	MOVQ         (SI), R8
+	ADDQ         AX, R8
+	MOVQ         (DI), R14
+	VMOVUPS      (CX)(R14*1), Z24
+	VMOVUPS      64(CX)(R14*1), Z25
+	VMOVUPS      128(CX)(R14*1), Z26
+	PREFETCHT1   (R9)(R14*1)
+	PREFETCHT1   64(R9)(R14*1)
+	PREFETCHT1   128(R9)(R14*1)
+	VBROADCASTSS (R8), Z27
+	VFMADD231PS  Z27, Z24, Z0
+	VFMADD231PS  Z27, Z25, Z1
+	VFMADD231PS  Z27, Z26, Z2
+	VBROADCASTSS (R8)(R10*1), Z27
+	VFMADD231PS  Z27, Z24, Z3
+	VFMADD231PS  Z27, Z25, Z4
+	VFMADD231PS  Z27, Z26, Z5
+	VBROADCASTSS (R8)(R10*2), Z27
+	VFMADD231PS  Z27, Z24, Z6
+	VFMADD231PS  Z27, Z25, Z7
+	VFMADD231PS  Z27, Z26, Z8
+	VBROADCASTSS (R8)(R11*1), Z27
+	VFMADD231PS  Z27, Z24, Z9
+	VFMADD231PS  Z27, Z25, Z10
+	VFMADD231PS  Z27, Z26, Z11
+	VBROADCASTSS (R8)(R10*4), Z27
+	VFMADD231PS  Z27, Z24, Z12
+	VFMADD231PS  Z27, Z25, Z13
+	VFMADD231PS  Z27, Z26, Z14
+	VBROADCASTSS (R8)(R12*1), Z27
+	VFMADD231PS  Z27, Z24, Z15
+	VFMADD231PS  Z27, Z25, Z16
+	VFMADD231PS  Z27, Z26, Z17
+	VBROADCASTSS (R8)(R11*2), Z27
+	VFMADD231PS  Z27, Z24, Z18
+	VFMADD231PS  Z27, Z25, Z19
+	VFMADD231PS  Z27, Z26, Z20
+	VBROADCASTSS (R8)(R13*1), Z27
+	VFMADD231PS  Z27, Z24, Z21
+	VFMADD231PS  Z27, Z25, Z22
+	VFMADD231PS  Z27, Z26, Z23
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	DECQ         BX
+	JNZ          single
+
+store:
+	MOVL         $0x7fc00000, BX
+	VMOVD        BX, X24
+	VBROADCASTSS X24, Z24
+	MOVQ         cRow+72(FP), SI
+	MOVQ         DX, BX
+	VCMPPS       $0x03, Z0, Z0, K1
+	VMOVAPS      Z24, K1, Z0
+	VMOVUPS      Z0, (BX)
+	VCMPPS       $0x03, Z1, Z1, K1
+	VMOVAPS      Z24, K1, Z1
+	VMOVUPS      Z1, 64(BX)
+	VCMPPS       $0x03, Z2, Z2, K1
+	VMOVAPS      Z24, K1, Z2
+	VMOVUPS      Z2, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z3, Z3, K1
+	VMOVAPS      Z24, K1, Z3
+	VMOVUPS      Z3, (BX)
+	VCMPPS       $0x03, Z4, Z4, K1
+	VMOVAPS      Z24, K1, Z4
+	VMOVUPS      Z4, 64(BX)
+	VCMPPS       $0x03, Z5, Z5, K1
+	VMOVAPS      Z24, K1, Z5
+	VMOVUPS      Z5, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z6, Z6, K1
+	VMOVAPS      Z24, K1, Z6
+	VMOVUPS      Z6, (BX)
+	VCMPPS       $0x03, Z7, Z7, K1
+	VMOVAPS      Z24, K1, Z7
+	VMOVUPS      Z7, 64(BX)
+	VCMPPS       $0x03, Z8, Z8, K1
+	VMOVAPS      Z24, K1, Z8
+	VMOVUPS      Z8, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z9, Z9, K1
+	VMOVAPS      Z24, K1, Z9
+	VMOVUPS      Z9, (BX)
+	VCMPPS       $0x03, Z10, Z10, K1
+	VMOVAPS      Z24, K1, Z10
+	VMOVUPS      Z10, 64(BX)
+	VCMPPS       $0x03, Z11, Z11, K1
+	VMOVAPS      Z24, K1, Z11
+	VMOVUPS      Z11, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z12, Z12, K1
+	VMOVAPS      Z24, K1, Z12
+	VMOVUPS      Z12, (BX)
+	VCMPPS       $0x03, Z13, Z13, K1
+	VMOVAPS      Z24, K1, Z13
+	VMOVUPS      Z13, 64(BX)
+	VCMPPS       $0x03, Z14, Z14, K1
+	VMOVAPS      Z24, K1, Z14
+	VMOVUPS      Z14, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z15, Z15, K1
+	VMOVAPS      Z24, K1, Z15
+	VMOVUPS      Z15, (BX)
+	VCMPPS       $0x03, Z16, Z16, K1
+	VMOVAPS      Z24, K1, Z16
+	VMOVUPS      Z16, 64(BX)
+	VCMPPS       $0x03, Z17, Z17, K1
+	VMOVAPS      Z24, K1, Z17
+	VMOVUPS      Z17, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z18, Z18, K1
+	VMOVAPS      Z24, K1, Z18
+	VMOVUPS      Z18, (BX)
+	VCMPPS       $0x03, Z19, Z19, K1
+	VMOVAPS      Z24, K1, Z19
+	VMOVUPS      Z19, 64(BX)
+	VCMPPS       $0x03, Z20, Z20, K1
+	VMOVAPS      Z24, K1, Z20
+	VMOVUPS      Z20, 128(BX)
+	ADDQ         SI, BX
+	VCMPPS       $0x03, Z21, Z21, K1
+	VMOVAPS      Z24, K1, Z21
+	VMOVUPS      Z21, (BX)
+	VCMPPS       $0x03, Z22, Z22, K1
+	VMOVAPS      Z24, K1, Z22
+	VMOVUPS      Z22, 64(BX)
+	VCMPPS       $0x03, Z23, Z23, K1
+	VMOVAPS      Z24, K1, Z23
+	VMOVUPS      Z23, 128(BX)
+	ADDQ         $0xc0, DX
+	MOVQ         bNext+48(FP), BX
+	ADDQ         BX, CX
+	DECQ         tiles+0(FP)
+	JNZ          tile
+	VZEROUPPER
+	RET
+
 // func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
 TEXT ·avx2Tile1x8(SB), NOSPLIT, $0-81

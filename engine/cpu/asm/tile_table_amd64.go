@@ -13,6 +13,17 @@ var avx512Tiles = [][]Tile{
 	{avx512Tile8x16, avx512Tile8x32, avx512Tile8x48},
 }
 
+var avx512FarTiles = [][]Tile{
+	{avx512FarTile1x16, avx512FarTile1x32, avx512FarTile1x48},
+	{avx512FarTile2x16, avx512FarTile2x32, avx512FarTile2x48},
+	{avx512FarTile3x16, avx512FarTile3x32, avx512FarTile3x48},
+	{avx512FarTile4x16, avx512FarTile4x32, avx512FarTile4x48},
+	{avx512FarTile5x16, avx512FarTile5x32, avx512FarTile5x48},
+	{avx512FarTile6x16, avx512FarTile6x32, avx512FarTile6x48},
+	{avx512FarTile7x16, avx512FarTile7x32, avx512FarTile7x48},
+	{avx512FarTile8x16, avx512FarTile8x32, avx512FarTile8x48},
+}
+
 var avx2Tiles = [][]Tile{
 	{avx2Tile1x8, avx2Tile1x16},
 	{avx2Tile2x8, avx2Tile2x16},

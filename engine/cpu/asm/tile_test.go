@@ -43,18 +43,20 @@ func values(r *rand.Rand, n int, wild bool) []float32 {
 func TestTilesEqualChains(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, s := range Sets() {
-		for i := range s.Tiles {
-			for j, run := range s.Tiles[i] {
-				rows, cols := i+1, (j+1)*s.Lanes
-				t.Run(fmt.Sprintf("%s/%dx%d", s.Name, rows, cols), func(t *testing.T) {
-					for round := range 60 {
-						terms := []int{0, 1, 2, 3, 4, 5, 8, 37}[r.IntN(8)]
-						if round == 0 {
-							terms = 300
+		for kind, tiles := range map[string][][]Tile{"": s.Tiles, "far ": s.Far} { // order: each case stands alone
+			for i := range tiles {
+				for j, run := range tiles[i] {
+					rows, cols := i+1, (j+1)*s.Lanes
+					t.Run(fmt.Sprintf("%s/%s%dx%d", s.Name, kind, rows, cols), func(t *testing.T) {
+						for round := range 60 {
+							terms := []int{0, 1, 2, 3, 4, 5, 8, 37}[r.IntN(8)]
+							if round == 0 {
+								terms = 300
+							}
+							checkTile(t, r, run, rows, cols, terms, round%3 == 0, round%2 == 0)
 						}
-						checkTile(t, r, run, rows, cols, terms, round%3 == 0, round%2 == 0)
-					}
-				})
+					})
+				}
 			}
 		}
 	}

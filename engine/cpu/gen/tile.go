@@ -18,20 +18,23 @@ type product struct {
 	accumulate func(a, b, sum, tmp reg.VecVirtual)
 	// floats are stored with canonical NaNs.
 	floats bool
+	// far tiles fetch b of the next tile.
+	far bool
 }
 
 var (
-	fused = product{"", "", func(a, b, sum, _ reg.VecVirtual) { context.VFMADD231PS(a, b, sum) }, true}
+	fused = product{"", "", func(a, b, sum, _ reg.VecVirtual) { context.VFMADD231PS(a, b, sum) }, true, false}
+	far   = product{"Far", ", and fetches those of b for the next tile", fused.accumulate, true, true}
 
 	// quads are four products of unsigned with signed bytes, none of which
 	// saturates on its way to 32 bits.
-	quads = product{"Quads", " of sums of four bytes", func(a, b, sum, _ reg.VecVirtual) { context.VPDPBUSD(b, a, sum) }, false}
+	quads = product{"Quads", " of sums of four bytes", func(a, b, sum, _ reg.VecVirtual) { context.VPDPBUSD(b, a, sum) }, false, false}
 
 	// pairs are two products of numbers of 16 bits that fit into 9.
 	pairs = product{"Pairs", " of sums of two bytes widened to 16 bits", func(a, b, sum, tmp reg.VecVirtual) {
 		context.VPMADDWD(b, a, tmp)
 		context.VPADDD(tmp, sum, sum)
-	}, false}
+	}, false, false}
 )
 
 // shape is the greatest tile of a set of instructions: as many accumulators as
@@ -43,7 +46,7 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{avx512, fused, 8, 3}, {avx2, fused, 6, 2},
+	{avx512, fused, 8, 3}, {avx512, far, 8, 3}, {avx2, fused, 6, 2},
 	{avx512, quads, 8, 3}, {avx512, pairs, 8, 3}, {avx2, pairs, 6, 2},
 }
 
@@ -70,12 +73,16 @@ func tile(s shape, rows, vectors int) {
 	function(s.tile(rows, vectors), "func(tiles, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)",
 		fmt.Sprintf("%s advances tiles of %d×%d chains%s; see Tile.", s.tile(rows, vectors), rows, vectors*s.lanes, s.doc))
 	a, b, c := param("a"), param("b"), param("c")
-	terms, aAt, bAt, here := context.GP64(), context.GP64(), context.GP64(), context.GP64()
+	terms, aAt, bAt, here, next := context.GP64(), context.GP64(), context.GP64(), context.GP64(), context.GP64()
 	at := rowAddresses(rows, here, param("aRow"))
 	context.Label("tile")
 	context.Load(context.Param("terms"), terms)
 	context.Load(context.Param("aAt"), aAt)
 	context.Load(context.Param("bAt"), bAt)
+	if s.far {
+		context.Load(context.Param("bNext"), next)
+		context.ADDQ(b, next)
+	}
 
 	acc := newChains(s.isa, rows, vectors)
 	acc.begin(c)
@@ -92,6 +99,9 @@ func tile(s shape, rows, vectors int) {
 		context.MOVQ(Mem{Base: bAt, Disp: 8 * n}, term)
 		for v, y := range bs {
 			context.VMOVUPS(Mem{Base: b, Index: term, Scale: 1, Disp: v * s.bytes()}, y)
+		}
+		for v := 0; s.far && v < vectors; v++ {
+			context.PREFETCHT1(Mem{Base: next, Index: term, Scale: 1, Disp: v * s.bytes()})
 		}
 		for i, chains := range acc.rows {
 			context.VBROADCASTSS(at[i], x)
