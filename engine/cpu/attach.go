@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -10,8 +12,7 @@ type maker interface {
 	kernel
 
 	// next computes piece i and, perhaps, some of the n − 1 next as one with it. It
-	// calls do, if it is given, for every run, in some order, as soon as that is in the
-	// output.
+	// calls do, if it is given, for every run, in some order, as soon as that is made.
 	next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error)
 
 	// inRanges reports whether runs are long.
@@ -19,11 +20,38 @@ type maker interface {
 }
 
 // then is what is to be done with rows of n elements of an output, which begin so
-// many apart.
-type then func(at, n, rows, pitch int) error
+// many apart. They are there, unless from says where they are instead.
+type then func(at, n, rows, pitch int, from source) error
 
-// produce computes pieces of a maker, and calls do, if it is given, for what is in the
-// output.
+// source is where rows of an output lie that have not been copied to it: each is
+// some lines of the same length, which lie side by side in the output and so far
+// apart here.
+type source struct {
+	at                 []float32 // nil: they have been copied
+	pitch, lines, line int
+}
+
+// copy copies rows of n elements to the output.
+func (s source) copy(out []float32, at, n, rows, pitch int) {
+	if s.at == nil {
+		return
+	}
+	width := n / s.lines
+	for i := range rows * s.lines {
+		row, line := i/s.lines, i%s.lines
+		copy(out[at+row*pitch+line*width:][:width], s.at[row*s.pitch+line*s.line:])
+	}
+}
+
+// place returns where a line of a row begins, if not in the output.
+func (s source) place(row, line int) unsafe.Pointer {
+	if s.at == nil {
+		return nil
+	}
+	return unsafe.Pointer(&s.at[row*s.pitch+line*s.line])
+}
+
+// produce computes pieces of a maker, and calls do, if it is given, for what is made.
 func produce(k maker, w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int, do then) error {
 	for lo < hi {
 		done, err := k.next(w, out, args, lo, hi-lo, do)
@@ -102,8 +130,12 @@ func (m *members) all() []int {
 // run computes pieces. The output of the maker is the last.
 func (k *headed) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	n := len(outs) - 1
-	through := func(at, size, rows, pitch int) error {
-		return k.tail.runRows(w, outs[:n], args[k.operands:], at, size, rows, pitch)
+	through := func(at, size, rows, pitch int, from source) error {
+		if k.tail.head == none {
+			from.copy(words(outs[n]), at, size, rows, pitch)
+			from = source{}
+		}
+		return k.tail.runRows(w, outs[:n], args[k.operands:], at, size, rows, pitch, from)
 	}
 	return produce(k.maker, w, outs[n], args[:k.operands], lo, hi, through)
 }

@@ -21,29 +21,37 @@ func TestHeadsOfFusions(t *testing.T) {
 		matmul(3, 5, 70), matmul(40, 3, 9), matmul(1, 9, 50), matmul(70, 4, 1),
 		convolution{1, 3, 9, 20, 3, 1, 1, 1}.primitive(), convolution{2, 3, 7, 5, 3, 2, 1, 1}.primitive(), convolution{1, 20, 5, 40, 1, 1, 0, 1}.primitive(),
 		convolution{1, 8, 7, 40, 3, 1, 1, 1}.primitive(), convolution{2, 6, 8, 6, 3, 1, 1, 6}.primitive(), convolution{1, 2, 40, 3, 1, 1, 0, 1}.primitive(),
+		convolution{2, 3, 40, 6, 3, 1, 1, 1}.primitive(), convolution{1, 3, 70, 5, 3, 1, 0, 2}.primitive(),
 	}
 	var executors []engine.Executor
 	for _, set := range asm.Sets() {
 		executors = append(executors, eager(set)(1), eager(set)(2))
 	}
-	headed, rounds := 0, 200
+	headed, straight, rounds := 0, 0, 200
 	if testing.Short() {
 		rounds = 40
 	}
 	for round := range rounds {
-		head := heads[r.IntN(len(heads))]
+		head := heads[round%len(heads)]
 		p, in := tailed(r, head)
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d, %v: %v", round, head.Shape, err)
 		}
-		for _, m := range newProgram(p, asm.Sets()[0], true).group() {
-			if m.maker != nil {
-				headed++
+		prog := newProgram(p, asm.Sets()[0], true)
+		for _, m := range prog.group() {
+			if m.maker == nil {
+				continue
+			}
+			if headed++; prog.link(m, func(i int) bool { return prog.kept[i] }).c.head != none {
+				straight++
 			}
 		}
 	}
 	if headed < rounds/3 {
 		t.Errorf("only %d contractions are heads of fusions", headed)
+	}
+	if straight < rounds/20 {
+		t.Errorf("only %d flow from where they are computed", straight)
 	}
 }
 

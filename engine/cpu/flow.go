@@ -119,6 +119,20 @@ func (l *linker) maker(i, j int) int {
 	return slices.IndexFunc(l.c.links, func(k link) bool { return k.dst == v && len(k.flow) > 0 })
 }
 
+// flowing returns the operand that is the output of a node, if it does nothing but
+// flow; −1 if it is read beside what flows.
+func (l *linker) flowing(node int) int {
+	arg := slices.Index(l.args, graph.Ref{Kind: graph.RefNode, Index: node})
+	for _, k := range l.c.links {
+		for _, v := range k.src[1:] {
+			if x := &l.c.values[v]; x.place == inOperand && x.index == arg {
+				return none
+			}
+		}
+	}
+	return arg
+}
+
 // settle drops links that others have taken over, and finds those that write
 // outputs.
 func (l *linker) settle() {
@@ -161,57 +175,78 @@ func (c *fusion) flow(l *link, w *worker, from, rows int) {
 	if l.width == c.width && c.stretch > 0 {
 		width = min(c.stretch-from*c.width%c.stretch, n)
 	}
-	c.through(l, w, n/width, width, 0)
+	c.through(l, w, field{rows: n / width, lines: 1, width: width, number: -1})
 }
 
-// through takes rows, with a gap of so many elements between them, through a flow.
-func (c *fusion) through(l *link, w *worker, rows, width, gap int) {
+// field is rows that flow together, as asm.Flow has them: the leads are those of the
+// head. What number says is Step.Row.
+type field struct{ rows, lines, width, gap, lineLead, rowLead, number int }
+
+// through takes rows through a flow.
+func (c *fusion) through(l *link, w *worker, f field) {
 	w.steps = grow(w.steps, len(l.flow))
 	for i, fn := range l.flow {
 		v := l.src[i+1]
-		w.steps[i] = asm.Step{Fn: fn, At: w.at[v], Row: -1}
+		w.steps[i] = asm.Step{Fn: fn, At: w.at[v], Row: f.number}
 		if c.values[v].number.count == 1 {
 			w.steps[i].Row = 0
 		}
 	}
-	c.flows(rows, width, gap*word, (*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(first(w.steps)), len(w.steps))
+	if !c.isHead(l.src[0]) {
+		f.lineLead, f.rowLead = 0, 0
+	}
+	c.flows(f.rows, f.lines, f.width, f.gap*word, f.lineLead*word, f.rowLead*word,
+		(*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(first(w.steps)), len(w.steps))
 }
 
-// runRows computes rows of n elements that begin so many apart: at once, if there
-// are only flows, with a number for each of those rows or for all.
-func (c *fusion) runRows(w *worker, outs, args []*tensor.Tensor, at, n, rows, pitch int) error {
+// runRows computes rows of n elements that begin so many apart, and may still lie in
+// a source: at once, if it can.
+func (c *fusion) runRows(w *worker, outs, args []*tensor.Tensor, at, n, rows, pitch int, from source) error {
+	if from.at == nil {
+		from = source{pitch: pitch, lines: 1, line: n}
+	}
+	width := n / from.lines
+	number, together := c.numbers(at, n, rows, pitch)
 	switch {
-	case rows == 1 || pitch == n:
-		return c.run(w, outs, args, at, at+n*rows)
-	case !c.even(at, n, rows, pitch):
-		for r := range rows {
-			if err := c.run(w, outs, args, at+r*pitch, at+r*pitch+n); err != nil {
+	case from.lines == 1 && (rows == 1 || pitch == n && from.pitch == n):
+		return c.runFrom(w, outs, args, at, at+n*rows, from.place(0, 0))
+	case !together:
+		for i := range rows * from.lines {
+			row, line := i/from.lines, i%from.lines
+			lo := at + row*pitch + line*width
+			if err := c.runFrom(w, outs, args, lo, lo+width, from.place(row, line)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	c.begin(w, outs, args, at)
+	f := field{rows: rows, lines: from.lines, width: width, gap: pitch - n, lineLead: from.line - width, number: number}
+	f.rowLead = from.pitch - pitch - f.lines*f.lineLead
+	c.begin(w, outs, args, at, from.place(0, 0))
 	for i := range c.links {
-		c.through(&c.links[i], w, rows, n, pitch-n)
+		c.through(&c.links[i], w, f)
 	}
 	c.end(w)
 	return nil
 }
 
-// even reports whether runRows can compute rows at once.
-func (c *fusion) even(at, n, rows, pitch int) bool {
-	ok := c.width == 1 && len(c.once) == 0 && c.scratch == 0 &&
-		(c.stretch == 0 || pitch == c.stretch && at%c.stretch+n <= c.stretch)
-	for i := range c.links {
-		ok = ok && len(c.links[i].flow) > 0
+// numbers reports whether rows can flow together, and what Step.Row is then: they
+// share a number, or each has the next.
+func (c *fusion) numbers(at, n, rows, pitch int) (number int, ok bool) {
+	switch in := at % max(c.stretch, 1); {
+	case !c.even:
+		return 0, false
+	case c.stretch == 0 || in+(rows-1)*pitch+n <= c.stretch:
+		return 0, true
+	case pitch != c.stretch || in+n > c.stretch:
+		return 0, false
 	}
 	for i := range c.values {
-		if x := &c.values[i].number; ok && x.count > 1 {
-			ok = c.place(at)%x.count+rows <= x.count
+		if x := &c.values[i].number; x.count > 1 && c.place(at)%x.count+rows > x.count {
+			return 0, false
 		}
 	}
-	return ok
+	return -1, true
 }
 
 // together returns how many of the next rows, of so many, a block can have: whole

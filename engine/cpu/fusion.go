@@ -22,6 +22,8 @@ type fusion struct {
 	links   []link // for every block, in order
 	scratch int    // bytes
 	flows   asm.Flow
+	even    bool // there are only flows of elements that stand alone
+	head    int  // the operand that may lie elsewhere when rows of it flow; −1 if there is none
 }
 
 // value is what a link reads or makes.
@@ -62,8 +64,8 @@ const chunk = 1024
 
 func (c *fusion) pieces() int { return c.rows }
 
-// begin finds where the values lie from a row on.
-func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int) {
+// begin finds where the values lie from a row on. The head may lie elsewhere.
+func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int, head unsafe.Pointer) {
 	w.scratch = grow(w.scratch, c.scratch)
 	w.at = grow(w.at, len(c.values))
 	for i := range c.values {
@@ -73,6 +75,8 @@ func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int) {
 		case v.number.count > 0: // found for each block
 		case v.place == inScratch:
 			w.at[i] = unsafe.Add(first(w.scratch), v.base)
+		case head != nil && c.isHead(i):
+			w.at[i] = head
 		case v.place == inOutput:
 			w.at[i] = unsafe.Add(start(outs[v.index]), row*v.width*size)
 		default:
@@ -80,6 +84,11 @@ func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int) {
 		}
 	}
 	c.number(w, args, row)
+}
+
+// isHead reports whether a value is the operand that may lie elsewhere.
+func (c *fusion) isHead(v int) bool {
+	return c.values[v].place == inOperand && c.values[v].index == c.head
 }
 
 // number finds the numbers of the stretch in which a row begins.
@@ -98,7 +107,12 @@ func (c *fusion) end(w *worker) {
 }
 
 func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
-	c.begin(w, outs, args, lo)
+	return c.runFrom(w, outs, args, lo, hi, nil)
+}
+
+// runFrom computes rows of which the head may lie elsewhere.
+func (c *fusion) runFrom(w *worker, outs, args []*tensor.Tensor, lo, hi int, head unsafe.Pointer) error {
+	c.begin(w, outs, args, lo, head)
 	for i := range c.once {
 		c.perform(&c.once[i], w, args, lo, min(c.block, hi-lo))
 	}

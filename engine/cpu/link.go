@@ -24,7 +24,7 @@ type linker struct {
 // link makes one fusion of some nodes that fit together. escapes tells whose
 // output is read outside.
 func (p *program) link(m *members, escapes func(node int) bool) *linker {
-	l := &linker{program: p, c: &fusion{flows: p.set.Flow}, made: map[int]int{}, known: map[string]int{}, uses: map[int]int{}}
+	l := &linker{program: p, c: &fusion{flows: p.set.Flow, head: none}, made: map[int]int{}, known: map[string]int{}, uses: map[int]int{}}
 	l.c.rows = m.rows
 	if m.maker != nil {
 		l.c.rows = m.n
@@ -46,6 +46,10 @@ func (p *program) link(m *members, escapes func(node int) bool) *linker {
 	}
 	l.c.block = max(chunk/widest, 1)
 	l.arrange()
+	l.c.even = widest == 1 && len(l.c.once) == 0 && l.c.scratch == 0 && !slices.ContainsFunc(l.c.links, func(k link) bool { return len(k.flow) == 0 })
+	if m.maker != nil && l.c.even {
+		l.c.head = l.flowing(m.head)
+	}
 	return l
 }
 

@@ -266,52 +266,65 @@ func (k *dot) inRanges() bool {
 }
 
 // finish brings the piece to the output, corrects it and calls do for the runs of
-// elements of which it is made there: as soon as a row is there, if it can.
+// elements of which it is made: where the chains are, if it can.
 func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tensor, do then) error {
 	doubtful, vanishing := p.doubtful()
 	if p.direct && !doubtful && do == nil {
 		return nil
 	}
 	p.outputs()
-	if doubtful || last(p.out.cols) != 1 {
+	there := p.direct
+	if doubtful || last(p.out.cols) != 1 || do == nil {
 		p.storeAll(words)
-		if doubtful {
-			if err := p.correct(out, args, vanishing); err != nil {
-				return err
-			}
+		there = true
+	}
+	if doubtful {
+		if err := p.correct(out, args, vanishing); err != nil {
+			return err
 		}
-		words = nil
+	}
+	if do == nil {
+		return nil
 	}
 	if last(p.out.cols) != 1 {
-		if do == nil {
-			return nil
-		}
 		for _, c := range p.stretches {
-			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step); err != nil {
+			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step, source{}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	for i := 0; i < p.tall; {
-		rows := p.neighbours(i)
-		for r := range rows {
-			if words != nil {
-				p.store(words, i+r)
+	for i, rows := 0, 0; i < p.tall; i += rows {
+		rows = p.neighbours(i)
+		for c := 0; c < len(p.stretches); {
+			first, from := p.stretches[c], source{pitch: p.pitch}
+			from.lines, from.line = p.evenly(c)
+			if !there {
+				from.at = p.chains[i*p.pitch+first.at:]
 			}
-		}
-		for c := 0; do != nil && c < len(p.stretches); {
-			at, n := p.stretches[c].out, 0
-			for ; c < len(p.stretches) && p.stretches[c].out == at+n; c++ {
-				n += p.stretches[c].n
-			}
-			if err := do(p.rowsOut[i]+at, n, rows, p.out.rows[0]); err != nil {
+			if err := do(p.rowsOut[i]+first.out, first.n*from.lines, rows, p.out.rows[0], from); err != nil {
 				return err
 			}
+			c += from.lines
 		}
-		i += rows
 	}
 	return nil
+}
+
+// evenly returns how many stretches, from one on, are alike, lie side by side in the
+// output, and are so far apart in the piece.
+func (p *piece) evenly(c int) (n, apart int) {
+	x := p.stretches[c:]
+	for n = 1; n < len(x) && x[n].n == x[0].n && x[n].out == x[n-1].out+x[0].n; n++ {
+		step := x[n].at - x[n-1].at
+		if n == 1 {
+			apart = step
+		}
+		if step != apart {
+			break
+		}
+	}
+	return n, apart
 }
 
 // neighbours returns how many rows from i on go through a fusion together: they

@@ -92,7 +92,7 @@ func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece,
 		if f.number == 0 && k.fn == asm.FlowAdd {
 			w.steps = append(w.steps, asm.Step{Fn: k.fn, At: unsafe.Pointer(&zero)})
 		}
-		k.set.Flow(1, n, 0, (*float32)(source(^f.number)), (*float32)(source(f.first)), (*byte)(first(w.steps)), len(w.steps))
+		k.set.Flow(1, 1, n, 0, 0, 0, (*float32)(source(^f.number)), (*float32)(source(f.first)), (*byte)(first(w.steps)), len(w.steps))
 	}
 	clear(w.steps)
 	k.spread(s, out, s.row(0, n))

@@ -316,5 +316,5 @@ func (w *window) finished(s *sheet, do then) error {
 		return nil
 	}
 	plane := w.high.n * w.wide.n
-	return do(s.from*plane, (s.to-s.from)*plane, 1, 0)
+	return do(s.from*plane, (s.to-s.from)*plane, 1, 0, source{})
 }

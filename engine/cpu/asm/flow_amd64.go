@@ -7,9 +7,9 @@ package asm
 // avx512Flow takes values through steps; see Flow.
 //
 //go:noescape
-func avx512Flow(rows int, width int, gap int, dst *float32, x *float32, steps *byte, n int)
+func avx512Flow(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 
 // avx2Flow takes values through steps; see Flow.
 //
 //go:noescape
-func avx2Flow(rows int, width int, gap int, dst *float32, x *float32, steps *byte, n int)
+func avx2Flow(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)

@@ -4,11 +4,11 @@
 
 #include "textflag.h"
 
-// func avx512Flow(rows int, width int, gap int, dst *float32, x *float32, steps *byte, n int)
+// func avx512Flow(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·avx512Flow(SB), NOSPLIT, $0-56
-	MOVQ    dst+24(FP), AX
-	MOVQ    x+32(FP), CX
+TEXT ·avx512Flow(SB), NOSPLIT, $0-80
+	MOVQ    dst+48(FP), AX
+	MOVQ    x+56(FP), CX
 	VMOVUPS lanes7fc00000<>+0(SB), Z0
 	VMOVUPS lanes11111100<>+0(SB), Z1
 	VMOVUPS lanes77777000<>+0(SB), Z2
@@ -17,7 +17,10 @@ TEXT ·avx512Flow(SB), NOSPLIT, $0-56
 	XORQ    SI, SI
 
 row:
-	MOVQ width+8(FP), BX
+	MOVQ lines+8(FP), DI
+
+line:
+	MOVQ width+16(FP), BX
 
 whole8:
 	CMPQ    BX, $0x00000080
@@ -30,20 +33,20 @@ whole8:
 	VMOVUPS 320(CX)(DX*1), Z9
 	VMOVUPS 384(CX)(DX*1), Z10
 	VMOVUPS 448(CX)(DX*1), Z11
-	MOVQ    steps+40(FP), DI
-	MOVQ    n+48(FP), R8
+	MOVQ    steps+64(FP), R8
+	MOVQ    n+72(FP), R9
 
 whole8Step:
-	MOVQ         (DI), R9
-	MOVQ         8(DI), R10
-	TESTB        $0x01, R9
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
 	JNZ          whole8Apart
-	MOVQ         16(DI), R11
-	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Z12
-	CMPQ         R9, $0x06
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Z12
+	CMPQ         R10, $0x06
 	JGE          whole8Same3
-	CMPQ         R9, $0x02
+	CMPQ         R10, $0x02
 	JGE          whole8Same1
 	VADDPS       Z12, Z4, Z4
 	VADDPS       Z12, Z5, Z5
@@ -56,7 +59,7 @@ whole8Step:
 	JMP          whole8Done
 
 whole8Same1:
-	CMPQ   R9, $0x04
+	CMPQ   R10, $0x04
 	JGE    whole8Same2
 	VSUBPS Z12, Z4, Z4
 	VSUBPS Z12, Z5, Z5
@@ -80,9 +83,9 @@ whole8Same2:
 	JMP    whole8Done
 
 whole8Same3:
-	CMPQ   R9, $0x0a
+	CMPQ   R10, $0x0a
 	JGE    whole8Same5
-	CMPQ   R9, $0x08
+	CMPQ   R10, $0x08
 	JGE    whole8Same4
 	VMULPS Z12, Z4, Z4
 	VMULPS Z12, Z5, Z5
@@ -106,7 +109,7 @@ whole8Same4:
 	JMP    whole8Done
 
 whole8Same5:
-	CMPQ        R9, $0x0c
+	CMPQ        R10, $0x0c
 	JGE         whole8Same6
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
@@ -150,150 +153,150 @@ whole8Same6:
 	JMP         whole8Done
 
 whole8Apart:
-	ADDQ    DX, R10
-	CMPQ    R9, $0x07
+	ADDQ    DX, R11
+	CMPQ    R10, $0x07
 	JGE     whole8Own3
-	CMPQ    R9, $0x03
+	CMPQ    R10, $0x03
 	JGE     whole8Own1
-	VMOVUPS (R10), Z12
+	VMOVUPS (R11), Z12
 	VADDPS  Z12, Z4, Z4
-	VMOVUPS 64(R10), Z12
+	VMOVUPS 64(R11), Z12
 	VADDPS  Z12, Z5, Z5
-	VMOVUPS 128(R10), Z12
+	VMOVUPS 128(R11), Z12
 	VADDPS  Z12, Z6, Z6
-	VMOVUPS 192(R10), Z12
+	VMOVUPS 192(R11), Z12
 	VADDPS  Z12, Z7, Z7
-	VMOVUPS 256(R10), Z12
+	VMOVUPS 256(R11), Z12
 	VADDPS  Z12, Z8, Z8
-	VMOVUPS 320(R10), Z12
+	VMOVUPS 320(R11), Z12
 	VADDPS  Z12, Z9, Z9
-	VMOVUPS 384(R10), Z12
+	VMOVUPS 384(R11), Z12
 	VADDPS  Z12, Z10, Z10
-	VMOVUPS 448(R10), Z12
+	VMOVUPS 448(R11), Z12
 	VADDPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own1:
-	CMPQ    R9, $0x05
+	CMPQ    R10, $0x05
 	JGE     whole8Own2
-	VMOVUPS (R10), Z12
+	VMOVUPS (R11), Z12
 	VSUBPS  Z12, Z4, Z4
-	VMOVUPS 64(R10), Z12
+	VMOVUPS 64(R11), Z12
 	VSUBPS  Z12, Z5, Z5
-	VMOVUPS 128(R10), Z12
+	VMOVUPS 128(R11), Z12
 	VSUBPS  Z12, Z6, Z6
-	VMOVUPS 192(R10), Z12
+	VMOVUPS 192(R11), Z12
 	VSUBPS  Z12, Z7, Z7
-	VMOVUPS 256(R10), Z12
+	VMOVUPS 256(R11), Z12
 	VSUBPS  Z12, Z8, Z8
-	VMOVUPS 320(R10), Z12
+	VMOVUPS 320(R11), Z12
 	VSUBPS  Z12, Z9, Z9
-	VMOVUPS 384(R10), Z12
+	VMOVUPS 384(R11), Z12
 	VSUBPS  Z12, Z10, Z10
-	VMOVUPS 448(R10), Z12
+	VMOVUPS 448(R11), Z12
 	VSUBPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own2:
-	VMOVUPS (R10), Z12
+	VMOVUPS (R11), Z12
 	VSUBPS  Z4, Z12, Z4
-	VMOVUPS 64(R10), Z12
+	VMOVUPS 64(R11), Z12
 	VSUBPS  Z5, Z12, Z5
-	VMOVUPS 128(R10), Z12
+	VMOVUPS 128(R11), Z12
 	VSUBPS  Z6, Z12, Z6
-	VMOVUPS 192(R10), Z12
+	VMOVUPS 192(R11), Z12
 	VSUBPS  Z7, Z12, Z7
-	VMOVUPS 256(R10), Z12
+	VMOVUPS 256(R11), Z12
 	VSUBPS  Z8, Z12, Z8
-	VMOVUPS 320(R10), Z12
+	VMOVUPS 320(R11), Z12
 	VSUBPS  Z9, Z12, Z9
-	VMOVUPS 384(R10), Z12
+	VMOVUPS 384(R11), Z12
 	VSUBPS  Z10, Z12, Z10
-	VMOVUPS 448(R10), Z12
+	VMOVUPS 448(R11), Z12
 	VSUBPS  Z11, Z12, Z11
 	JMP     whole8Done
 
 whole8Own3:
-	CMPQ    R9, $0x0b
+	CMPQ    R10, $0x0b
 	JGE     whole8Own5
-	CMPQ    R9, $0x09
+	CMPQ    R10, $0x09
 	JGE     whole8Own4
-	VMOVUPS (R10), Z12
+	VMOVUPS (R11), Z12
 	VMULPS  Z12, Z4, Z4
-	VMOVUPS 64(R10), Z12
+	VMOVUPS 64(R11), Z12
 	VMULPS  Z12, Z5, Z5
-	VMOVUPS 128(R10), Z12
+	VMOVUPS 128(R11), Z12
 	VMULPS  Z12, Z6, Z6
-	VMOVUPS 192(R10), Z12
+	VMOVUPS 192(R11), Z12
 	VMULPS  Z12, Z7, Z7
-	VMOVUPS 256(R10), Z12
+	VMOVUPS 256(R11), Z12
 	VMULPS  Z12, Z8, Z8
-	VMOVUPS 320(R10), Z12
+	VMOVUPS 320(R11), Z12
 	VMULPS  Z12, Z9, Z9
-	VMOVUPS 384(R10), Z12
+	VMOVUPS 384(R11), Z12
 	VMULPS  Z12, Z10, Z10
-	VMOVUPS 448(R10), Z12
+	VMOVUPS 448(R11), Z12
 	VMULPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own4:
-	VMOVUPS (R10), Z12
+	VMOVUPS (R11), Z12
 	VDIVPS  Z12, Z4, Z4
-	VMOVUPS 64(R10), Z12
+	VMOVUPS 64(R11), Z12
 	VDIVPS  Z12, Z5, Z5
-	VMOVUPS 128(R10), Z12
+	VMOVUPS 128(R11), Z12
 	VDIVPS  Z12, Z6, Z6
-	VMOVUPS 192(R10), Z12
+	VMOVUPS 192(R11), Z12
 	VDIVPS  Z12, Z7, Z7
-	VMOVUPS 256(R10), Z12
+	VMOVUPS 256(R11), Z12
 	VDIVPS  Z12, Z8, Z8
-	VMOVUPS 320(R10), Z12
+	VMOVUPS 320(R11), Z12
 	VDIVPS  Z12, Z9, Z9
-	VMOVUPS 384(R10), Z12
+	VMOVUPS 384(R11), Z12
 	VDIVPS  Z12, Z10, Z10
-	VMOVUPS 448(R10), Z12
+	VMOVUPS 448(R11), Z12
 	VDIVPS  Z12, Z11, Z11
 	JMP     whole8Done
 
 whole8Own5:
-	CMPQ        R9, $0x0d
+	CMPQ        R10, $0x0d
 	JGE         whole8Own6
-	VMOVUPS     (R10), Z12
+	VMOVUPS     (R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
 	VADDPS      Z13, Z4, Z4
-	VMOVUPS     64(R10), Z12
+	VMOVUPS     64(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z5, Z12, Z5
 	VADDPS      Z13, Z5, Z5
-	VMOVUPS     128(R10), Z12
+	VMOVUPS     128(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z6, Z12, Z6
 	VADDPS      Z13, Z6, Z6
-	VMOVUPS     192(R10), Z12
+	VMOVUPS     192(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z7, Z12, Z7
 	VADDPS      Z13, Z7, Z7
-	VMOVUPS     256(R10), Z12
+	VMOVUPS     256(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z8, Z12, Z8
 	VADDPS      Z13, Z8, Z8
-	VMOVUPS     320(R10), Z12
+	VMOVUPS     320(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z9, Z12, Z9
 	VADDPS      Z13, Z9, Z9
-	VMOVUPS     384(R10), Z12
+	VMOVUPS     384(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z10, Z12, Z10
 	VADDPS      Z13, Z10, Z10
-	VMOVUPS     448(R10), Z12
+	VMOVUPS     448(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z11, Z12, Z11
@@ -301,50 +304,50 @@ whole8Own5:
 	JMP         whole8Done
 
 whole8Own6:
-	VMOVUPS     (R10), Z12
+	VMOVUPS     (R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
 	VORPS       Z13, Z4, Z4
-	VMOVUPS     64(R10), Z12
+	VMOVUPS     64(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z5, Z12, Z5
 	VORPS       Z13, Z5, Z5
-	VMOVUPS     128(R10), Z12
+	VMOVUPS     128(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z6, Z12, Z6
 	VORPS       Z13, Z6, Z6
-	VMOVUPS     192(R10), Z12
+	VMOVUPS     192(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z7, Z12, Z7
 	VORPS       Z13, Z7, Z7
-	VMOVUPS     256(R10), Z12
+	VMOVUPS     256(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z8, Z12, Z8
 	VORPS       Z13, Z8, Z8
-	VMOVUPS     320(R10), Z12
+	VMOVUPS     320(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z9, Z12, Z9
 	VORPS       Z13, Z9, Z9
-	VMOVUPS     384(R10), Z12
+	VMOVUPS     384(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z10, Z12, Z10
 	VORPS       Z13, Z10, Z10
-	VMOVUPS     448(R10), Z12
+	VMOVUPS     448(R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z11, Z12, Z11
 	VORPS       Z13, Z11, Z11
 
 whole8Done:
-	ADDQ        $0x18, DI
-	DECQ        R8
+	ADDQ        $0x18, R8
+	DECQ        R9
 	JNZ         whole8Step
 	VMOVAPS     Z0, Z12
 	VFIXUPIMMPS $0x00, Z1, Z4, Z12
@@ -375,216 +378,346 @@ whole8Done:
 	JMP         whole8
 
 whole8End:
-whole4:
-	CMPQ    BX, $0x00000040
-	JL      whole4End
-	VMOVUPS (CX)(DX*1), Z4
-	VMOVUPS 64(CX)(DX*1), Z5
-	VMOVUPS 128(CX)(DX*1), Z6
-	VMOVUPS 192(CX)(DX*1), Z7
-	MOVQ    steps+40(FP), DI
-	MOVQ    n+48(FP), R8
+	CMPQ      BX, $0x00000040
+	JL        rest8End
+	LEAQ      -64(BX), R9
+	MOVQ      $-1, R8
+	BZHIQ     R9, R8, R8
+	KMOVW     R8, K1
+	SHRQ      $0x10, R8
+	KMOVW     R8, K2
+	SHRQ      $0x10, R8
+	KMOVW     R8, K3
+	SHRQ      $0x10, R8
+	KMOVW     R8, K4
+	SHRQ      $0x10, R8
+	VMOVUPS   (CX)(DX*1), Z4
+	VMOVUPS   64(CX)(DX*1), Z5
+	VMOVUPS   128(CX)(DX*1), Z6
+	VMOVUPS   192(CX)(DX*1), Z7
+	VMOVUPS.Z 256(CX)(DX*1), K1, Z8
+	VMOVUPS.Z 320(CX)(DX*1), K2, Z9
+	VMOVUPS.Z 384(CX)(DX*1), K3, Z10
+	VMOVUPS.Z 448(CX)(DX*1), K4, Z11
+	MOVQ      steps+64(FP), R8
+	MOVQ      n+72(FP), R9
 
-whole4Step:
-	MOVQ         (DI), R9
-	MOVQ         8(DI), R10
-	TESTB        $0x01, R9
-	JNZ          whole4Apart
-	MOVQ         16(DI), R11
-	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Z8
-	CMPQ         R9, $0x06
-	JGE          whole4Same3
-	CMPQ         R9, $0x02
-	JGE          whole4Same1
-	VADDPS       Z8, Z4, Z4
-	VADDPS       Z8, Z5, Z5
-	VADDPS       Z8, Z6, Z6
-	VADDPS       Z8, Z7, Z7
-	JMP          whole4Done
+rest8Step:
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
+	JNZ          rest8Apart
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Z12
+	CMPQ         R10, $0x06
+	JGE          rest8Same3
+	CMPQ         R10, $0x02
+	JGE          rest8Same1
+	VADDPS       Z12, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VADDPS       Z12, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VADDPS       Z12, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VADDPS       Z12, Z10, Z10
+	VADDPS       Z12, Z11, Z11
+	JMP          rest8Done
 
-whole4Same1:
-	CMPQ   R9, $0x04
-	JGE    whole4Same2
-	VSUBPS Z8, Z4, Z4
-	VSUBPS Z8, Z5, Z5
-	VSUBPS Z8, Z6, Z6
-	VSUBPS Z8, Z7, Z7
-	JMP    whole4Done
+rest8Same1:
+	CMPQ   R10, $0x04
+	JGE    rest8Same2
+	VSUBPS Z12, Z4, Z4
+	VSUBPS Z12, Z5, Z5
+	VSUBPS Z12, Z6, Z6
+	VSUBPS Z12, Z7, Z7
+	VSUBPS Z12, Z8, Z8
+	VSUBPS Z12, Z9, Z9
+	VSUBPS Z12, Z10, Z10
+	VSUBPS Z12, Z11, Z11
+	JMP    rest8Done
 
-whole4Same2:
-	VSUBPS Z4, Z8, Z4
-	VSUBPS Z5, Z8, Z5
-	VSUBPS Z6, Z8, Z6
-	VSUBPS Z7, Z8, Z7
-	JMP    whole4Done
+rest8Same2:
+	VSUBPS Z4, Z12, Z4
+	VSUBPS Z5, Z12, Z5
+	VSUBPS Z6, Z12, Z6
+	VSUBPS Z7, Z12, Z7
+	VSUBPS Z8, Z12, Z8
+	VSUBPS Z9, Z12, Z9
+	VSUBPS Z10, Z12, Z10
+	VSUBPS Z11, Z12, Z11
+	JMP    rest8Done
 
-whole4Same3:
-	CMPQ   R9, $0x0a
-	JGE    whole4Same5
-	CMPQ   R9, $0x08
-	JGE    whole4Same4
-	VMULPS Z8, Z4, Z4
-	VMULPS Z8, Z5, Z5
-	VMULPS Z8, Z6, Z6
-	VMULPS Z8, Z7, Z7
-	JMP    whole4Done
+rest8Same3:
+	CMPQ   R10, $0x0a
+	JGE    rest8Same5
+	CMPQ   R10, $0x08
+	JGE    rest8Same4
+	VMULPS Z12, Z4, Z4
+	VMULPS Z12, Z5, Z5
+	VMULPS Z12, Z6, Z6
+	VMULPS Z12, Z7, Z7
+	VMULPS Z12, Z8, Z8
+	VMULPS Z12, Z9, Z9
+	VMULPS Z12, Z10, Z10
+	VMULPS Z12, Z11, Z11
+	JMP    rest8Done
 
-whole4Same4:
-	VDIVPS Z8, Z4, Z4
-	VDIVPS Z8, Z5, Z5
-	VDIVPS Z8, Z6, Z6
-	VDIVPS Z8, Z7, Z7
-	JMP    whole4Done
+rest8Same4:
+	VDIVPS Z12, Z4, Z4
+	VDIVPS Z12, Z5, Z5
+	VDIVPS Z12, Z6, Z6
+	VDIVPS Z12, Z7, Z7
+	VDIVPS Z12, Z8, Z8
+	VDIVPS Z12, Z9, Z9
+	VDIVPS Z12, Z10, Z10
+	VDIVPS Z12, Z11, Z11
+	JMP    rest8Done
 
-whole4Same5:
-	CMPQ        R9, $0x0c
-	JGE         whole4Same6
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z2, Z8, Z9
-	VMAXPS      Z4, Z8, Z4
-	VADDPS      Z9, Z4, Z4
-	VMAXPS      Z5, Z8, Z5
-	VADDPS      Z9, Z5, Z5
-	VMAXPS      Z6, Z8, Z6
-	VADDPS      Z9, Z6, Z6
-	VMAXPS      Z7, Z8, Z7
-	VADDPS      Z9, Z7, Z7
-	JMP         whole4Done
+rest8Same5:
+	CMPQ        R10, $0x0c
+	JGE         rest8Same6
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z4, Z12, Z4
+	VADDPS      Z13, Z4, Z4
+	VMAXPS      Z5, Z12, Z5
+	VADDPS      Z13, Z5, Z5
+	VMAXPS      Z6, Z12, Z6
+	VADDPS      Z13, Z6, Z6
+	VMAXPS      Z7, Z12, Z7
+	VADDPS      Z13, Z7, Z7
+	VMAXPS      Z8, Z12, Z8
+	VADDPS      Z13, Z8, Z8
+	VMAXPS      Z9, Z12, Z9
+	VADDPS      Z13, Z9, Z9
+	VMAXPS      Z10, Z12, Z10
+	VADDPS      Z13, Z10, Z10
+	VMAXPS      Z11, Z12, Z11
+	VADDPS      Z13, Z11, Z11
+	JMP         rest8Done
 
-whole4Same6:
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z3, Z8, Z9
-	VMINPS      Z4, Z8, Z4
-	VORPS       Z9, Z4, Z4
-	VMINPS      Z5, Z8, Z5
-	VORPS       Z9, Z5, Z5
-	VMINPS      Z6, Z8, Z6
-	VORPS       Z9, Z6, Z6
-	VMINPS      Z7, Z8, Z7
-	VORPS       Z9, Z7, Z7
-	JMP         whole4Done
+rest8Same6:
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z4, Z12, Z4
+	VORPS       Z13, Z4, Z4
+	VMINPS      Z5, Z12, Z5
+	VORPS       Z13, Z5, Z5
+	VMINPS      Z6, Z12, Z6
+	VORPS       Z13, Z6, Z6
+	VMINPS      Z7, Z12, Z7
+	VORPS       Z13, Z7, Z7
+	VMINPS      Z8, Z12, Z8
+	VORPS       Z13, Z8, Z8
+	VMINPS      Z9, Z12, Z9
+	VORPS       Z13, Z9, Z9
+	VMINPS      Z10, Z12, Z10
+	VORPS       Z13, Z10, Z10
+	VMINPS      Z11, Z12, Z11
+	VORPS       Z13, Z11, Z11
+	JMP         rest8Done
 
-whole4Apart:
-	ADDQ    DX, R10
-	CMPQ    R9, $0x07
-	JGE     whole4Own3
-	CMPQ    R9, $0x03
-	JGE     whole4Own1
-	VMOVUPS (R10), Z8
-	VADDPS  Z8, Z4, Z4
-	VMOVUPS 64(R10), Z8
-	VADDPS  Z8, Z5, Z5
-	VMOVUPS 128(R10), Z8
-	VADDPS  Z8, Z6, Z6
-	VMOVUPS 192(R10), Z8
-	VADDPS  Z8, Z7, Z7
-	JMP     whole4Done
+rest8Apart:
+	ADDQ      DX, R11
+	CMPQ      R10, $0x07
+	JGE       rest8Own3
+	CMPQ      R10, $0x03
+	JGE       rest8Own1
+	VMOVUPS   (R11), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   64(R11), Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   128(R11), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   192(R11), Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS.Z 256(R11), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS.Z 320(R11), K2, Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS.Z 384(R11), K3, Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS.Z 448(R11), K4, Z12
+	VADDPS    Z12, Z11, Z11
+	JMP       rest8Done
 
-whole4Own1:
-	CMPQ    R9, $0x05
-	JGE     whole4Own2
-	VMOVUPS (R10), Z8
-	VSUBPS  Z8, Z4, Z4
-	VMOVUPS 64(R10), Z8
-	VSUBPS  Z8, Z5, Z5
-	VMOVUPS 128(R10), Z8
-	VSUBPS  Z8, Z6, Z6
-	VMOVUPS 192(R10), Z8
-	VSUBPS  Z8, Z7, Z7
-	JMP     whole4Done
+rest8Own1:
+	CMPQ      R10, $0x05
+	JGE       rest8Own2
+	VMOVUPS   (R11), Z12
+	VSUBPS    Z12, Z4, Z4
+	VMOVUPS   64(R11), Z12
+	VSUBPS    Z12, Z5, Z5
+	VMOVUPS   128(R11), Z12
+	VSUBPS    Z12, Z6, Z6
+	VMOVUPS   192(R11), Z12
+	VSUBPS    Z12, Z7, Z7
+	VMOVUPS.Z 256(R11), K1, Z12
+	VSUBPS    Z12, Z8, Z8
+	VMOVUPS.Z 320(R11), K2, Z12
+	VSUBPS    Z12, Z9, Z9
+	VMOVUPS.Z 384(R11), K3, Z12
+	VSUBPS    Z12, Z10, Z10
+	VMOVUPS.Z 448(R11), K4, Z12
+	VSUBPS    Z12, Z11, Z11
+	JMP       rest8Done
 
-whole4Own2:
-	VMOVUPS (R10), Z8
-	VSUBPS  Z4, Z8, Z4
-	VMOVUPS 64(R10), Z8
-	VSUBPS  Z5, Z8, Z5
-	VMOVUPS 128(R10), Z8
-	VSUBPS  Z6, Z8, Z6
-	VMOVUPS 192(R10), Z8
-	VSUBPS  Z7, Z8, Z7
-	JMP     whole4Done
+rest8Own2:
+	VMOVUPS   (R11), Z12
+	VSUBPS    Z4, Z12, Z4
+	VMOVUPS   64(R11), Z12
+	VSUBPS    Z5, Z12, Z5
+	VMOVUPS   128(R11), Z12
+	VSUBPS    Z6, Z12, Z6
+	VMOVUPS   192(R11), Z12
+	VSUBPS    Z7, Z12, Z7
+	VMOVUPS.Z 256(R11), K1, Z12
+	VSUBPS    Z8, Z12, Z8
+	VMOVUPS.Z 320(R11), K2, Z12
+	VSUBPS    Z9, Z12, Z9
+	VMOVUPS.Z 384(R11), K3, Z12
+	VSUBPS    Z10, Z12, Z10
+	VMOVUPS.Z 448(R11), K4, Z12
+	VSUBPS    Z11, Z12, Z11
+	JMP       rest8Done
 
-whole4Own3:
-	CMPQ    R9, $0x0b
-	JGE     whole4Own5
-	CMPQ    R9, $0x09
-	JGE     whole4Own4
-	VMOVUPS (R10), Z8
-	VMULPS  Z8, Z4, Z4
-	VMOVUPS 64(R10), Z8
-	VMULPS  Z8, Z5, Z5
-	VMOVUPS 128(R10), Z8
-	VMULPS  Z8, Z6, Z6
-	VMOVUPS 192(R10), Z8
-	VMULPS  Z8, Z7, Z7
-	JMP     whole4Done
+rest8Own3:
+	CMPQ      R10, $0x0b
+	JGE       rest8Own5
+	CMPQ      R10, $0x09
+	JGE       rest8Own4
+	VMOVUPS   (R11), Z12
+	VMULPS    Z12, Z4, Z4
+	VMOVUPS   64(R11), Z12
+	VMULPS    Z12, Z5, Z5
+	VMOVUPS   128(R11), Z12
+	VMULPS    Z12, Z6, Z6
+	VMOVUPS   192(R11), Z12
+	VMULPS    Z12, Z7, Z7
+	VMOVUPS.Z 256(R11), K1, Z12
+	VMULPS    Z12, Z8, Z8
+	VMOVUPS.Z 320(R11), K2, Z12
+	VMULPS    Z12, Z9, Z9
+	VMOVUPS.Z 384(R11), K3, Z12
+	VMULPS    Z12, Z10, Z10
+	VMOVUPS.Z 448(R11), K4, Z12
+	VMULPS    Z12, Z11, Z11
+	JMP       rest8Done
 
-whole4Own4:
-	VMOVUPS (R10), Z8
-	VDIVPS  Z8, Z4, Z4
-	VMOVUPS 64(R10), Z8
-	VDIVPS  Z8, Z5, Z5
-	VMOVUPS 128(R10), Z8
-	VDIVPS  Z8, Z6, Z6
-	VMOVUPS 192(R10), Z8
-	VDIVPS  Z8, Z7, Z7
-	JMP     whole4Done
+rest8Own4:
+	VMOVUPS   (R11), Z12
+	VDIVPS    Z12, Z4, Z4
+	VMOVUPS   64(R11), Z12
+	VDIVPS    Z12, Z5, Z5
+	VMOVUPS   128(R11), Z12
+	VDIVPS    Z12, Z6, Z6
+	VMOVUPS   192(R11), Z12
+	VDIVPS    Z12, Z7, Z7
+	VMOVUPS.Z 256(R11), K1, Z12
+	VDIVPS    Z12, Z8, Z8
+	VMOVUPS.Z 320(R11), K2, Z12
+	VDIVPS    Z12, Z9, Z9
+	VMOVUPS.Z 384(R11), K3, Z12
+	VDIVPS    Z12, Z10, Z10
+	VMOVUPS.Z 448(R11), K4, Z12
+	VDIVPS    Z12, Z11, Z11
+	JMP       rest8Done
 
-whole4Own5:
-	CMPQ        R9, $0x0d
-	JGE         whole4Own6
-	VMOVUPS     (R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z2, Z8, Z9
-	VMAXPS      Z4, Z8, Z4
-	VADDPS      Z9, Z4, Z4
-	VMOVUPS     64(R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z2, Z8, Z9
-	VMAXPS      Z5, Z8, Z5
-	VADDPS      Z9, Z5, Z5
-	VMOVUPS     128(R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z2, Z8, Z9
-	VMAXPS      Z6, Z8, Z6
-	VADDPS      Z9, Z6, Z6
-	VMOVUPS     192(R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z2, Z8, Z9
-	VMAXPS      Z7, Z8, Z7
-	VADDPS      Z9, Z7, Z7
-	JMP         whole4Done
+rest8Own5:
+	CMPQ        R10, $0x0d
+	JGE         rest8Own6
+	VMOVUPS     (R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z4, Z12, Z4
+	VADDPS      Z13, Z4, Z4
+	VMOVUPS     64(R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z5, Z12, Z5
+	VADDPS      Z13, Z5, Z5
+	VMOVUPS     128(R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z6, Z12, Z6
+	VADDPS      Z13, Z6, Z6
+	VMOVUPS     192(R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z7, Z12, Z7
+	VADDPS      Z13, Z7, Z7
+	VMOVUPS.Z   256(R11), K1, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z8, Z12, Z8
+	VADDPS      Z13, Z8, Z8
+	VMOVUPS.Z   320(R11), K2, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z9, Z12, Z9
+	VADDPS      Z13, Z9, Z9
+	VMOVUPS.Z   384(R11), K3, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z10, Z12, Z10
+	VADDPS      Z13, Z10, Z10
+	VMOVUPS.Z   448(R11), K4, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z2, Z12, Z13
+	VMAXPS      Z11, Z12, Z11
+	VADDPS      Z13, Z11, Z11
+	JMP         rest8Done
 
-whole4Own6:
-	VMOVUPS     (R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z3, Z8, Z9
-	VMINPS      Z4, Z8, Z4
-	VORPS       Z9, Z4, Z4
-	VMOVUPS     64(R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z3, Z8, Z9
-	VMINPS      Z5, Z8, Z5
-	VORPS       Z9, Z5, Z5
-	VMOVUPS     128(R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z3, Z8, Z9
-	VMINPS      Z6, Z8, Z6
-	VORPS       Z9, Z6, Z6
-	VMOVUPS     192(R10), Z8
-	VMOVAPS     Z8, Z9
-	VFIXUPIMMPS $0x00, Z3, Z8, Z9
-	VMINPS      Z7, Z8, Z7
-	VORPS       Z9, Z7, Z7
+rest8Own6:
+	VMOVUPS     (R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z4, Z12, Z4
+	VORPS       Z13, Z4, Z4
+	VMOVUPS     64(R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z5, Z12, Z5
+	VORPS       Z13, Z5, Z5
+	VMOVUPS     128(R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z6, Z12, Z6
+	VORPS       Z13, Z6, Z6
+	VMOVUPS     192(R11), Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z7, Z12, Z7
+	VORPS       Z13, Z7, Z7
+	VMOVUPS.Z   256(R11), K1, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z8, Z12, Z8
+	VORPS       Z13, Z8, Z8
+	VMOVUPS.Z   320(R11), K2, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z9, Z12, Z9
+	VORPS       Z13, Z9, Z9
+	VMOVUPS.Z   384(R11), K3, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z10, Z12, Z10
+	VORPS       Z13, Z10, Z10
+	VMOVUPS.Z   448(R11), K4, Z12
+	VMOVAPS     Z12, Z13
+	VFIXUPIMMPS $0x00, Z3, Z12, Z13
+	VMINPS      Z11, Z12, Z11
+	VORPS       Z13, Z11, Z11
 
-whole4Done:
-	ADDQ        $0x18, DI
-	DECQ        R8
-	JNZ         whole4Step
-	VMOVAPS     Z0, Z8
-	VFIXUPIMMPS $0x00, Z1, Z4, Z8
-	VMOVUPS     Z8, (AX)(DX*1)
+rest8Done:
+	ADDQ        $0x18, R8
+	DECQ        R9
+	JNZ         rest8Step
+	VMOVAPS     Z0, Z12
+	VFIXUPIMMPS $0x00, Z1, Z4, Z12
+	VMOVUPS     Z12, (AX)(DX*1)
 	VMOVAPS     Z0, Z4
 	VFIXUPIMMPS $0x00, Z1, Z5, Z4
 	VMOVUPS     Z4, 64(AX)(DX*1)
@@ -594,85 +727,97 @@ whole4Done:
 	VMOVAPS     Z0, Z4
 	VFIXUPIMMPS $0x00, Z1, Z7, Z4
 	VMOVUPS     Z4, 192(AX)(DX*1)
-	ADDQ        $0x00000100, DX
-	SUBQ        $0x00000040, BX
-	JMP         whole4
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z8, Z4
+	VMOVUPS     Z4, K1, 256(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z9, Z4
+	VMOVUPS     Z4, K2, 320(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z10, Z4
+	VMOVUPS     Z4, K3, 384(AX)(DX*1)
+	VMOVAPS     Z0, Z4
+	VFIXUPIMMPS $0x00, Z1, Z11, Z4
+	VMOVUPS     Z4, K4, 448(AX)(DX*1)
+	LEAQ        (DX)(BX*4), DX
+	JMP         end
 
-whole4End:
-	TESTQ     BX, BX
-	JZ        end
-	MOVQ      $-1, DI
-	BZHIQ     BX, DI, DI
-	KMOVW     DI, K1
-	SHRQ      $0x10, DI
-	KMOVW     DI, K2
-	SHRQ      $0x10, DI
-	KMOVW     DI, K3
-	SHRQ      $0x10, DI
-	KMOVW     DI, K4
-	SHRQ      $0x10, DI
+rest8End:
+	CMPQ      BX, $0x00000001
+	JL        rest4End
+	LEAQ      (BX), R9
+	MOVQ      $-1, R8
+	BZHIQ     R9, R8, R8
+	KMOVW     R8, K1
+	SHRQ      $0x10, R8
+	KMOVW     R8, K2
+	SHRQ      $0x10, R8
+	KMOVW     R8, K3
+	SHRQ      $0x10, R8
+	KMOVW     R8, K4
+	SHRQ      $0x10, R8
 	VMOVUPS.Z (CX)(DX*1), K1, Z4
 	VMOVUPS.Z 64(CX)(DX*1), K2, Z5
 	VMOVUPS.Z 128(CX)(DX*1), K3, Z6
 	VMOVUPS.Z 192(CX)(DX*1), K4, Z7
-	MOVQ      steps+40(FP), DI
-	MOVQ      n+48(FP), R8
+	MOVQ      steps+64(FP), R8
+	MOVQ      n+72(FP), R9
 
-restStep:
-	MOVQ         (DI), R9
-	MOVQ         8(DI), R10
-	TESTB        $0x01, R9
-	JNZ          restApart
-	MOVQ         16(DI), R11
-	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Z8
-	CMPQ         R9, $0x06
-	JGE          restSame3
-	CMPQ         R9, $0x02
-	JGE          restSame1
+rest4Step:
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
+	JNZ          rest4Apart
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Z8
+	CMPQ         R10, $0x06
+	JGE          rest4Same3
+	CMPQ         R10, $0x02
+	JGE          rest4Same1
 	VADDPS       Z8, Z4, Z4
 	VADDPS       Z8, Z5, Z5
 	VADDPS       Z8, Z6, Z6
 	VADDPS       Z8, Z7, Z7
-	JMP          restDone
+	JMP          rest4Done
 
-restSame1:
-	CMPQ   R9, $0x04
-	JGE    restSame2
+rest4Same1:
+	CMPQ   R10, $0x04
+	JGE    rest4Same2
 	VSUBPS Z8, Z4, Z4
 	VSUBPS Z8, Z5, Z5
 	VSUBPS Z8, Z6, Z6
 	VSUBPS Z8, Z7, Z7
-	JMP    restDone
+	JMP    rest4Done
 
-restSame2:
+rest4Same2:
 	VSUBPS Z4, Z8, Z4
 	VSUBPS Z5, Z8, Z5
 	VSUBPS Z6, Z8, Z6
 	VSUBPS Z7, Z8, Z7
-	JMP    restDone
+	JMP    rest4Done
 
-restSame3:
-	CMPQ   R9, $0x0a
-	JGE    restSame5
-	CMPQ   R9, $0x08
-	JGE    restSame4
+rest4Same3:
+	CMPQ   R10, $0x0a
+	JGE    rest4Same5
+	CMPQ   R10, $0x08
+	JGE    rest4Same4
 	VMULPS Z8, Z4, Z4
 	VMULPS Z8, Z5, Z5
 	VMULPS Z8, Z6, Z6
 	VMULPS Z8, Z7, Z7
-	JMP    restDone
+	JMP    rest4Done
 
-restSame4:
+rest4Same4:
 	VDIVPS Z8, Z4, Z4
 	VDIVPS Z8, Z5, Z5
 	VDIVPS Z8, Z6, Z6
 	VDIVPS Z8, Z7, Z7
-	JMP    restDone
+	JMP    rest4Done
 
-restSame5:
-	CMPQ        R9, $0x0c
-	JGE         restSame6
+rest4Same5:
+	CMPQ        R10, $0x0c
+	JGE         rest4Same6
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z4, Z8, Z4
@@ -683,9 +828,9 @@ restSame5:
 	VADDPS      Z9, Z6, Z6
 	VMAXPS      Z7, Z8, Z7
 	VADDPS      Z9, Z7, Z7
-	JMP         restDone
+	JMP         rest4Done
 
-restSame6:
+rest4Same6:
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z4, Z8, Z4
@@ -696,125 +841,125 @@ restSame6:
 	VORPS       Z9, Z6, Z6
 	VMINPS      Z7, Z8, Z7
 	VORPS       Z9, Z7, Z7
-	JMP         restDone
+	JMP         rest4Done
 
-restApart:
-	ADDQ      DX, R10
-	CMPQ      R9, $0x07
-	JGE       restOwn3
-	CMPQ      R9, $0x03
-	JGE       restOwn1
-	VMOVUPS.Z (R10), K1, Z8
+rest4Apart:
+	ADDQ      DX, R11
+	CMPQ      R10, $0x07
+	JGE       rest4Own3
+	CMPQ      R10, $0x03
+	JGE       rest4Own1
+	VMOVUPS.Z (R11), K1, Z8
 	VADDPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R10), K2, Z8
+	VMOVUPS.Z 64(R11), K2, Z8
 	VADDPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R10), K3, Z8
+	VMOVUPS.Z 128(R11), K3, Z8
 	VADDPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R10), K4, Z8
+	VMOVUPS.Z 192(R11), K4, Z8
 	VADDPS    Z8, Z7, Z7
-	JMP       restDone
+	JMP       rest4Done
 
-restOwn1:
-	CMPQ      R9, $0x05
-	JGE       restOwn2
-	VMOVUPS.Z (R10), K1, Z8
+rest4Own1:
+	CMPQ      R10, $0x05
+	JGE       rest4Own2
+	VMOVUPS.Z (R11), K1, Z8
 	VSUBPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R10), K2, Z8
+	VMOVUPS.Z 64(R11), K2, Z8
 	VSUBPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R10), K3, Z8
+	VMOVUPS.Z 128(R11), K3, Z8
 	VSUBPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R10), K4, Z8
+	VMOVUPS.Z 192(R11), K4, Z8
 	VSUBPS    Z8, Z7, Z7
-	JMP       restDone
+	JMP       rest4Done
 
-restOwn2:
-	VMOVUPS.Z (R10), K1, Z8
+rest4Own2:
+	VMOVUPS.Z (R11), K1, Z8
 	VSUBPS    Z4, Z8, Z4
-	VMOVUPS.Z 64(R10), K2, Z8
+	VMOVUPS.Z 64(R11), K2, Z8
 	VSUBPS    Z5, Z8, Z5
-	VMOVUPS.Z 128(R10), K3, Z8
+	VMOVUPS.Z 128(R11), K3, Z8
 	VSUBPS    Z6, Z8, Z6
-	VMOVUPS.Z 192(R10), K4, Z8
+	VMOVUPS.Z 192(R11), K4, Z8
 	VSUBPS    Z7, Z8, Z7
-	JMP       restDone
+	JMP       rest4Done
 
-restOwn3:
-	CMPQ      R9, $0x0b
-	JGE       restOwn5
-	CMPQ      R9, $0x09
-	JGE       restOwn4
-	VMOVUPS.Z (R10), K1, Z8
+rest4Own3:
+	CMPQ      R10, $0x0b
+	JGE       rest4Own5
+	CMPQ      R10, $0x09
+	JGE       rest4Own4
+	VMOVUPS.Z (R11), K1, Z8
 	VMULPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R10), K2, Z8
+	VMOVUPS.Z 64(R11), K2, Z8
 	VMULPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R10), K3, Z8
+	VMOVUPS.Z 128(R11), K3, Z8
 	VMULPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R10), K4, Z8
+	VMOVUPS.Z 192(R11), K4, Z8
 	VMULPS    Z8, Z7, Z7
-	JMP       restDone
+	JMP       rest4Done
 
-restOwn4:
-	VMOVUPS.Z (R10), K1, Z8
+rest4Own4:
+	VMOVUPS.Z (R11), K1, Z8
 	VDIVPS    Z8, Z4, Z4
-	VMOVUPS.Z 64(R10), K2, Z8
+	VMOVUPS.Z 64(R11), K2, Z8
 	VDIVPS    Z8, Z5, Z5
-	VMOVUPS.Z 128(R10), K3, Z8
+	VMOVUPS.Z 128(R11), K3, Z8
 	VDIVPS    Z8, Z6, Z6
-	VMOVUPS.Z 192(R10), K4, Z8
+	VMOVUPS.Z 192(R11), K4, Z8
 	VDIVPS    Z8, Z7, Z7
-	JMP       restDone
+	JMP       rest4Done
 
-restOwn5:
-	CMPQ        R9, $0x0d
-	JGE         restOwn6
-	VMOVUPS.Z   (R10), K1, Z8
+rest4Own5:
+	CMPQ        R10, $0x0d
+	JGE         rest4Own6
+	VMOVUPS.Z   (R11), K1, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z4, Z8, Z4
 	VADDPS      Z9, Z4, Z4
-	VMOVUPS.Z   64(R10), K2, Z8
+	VMOVUPS.Z   64(R11), K2, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z5, Z8, Z5
 	VADDPS      Z9, Z5, Z5
-	VMOVUPS.Z   128(R10), K3, Z8
+	VMOVUPS.Z   128(R11), K3, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z6, Z8, Z6
 	VADDPS      Z9, Z6, Z6
-	VMOVUPS.Z   192(R10), K4, Z8
+	VMOVUPS.Z   192(R11), K4, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z7, Z8, Z7
 	VADDPS      Z9, Z7, Z7
-	JMP         restDone
+	JMP         rest4Done
 
-restOwn6:
-	VMOVUPS.Z   (R10), K1, Z8
+rest4Own6:
+	VMOVUPS.Z   (R11), K1, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z4, Z8, Z4
 	VORPS       Z9, Z4, Z4
-	VMOVUPS.Z   64(R10), K2, Z8
+	VMOVUPS.Z   64(R11), K2, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z5, Z8, Z5
 	VORPS       Z9, Z5, Z5
-	VMOVUPS.Z   128(R10), K3, Z8
+	VMOVUPS.Z   128(R11), K3, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z6, Z8, Z6
 	VORPS       Z9, Z6, Z6
-	VMOVUPS.Z   192(R10), K4, Z8
+	VMOVUPS.Z   192(R11), K4, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z7, Z8, Z7
 	VORPS       Z9, Z7, Z7
 
-restDone:
-	ADDQ        $0x18, DI
-	DECQ        R8
-	JNZ         restStep
+rest4Done:
+	ADDQ        $0x18, R8
+	DECQ        R9
+	JNZ         rest4Step
 	VMOVAPS     Z0, Z8
 	VFIXUPIMMPS $0x00, Z1, Z4, Z8
 	VMOVUPS     Z8, K1, (AX)(DX*1)
@@ -828,10 +973,18 @@ restDone:
 	VFIXUPIMMPS $0x00, Z1, Z7, Z4
 	VMOVUPS     Z4, K4, 192(AX)(DX*1)
 	LEAQ        (DX)(BX*4), DX
+	JMP         end
 
+rest4End:
 end:
-	MOVQ gap+16(FP), BX
+	MOVQ xLine+32(FP), BX
+	ADDQ BX, CX
+	DECQ DI
+	JNZ  line
+	MOVQ gap+24(FP), BX
 	ADDQ BX, DX
+	MOVQ xRow+40(FP), BX
+	ADDQ BX, CX
 	ADDQ $0x04, SI
 	DECQ rows+0(FP)
 	JNZ  row
@@ -910,16 +1063,19 @@ DATA lanes88888000<>+56(SB)/4, $0x88888000
 DATA lanes88888000<>+60(SB)/4, $0x88888000
 GLOBL lanes88888000<>(SB), RODATA|NOPTR, $64
 
-// func avx2Flow(rows int, width int, gap int, dst *float32, x *float32, steps *byte, n int)
+// func avx2Flow(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Flow(SB), NOSPLIT, $0-56
-	MOVQ dst+24(FP), AX
-	MOVQ x+32(FP), CX
+TEXT ·avx2Flow(SB), NOSPLIT, $0-80
+	MOVQ dst+48(FP), AX
+	MOVQ x+56(FP), CX
 	XORQ DX, DX
 	XORQ SI, SI
 
 row:
-	MOVQ width+8(FP), BX
+	MOVQ lines+8(FP), DI
+
+line:
+	MOVQ width+16(FP), BX
 
 whole8:
 	CMPQ    BX, $0x00000040
@@ -932,20 +1088,20 @@ whole8:
 	VMOVUPS 160(CX)(DX*1), Y5
 	VMOVUPS 192(CX)(DX*1), Y6
 	VMOVUPS 224(CX)(DX*1), Y7
-	MOVQ    steps+40(FP), DI
-	MOVQ    n+48(FP), R8
+	MOVQ    steps+64(FP), R8
+	MOVQ    n+72(FP), R9
 
 whole8Step:
-	MOVQ         (DI), R9
-	MOVQ         8(DI), R10
-	TESTB        $0x01, R9
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
 	JNZ          whole8Apart
-	MOVQ         16(DI), R11
-	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Y8
-	CMPQ         R9, $0x06
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Y8
+	CMPQ         R10, $0x06
 	JGE          whole8Same3
-	CMPQ         R9, $0x02
+	CMPQ         R10, $0x02
 	JGE          whole8Same1
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y8, Y1, Y1
@@ -958,7 +1114,7 @@ whole8Step:
 	JMP          whole8Done
 
 whole8Same1:
-	CMPQ   R9, $0x04
+	CMPQ   R10, $0x04
 	JGE    whole8Same2
 	VSUBPS Y8, Y0, Y0
 	VSUBPS Y8, Y1, Y1
@@ -982,9 +1138,9 @@ whole8Same2:
 	JMP    whole8Done
 
 whole8Same3:
-	CMPQ   R9, $0x0a
+	CMPQ   R10, $0x0a
 	JGE    whole8Same5
-	CMPQ   R9, $0x08
+	CMPQ   R10, $0x08
 	JGE    whole8Same4
 	VMULPS Y8, Y0, Y0
 	VMULPS Y8, Y1, Y1
@@ -1008,7 +1164,7 @@ whole8Same4:
 	JMP    whole8Done
 
 whole8Same5:
-	CMPQ      R9, $0x0c
+	CMPQ      R10, $0x0c
 	JGE       whole8Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
@@ -1052,150 +1208,150 @@ whole8Same6:
 	JMP       whole8Done
 
 whole8Apart:
-	ADDQ    DX, R10
-	CMPQ    R9, $0x07
+	ADDQ    DX, R11
+	CMPQ    R10, $0x07
 	JGE     whole8Own3
-	CMPQ    R9, $0x03
+	CMPQ    R10, $0x03
 	JGE     whole8Own1
-	VMOVUPS (R10), Y8
+	VMOVUPS (R11), Y8
 	VADDPS  Y8, Y0, Y0
-	VMOVUPS 32(R10), Y8
+	VMOVUPS 32(R11), Y8
 	VADDPS  Y8, Y1, Y1
-	VMOVUPS 64(R10), Y8
+	VMOVUPS 64(R11), Y8
 	VADDPS  Y8, Y2, Y2
-	VMOVUPS 96(R10), Y8
+	VMOVUPS 96(R11), Y8
 	VADDPS  Y8, Y3, Y3
-	VMOVUPS 128(R10), Y8
+	VMOVUPS 128(R11), Y8
 	VADDPS  Y8, Y4, Y4
-	VMOVUPS 160(R10), Y8
+	VMOVUPS 160(R11), Y8
 	VADDPS  Y8, Y5, Y5
-	VMOVUPS 192(R10), Y8
+	VMOVUPS 192(R11), Y8
 	VADDPS  Y8, Y6, Y6
-	VMOVUPS 224(R10), Y8
+	VMOVUPS 224(R11), Y8
 	VADDPS  Y8, Y7, Y7
 	JMP     whole8Done
 
 whole8Own1:
-	CMPQ    R9, $0x05
+	CMPQ    R10, $0x05
 	JGE     whole8Own2
-	VMOVUPS (R10), Y8
+	VMOVUPS (R11), Y8
 	VSUBPS  Y8, Y0, Y0
-	VMOVUPS 32(R10), Y8
+	VMOVUPS 32(R11), Y8
 	VSUBPS  Y8, Y1, Y1
-	VMOVUPS 64(R10), Y8
+	VMOVUPS 64(R11), Y8
 	VSUBPS  Y8, Y2, Y2
-	VMOVUPS 96(R10), Y8
+	VMOVUPS 96(R11), Y8
 	VSUBPS  Y8, Y3, Y3
-	VMOVUPS 128(R10), Y8
+	VMOVUPS 128(R11), Y8
 	VSUBPS  Y8, Y4, Y4
-	VMOVUPS 160(R10), Y8
+	VMOVUPS 160(R11), Y8
 	VSUBPS  Y8, Y5, Y5
-	VMOVUPS 192(R10), Y8
+	VMOVUPS 192(R11), Y8
 	VSUBPS  Y8, Y6, Y6
-	VMOVUPS 224(R10), Y8
+	VMOVUPS 224(R11), Y8
 	VSUBPS  Y8, Y7, Y7
 	JMP     whole8Done
 
 whole8Own2:
-	VMOVUPS (R10), Y8
+	VMOVUPS (R11), Y8
 	VSUBPS  Y0, Y8, Y0
-	VMOVUPS 32(R10), Y8
+	VMOVUPS 32(R11), Y8
 	VSUBPS  Y1, Y8, Y1
-	VMOVUPS 64(R10), Y8
+	VMOVUPS 64(R11), Y8
 	VSUBPS  Y2, Y8, Y2
-	VMOVUPS 96(R10), Y8
+	VMOVUPS 96(R11), Y8
 	VSUBPS  Y3, Y8, Y3
-	VMOVUPS 128(R10), Y8
+	VMOVUPS 128(R11), Y8
 	VSUBPS  Y4, Y8, Y4
-	VMOVUPS 160(R10), Y8
+	VMOVUPS 160(R11), Y8
 	VSUBPS  Y5, Y8, Y5
-	VMOVUPS 192(R10), Y8
+	VMOVUPS 192(R11), Y8
 	VSUBPS  Y6, Y8, Y6
-	VMOVUPS 224(R10), Y8
+	VMOVUPS 224(R11), Y8
 	VSUBPS  Y7, Y8, Y7
 	JMP     whole8Done
 
 whole8Own3:
-	CMPQ    R9, $0x0b
+	CMPQ    R10, $0x0b
 	JGE     whole8Own5
-	CMPQ    R9, $0x09
+	CMPQ    R10, $0x09
 	JGE     whole8Own4
-	VMOVUPS (R10), Y8
+	VMOVUPS (R11), Y8
 	VMULPS  Y8, Y0, Y0
-	VMOVUPS 32(R10), Y8
+	VMOVUPS 32(R11), Y8
 	VMULPS  Y8, Y1, Y1
-	VMOVUPS 64(R10), Y8
+	VMOVUPS 64(R11), Y8
 	VMULPS  Y8, Y2, Y2
-	VMOVUPS 96(R10), Y8
+	VMOVUPS 96(R11), Y8
 	VMULPS  Y8, Y3, Y3
-	VMOVUPS 128(R10), Y8
+	VMOVUPS 128(R11), Y8
 	VMULPS  Y8, Y4, Y4
-	VMOVUPS 160(R10), Y8
+	VMOVUPS 160(R11), Y8
 	VMULPS  Y8, Y5, Y5
-	VMOVUPS 192(R10), Y8
+	VMOVUPS 192(R11), Y8
 	VMULPS  Y8, Y6, Y6
-	VMOVUPS 224(R10), Y8
+	VMOVUPS 224(R11), Y8
 	VMULPS  Y8, Y7, Y7
 	JMP     whole8Done
 
 whole8Own4:
-	VMOVUPS (R10), Y8
+	VMOVUPS (R11), Y8
 	VDIVPS  Y8, Y0, Y0
-	VMOVUPS 32(R10), Y8
+	VMOVUPS 32(R11), Y8
 	VDIVPS  Y8, Y1, Y1
-	VMOVUPS 64(R10), Y8
+	VMOVUPS 64(R11), Y8
 	VDIVPS  Y8, Y2, Y2
-	VMOVUPS 96(R10), Y8
+	VMOVUPS 96(R11), Y8
 	VDIVPS  Y8, Y3, Y3
-	VMOVUPS 128(R10), Y8
+	VMOVUPS 128(R11), Y8
 	VDIVPS  Y8, Y4, Y4
-	VMOVUPS 160(R10), Y8
+	VMOVUPS 160(R11), Y8
 	VDIVPS  Y8, Y5, Y5
-	VMOVUPS 192(R10), Y8
+	VMOVUPS 192(R11), Y8
 	VDIVPS  Y8, Y6, Y6
-	VMOVUPS 224(R10), Y8
+	VMOVUPS 224(R11), Y8
 	VDIVPS  Y8, Y7, Y7
 	JMP     whole8Done
 
 whole8Own5:
-	CMPQ      R9, $0x0d
+	CMPQ      R10, $0x0d
 	JGE       whole8Own6
-	VMOVUPS   (R10), Y8
+	VMOVUPS   (R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y0, Y8, Y0
 	VADDPS    Y9, Y0, Y0
-	VMOVUPS   32(R10), Y8
+	VMOVUPS   32(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y1, Y8, Y1
 	VADDPS    Y9, Y1, Y1
-	VMOVUPS   64(R10), Y8
+	VMOVUPS   64(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y2, Y8, Y2
 	VADDPS    Y9, Y2, Y2
-	VMOVUPS   96(R10), Y8
+	VMOVUPS   96(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y3, Y8, Y3
 	VADDPS    Y9, Y3, Y3
-	VMOVUPS   128(R10), Y8
+	VMOVUPS   128(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y4, Y8, Y4
 	VADDPS    Y9, Y4, Y4
-	VMOVUPS   160(R10), Y8
+	VMOVUPS   160(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y5, Y8, Y5
 	VADDPS    Y9, Y5, Y5
-	VMOVUPS   192(R10), Y8
+	VMOVUPS   192(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y6, Y8, Y6
 	VADDPS    Y9, Y6, Y6
-	VMOVUPS   224(R10), Y8
+	VMOVUPS   224(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes80000000<>+0(SB), Y8, Y9
 	VMAXPS    Y7, Y8, Y7
@@ -1203,50 +1359,50 @@ whole8Own5:
 	JMP       whole8Done
 
 whole8Own6:
-	VMOVUPS   (R10), Y8
+	VMOVUPS   (R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y0, Y8, Y0
 	VORPS     Y9, Y0, Y0
-	VMOVUPS   32(R10), Y8
+	VMOVUPS   32(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y1, Y8, Y1
 	VORPS     Y9, Y1, Y1
-	VMOVUPS   64(R10), Y8
+	VMOVUPS   64(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y2, Y8, Y2
 	VORPS     Y9, Y2, Y2
-	VMOVUPS   96(R10), Y8
+	VMOVUPS   96(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y3, Y8, Y3
 	VORPS     Y9, Y3, Y3
-	VMOVUPS   128(R10), Y8
+	VMOVUPS   128(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y4, Y8, Y4
 	VORPS     Y9, Y4, Y4
-	VMOVUPS   160(R10), Y8
+	VMOVUPS   160(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y5, Y8, Y5
 	VORPS     Y9, Y5, Y5
-	VMOVUPS   192(R10), Y8
+	VMOVUPS   192(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y6, Y8, Y6
 	VORPS     Y9, Y6, Y6
-	VMOVUPS   224(R10), Y8
+	VMOVUPS   224(R11), Y8
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y8, Y9
 	VBLENDVPS Y9, lanes00000000<>+0(SB), Y8, Y9
 	VMINPS    Y7, Y8, Y7
 	VORPS     Y9, Y7, Y7
 
 whole8Done:
-	ADDQ      $0x18, DI
-	DECQ      R8
+	ADDQ      $0x18, R8
+	DECQ      R9
 	JNZ       whole8Step
 	VCMPPS    $0x03, Y0, Y0, Y8
 	VBLENDVPS Y8, lanes7fc00000<>+0(SB), Y0, Y0
@@ -1281,26 +1437,26 @@ whole1:
 	CMPQ    BX, $0x00000008
 	JL      whole1End
 	VMOVUPS (CX)(DX*1), Y0
-	MOVQ    steps+40(FP), DI
-	MOVQ    n+48(FP), R8
+	MOVQ    steps+64(FP), R8
+	MOVQ    n+72(FP), R9
 
 whole1Step:
-	MOVQ         (DI), R9
-	MOVQ         8(DI), R10
-	TESTB        $0x01, R9
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
 	JNZ          whole1Apart
-	MOVQ         16(DI), R11
-	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Y1
-	CMPQ         R9, $0x06
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Y1
+	CMPQ         R10, $0x06
 	JGE          whole1Same3
-	CMPQ         R9, $0x02
+	CMPQ         R10, $0x02
 	JGE          whole1Same1
 	VADDPS       Y1, Y0, Y0
 	JMP          whole1Done
 
 whole1Same1:
-	CMPQ   R9, $0x04
+	CMPQ   R10, $0x04
 	JGE    whole1Same2
 	VSUBPS Y1, Y0, Y0
 	JMP    whole1Done
@@ -1310,9 +1466,9 @@ whole1Same2:
 	JMP    whole1Done
 
 whole1Same3:
-	CMPQ   R9, $0x0a
+	CMPQ   R10, $0x0a
 	JGE    whole1Same5
-	CMPQ   R9, $0x08
+	CMPQ   R10, $0x08
 	JGE    whole1Same4
 	VMULPS Y1, Y0, Y0
 	JMP    whole1Done
@@ -1322,7 +1478,7 @@ whole1Same4:
 	JMP    whole1Done
 
 whole1Same5:
-	CMPQ      R9, $0x0c
+	CMPQ      R10, $0x0c
 	JGE       whole1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes80000000<>+0(SB), Y1, Y2
@@ -1338,45 +1494,45 @@ whole1Same6:
 	JMP       whole1Done
 
 whole1Apart:
-	ADDQ    DX, R10
-	CMPQ    R9, $0x07
+	ADDQ    DX, R11
+	CMPQ    R10, $0x07
 	JGE     whole1Own3
-	CMPQ    R9, $0x03
+	CMPQ    R10, $0x03
 	JGE     whole1Own1
-	VMOVUPS (R10), Y1
+	VMOVUPS (R11), Y1
 	VADDPS  Y1, Y0, Y0
 	JMP     whole1Done
 
 whole1Own1:
-	CMPQ    R9, $0x05
+	CMPQ    R10, $0x05
 	JGE     whole1Own2
-	VMOVUPS (R10), Y1
+	VMOVUPS (R11), Y1
 	VSUBPS  Y1, Y0, Y0
 	JMP     whole1Done
 
 whole1Own2:
-	VMOVUPS (R10), Y1
+	VMOVUPS (R11), Y1
 	VSUBPS  Y0, Y1, Y0
 	JMP     whole1Done
 
 whole1Own3:
-	CMPQ    R9, $0x0b
+	CMPQ    R10, $0x0b
 	JGE     whole1Own5
-	CMPQ    R9, $0x09
+	CMPQ    R10, $0x09
 	JGE     whole1Own4
-	VMOVUPS (R10), Y1
+	VMOVUPS (R11), Y1
 	VMULPS  Y1, Y0, Y0
 	JMP     whole1Done
 
 whole1Own4:
-	VMOVUPS (R10), Y1
+	VMOVUPS (R11), Y1
 	VDIVPS  Y1, Y0, Y0
 	JMP     whole1Done
 
 whole1Own5:
-	CMPQ      R9, $0x0d
+	CMPQ      R10, $0x0d
 	JGE       whole1Own6
-	VMOVUPS   (R10), Y1
+	VMOVUPS   (R11), Y1
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes80000000<>+0(SB), Y1, Y2
 	VMAXPS    Y0, Y1, Y0
@@ -1384,15 +1540,15 @@ whole1Own5:
 	JMP       whole1Done
 
 whole1Own6:
-	VMOVUPS   (R10), Y1
+	VMOVUPS   (R11), Y1
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y1, Y2
 	VBLENDVPS Y2, lanes00000000<>+0(SB), Y1, Y2
 	VMINPS    Y0, Y1, Y0
 	VORPS     Y2, Y0, Y0
 
 whole1Done:
-	ADDQ      $0x18, DI
-	DECQ      R8
+	ADDQ      $0x18, R8
+	DECQ      R9
 	JNZ       whole1Step
 	VCMPPS    $0x03, Y0, Y0, Y1
 	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y0, Y0
@@ -1402,133 +1558,141 @@ whole1Done:
 	JMP       whole1
 
 whole1End:
-	TESTQ        BX, BX
-	JZ           end
+	CMPQ         BX, $0x00000001
+	JL           rest1End
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     countinga<>+0(SB), Y0, Y0
 	VMASKMOVPS   (CX)(DX*1), Y0, Y1
-	MOVQ         steps+40(FP), DI
-	MOVQ         n+48(FP), R8
+	MOVQ         steps+64(FP), R8
+	MOVQ         n+72(FP), R9
 
-restStep:
-	MOVQ         (DI), R9
-	MOVQ         8(DI), R10
-	TESTB        $0x01, R9
-	JNZ          restApart
-	MOVQ         16(DI), R11
-	ANDQ         SI, R11
-	VBROADCASTSS (R10)(R11*1), Y2
-	CMPQ         R9, $0x06
-	JGE          restSame3
-	CMPQ         R9, $0x02
-	JGE          restSame1
+rest1Step:
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
+	JNZ          rest1Apart
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Y2
+	CMPQ         R10, $0x06
+	JGE          rest1Same3
+	CMPQ         R10, $0x02
+	JGE          rest1Same1
 	VADDPS       Y2, Y1, Y1
-	JMP          restDone
+	JMP          rest1Done
 
-restSame1:
-	CMPQ   R9, $0x04
-	JGE    restSame2
+rest1Same1:
+	CMPQ   R10, $0x04
+	JGE    rest1Same2
 	VSUBPS Y2, Y1, Y1
-	JMP    restDone
+	JMP    rest1Done
 
-restSame2:
+rest1Same2:
 	VSUBPS Y1, Y2, Y1
-	JMP    restDone
+	JMP    rest1Done
 
-restSame3:
-	CMPQ   R9, $0x0a
-	JGE    restSame5
-	CMPQ   R9, $0x08
-	JGE    restSame4
+rest1Same3:
+	CMPQ   R10, $0x0a
+	JGE    rest1Same5
+	CMPQ   R10, $0x08
+	JGE    rest1Same4
 	VMULPS Y2, Y1, Y1
-	JMP    restDone
+	JMP    rest1Done
 
-restSame4:
+rest1Same4:
 	VDIVPS Y2, Y1, Y1
-	JMP    restDone
+	JMP    rest1Done
 
-restSame5:
-	CMPQ      R9, $0x0c
-	JGE       restSame6
+rest1Same5:
+	CMPQ      R10, $0x0c
+	JGE       rest1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
 	VADDPS    Y3, Y1, Y1
-	JMP       restDone
+	JMP       rest1Done
 
-restSame6:
+rest1Same6:
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
 	VORPS     Y3, Y1, Y1
-	JMP       restDone
+	JMP       rest1Done
 
-restApart:
-	ADDQ       DX, R10
-	CMPQ       R9, $0x07
-	JGE        restOwn3
-	CMPQ       R9, $0x03
-	JGE        restOwn1
-	VMASKMOVPS (R10), Y0, Y2
+rest1Apart:
+	ADDQ       DX, R11
+	CMPQ       R10, $0x07
+	JGE        rest1Own3
+	CMPQ       R10, $0x03
+	JGE        rest1Own1
+	VMASKMOVPS (R11), Y0, Y2
 	VADDPS     Y2, Y1, Y1
-	JMP        restDone
+	JMP        rest1Done
 
-restOwn1:
-	CMPQ       R9, $0x05
-	JGE        restOwn2
-	VMASKMOVPS (R10), Y0, Y2
+rest1Own1:
+	CMPQ       R10, $0x05
+	JGE        rest1Own2
+	VMASKMOVPS (R11), Y0, Y2
 	VSUBPS     Y2, Y1, Y1
-	JMP        restDone
+	JMP        rest1Done
 
-restOwn2:
-	VMASKMOVPS (R10), Y0, Y2
+rest1Own2:
+	VMASKMOVPS (R11), Y0, Y2
 	VSUBPS     Y1, Y2, Y1
-	JMP        restDone
+	JMP        rest1Done
 
-restOwn3:
-	CMPQ       R9, $0x0b
-	JGE        restOwn5
-	CMPQ       R9, $0x09
-	JGE        restOwn4
-	VMASKMOVPS (R10), Y0, Y2
+rest1Own3:
+	CMPQ       R10, $0x0b
+	JGE        rest1Own5
+	CMPQ       R10, $0x09
+	JGE        rest1Own4
+	VMASKMOVPS (R11), Y0, Y2
 	VMULPS     Y2, Y1, Y1
-	JMP        restDone
+	JMP        rest1Done
 
-restOwn4:
-	VMASKMOVPS (R10), Y0, Y2
+rest1Own4:
+	VMASKMOVPS (R11), Y0, Y2
 	VDIVPS     Y2, Y1, Y1
-	JMP        restDone
+	JMP        rest1Done
 
-restOwn5:
-	CMPQ       R9, $0x0d
-	JGE        restOwn6
-	VMASKMOVPS (R10), Y0, Y2
+rest1Own5:
+	CMPQ       R10, $0x0d
+	JGE        rest1Own6
+	VMASKMOVPS (R11), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS     Y1, Y2, Y1
 	VADDPS     Y3, Y1, Y1
-	JMP        restDone
+	JMP        rest1Done
 
-restOwn6:
-	VMASKMOVPS (R10), Y0, Y2
+rest1Own6:
+	VMASKMOVPS (R11), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS     Y1, Y2, Y1
 	VORPS      Y3, Y1, Y1
 
-restDone:
-	ADDQ       $0x18, DI
-	DECQ       R8
-	JNZ        restStep
+rest1Done:
+	ADDQ       $0x18, R8
+	DECQ       R9
+	JNZ        rest1Step
 	VCMPPS     $0x03, Y1, Y1, Y2
 	VBLENDVPS  Y2, lanes7fc00000<>+0(SB), Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(DX*1)
 	LEAQ       (DX)(BX*4), DX
+	JMP        end
 
+rest1End:
 end:
-	MOVQ gap+16(FP), BX
+	MOVQ xLine+32(FP), BX
+	ADDQ BX, CX
+	DECQ DI
+	JNZ  line
+	MOVQ gap+24(FP), BX
 	ADDQ BX, DX
+	MOVQ xRow+40(FP), BX
+	ADDQ BX, CX
 	ADDQ $0x04, SI
 	DECQ rows+0(FP)
 	JNZ  row

@@ -38,19 +38,19 @@ func TestFlow(t *testing.T) {
 
 func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 	t.Helper()
-	rows, width, gap := 1+r.IntN(4), 1+r.IntN(300), r.IntN(2)*r.IntN(30)
-	pitch := width + gap
+	rows, lines, width, gap := 1+r.IntN(4), 1+r.IntN(2)*r.IntN(3), 1+r.IntN(300), r.IntN(2)*r.IntN(30)
+	pitch := lines*width + gap
 	n := rows * pitch
-	x := values(r, n, true)
 	dst := values(r, n+20, true)
-	if r.IntN(2) == 0 { // in place
-		x = dst[3:][:n]
+	x, xLine, xRow := dst[3:][:n], 0, 0 // in place
+	if r.IntN(2) == 0 {
+		xLine, xRow = r.IntN(20), r.IntN(20)
+		x = values(r, n+rows*(lines*xLine+xRow), true)
 	}
 	want := append([]float32(nil), dst...)
-	for i := range n {
-		if i%pitch < width {
-			want[3+i] = x[i]
-		}
+	for line := range rows * lines {
+		at := line*width + line/lines*gap
+		copy(want[3+at:][:width], x[at+line*xLine+line/lines*xRow:])
 	}
 	var steps []Step
 	for range 1 + r.IntN(8) {
@@ -65,7 +65,7 @@ func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 		step.At = unsafe.Pointer(&own[0])
 		steps = append(steps, step)
 		for i := range n {
-			if i%pitch >= width {
+			if i%pitch >= lines*width {
 				continue
 			}
 			y := own[i/pitch&step.Row]
@@ -75,10 +75,10 @@ func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 			want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], y))
 		}
 	}
-	run(rows, width, gap*size, &dst[3], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+	run(rows, lines, width, gap*size, xLine*size, xRow*size, &dst[3], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
 	for i := range want {
 		if math.Float32bits(dst[i]) != math.Float32bits(want[i]) {
-			t.Fatalf("%d×%d, %d steps, element %d: %v, want %v", rows, width, len(steps), i-3, dst[i], want[i])
+			t.Fatalf("%d×%d×%d, %d steps, element %d: %v, want %v", rows, lines, width, len(steps), i-3, dst[i], want[i])
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestFlowOfHardValues(t *testing.T) {
 		for fn, f := range flowFns { // order: each case stands alone
 			for beside, step := range []Step{{fn, unsafe.Pointer(&x[0]), -1}, {fn + 1, unsafe.Pointer(&y[0]), 0}} {
 				dst := make([]float32, n*width)
-				s.Flow(n, width, 0, &dst[0], &x[0], (*byte)(unsafe.Pointer(&step)), 1)
+				s.Flow(n, 1, width, 0, 0, 0, &dst[0], &x[0], (*byte)(unsafe.Pointer(&step)), 1)
 				for i := range dst {
 					if want := tensor.CanonNaN(f(x[i], y[i])); math.Float32bits(dst[i]) != math.Float32bits(want) {
 						t.Errorf("%s, function %d: %#x, %#x make %v, want %v", s.Name, fn+beside, bits[i%n], bits[i/width], dst[i], want)
@@ -123,7 +123,7 @@ func BenchmarkFlow(b *testing.B) {
 				steps := []Step{{FlowSub, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0},
 					{FlowAdd, unsafe.Pointer(&one[0]), 0}, {FlowAdd + 1, unsafe.Pointer(&y[0]), 0}, {FlowMax, unsafe.Pointer(&one[0]), 0}}
 				for b.Loop() {
-					s.Flow(1, width, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+					s.Flow(1, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
 				}
 			})
 		}

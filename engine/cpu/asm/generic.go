@@ -106,12 +106,13 @@ func genericGreatest(vectors int, x *float32) uint32 {
 	return greatest
 }
 
-func genericFlow(rows, width, gap int, dst, x *float32, steps *byte, n int) {
+func genericFlow(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int) {
 	var part [256]float32 // dst may be what a later step reads
-	for row := range rows {
-		for done, at := 0, row*(4*width+gap); done < width; done, at = done+len(part), at+4*len(part) {
+	for line := range rows * lines {
+		row := line / lines
+		for done, at := 0, line*4*width+row*gap; done < width; done, at = done+len(part), at+4*len(part) {
 			v := part[:min(len(part), width-done)]
-			copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), at)), len(v)))
+			copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), at+line*xLine+row*xRow)), len(v)))
 			for _, s := range unsafe.Slice((*Step)(unsafe.Pointer(steps)), n) {
 				if s.Fn%2 == 1 {
 					flowBeside(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at)), len(v)))

@@ -87,15 +87,18 @@ type Bytes struct {
 // How many operands it reads depends on the function; dst may be one of them.
 type Map func(dst, x, y, z *byte, n int)
 
-// Flow takes every element of x, rows of so many with a gap of so many bytes
-// between them, through n steps in turn, and stores what becomes of it. There is at
-// least one of each; dst, which has the same gaps, may be x or what a step reads
-// side by side. steps are those of a slice of Step.
-type Flow func(rows, width, gap int, dst, x *float32, steps *byte, n int)
+// Flow takes every element of x through n steps in turn, and stores what becomes of
+// it: rows of so many lines of a width, side by side but for a gap of so many bytes
+// behind each row. What steps read side by side lies like dst, and so does x, but for
+// xLine bytes more behind each line and xRow more behind each row. There is at least
+// one of each; dst may be what a step reads, or x if it lies like dst. steps are those
+// of a slice of Step.
+type Flow func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)
 
-// Step is a function of what flows and of an operand. That lies like x, if one is added to the function's number; otherwise it is one number for a
-// whole row, which lies a float32 behind that of the row before if Row is −1, and
-// in the same place if it is 0.
+// Step is a function of what flows and of an operand. That lies side by side, if
+// one is added to the function's number; otherwise it is one number for a whole row,
+// which lies a float32 behind that of the row before if Row is −1, and in the same
+// place if it is 0.
 type Step struct {
 	Fn  int
 	At  unsafe.Pointer

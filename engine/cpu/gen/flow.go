@@ -71,36 +71,48 @@ func (f *flow) compute(i int, y vec, x ...vec) {
 func flows() {
 	for _, s := range []isa{avx512, avx2} {
 		name := s.name + "Flow"
-		function(name, "func(rows, width, gap int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
+		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
-		// Vectors that go through the steps together, and how many do of the rest.
-		blocks, most := []int{8, 1}, 1
+		// Vectors that go through the steps together; then those of what is left, of
+		// which so many are whole.
+		blocks, rests := []int{8, 1}, [][2]int{{1, 0}}
 		if s.wide {
-			blocks, most = []int{8, 4}, 4
+			blocks, rests = []int{8}, [][2]int{{8, 4}, {4, 0}}
 		}
 		context.XORQ(f.at, f.at)
 		context.XORQ(f.row, f.row)
+		line := context.GP64()
 		context.Label("row")
+		context.Load(context.Param("lines"), line)
+		context.Label("line")
 		context.Load(context.Param("width"), f.left)
 		for _, n := range blocks {
 			label := fmt.Sprintf("whole%d", n)
 			context.Label(label)
 			context.CMPQ(f.left, U32(n*s.lanes))
 			context.JL(LabelRef(label + "End"))
-			f.block(label, n, nil)
+			f.block(label, make([]reg.Register, n))
 			context.ADDQ(U32(n*s.bytes()), f.at)
 			context.SUBQ(U32(n*s.lanes), f.left)
 			context.JMP(LabelRef(label))
 			context.Label(label + "End")
 		}
-		context.TESTQ(f.left, f.left)
-		context.JZ(LabelRef("end"))
-		f.block("rest", most, f.masks(most))
-		context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
+		for _, n := range rests {
+			label := fmt.Sprintf("rest%d", n[0])
+			context.CMPQ(f.left, U32(max(n[1]*s.lanes, 1)))
+			context.JL(LabelRef(label + "End"))
+			f.block(label, f.masks(n[0], n[1]))
+			context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
+			context.JMP(LabelRef("end"))
+			context.Label(label + "End")
+		}
 		context.Label("end")
-		gap := param("gap")
-		context.ADDQ(gap, f.at)
+		context.ADDQ(param("xLine"), f.x)
+		context.DECQ(line)
+		context.JNZ(LabelRef("line"))
+		context.ADDQ(param("gap"), f.at)
+		context.ADDQ(param("xRow"), f.x)
 		context.ADDQ(Imm(4), f.row)
 		rows, err := context.Param("rows").Resolve()
 		if err != nil {
@@ -112,14 +124,16 @@ func flows() {
 	}
 }
 
-// masks returns those of the vectors, at most so many, that hold what is left.
-func (f *flow) masks(vectors int) []reg.Register {
+// masks returns those of so many vectors that hold what is left, none for the first,
+// which are whole.
+func (f *flow) masks(vectors, whole int) []reg.Register {
 	out := make([]reg.Register, vectors)
 	if f.wide {
-		lanes := context.GP64()
+		lanes, n := context.GP64(), context.GP64()
+		context.LEAQ(Mem{Base: f.left, Disp: -whole * f.lanes}, n)
 		context.MOVQ(I32(-1), lanes)
-		context.BZHIQ(f.left, lanes, lanes)
-		for i := range out {
+		context.BZHIQ(n, lanes, lanes)
+		for i := whole; i < vectors; i++ {
 			k := context.K()
 			context.KMOVW(lanes.As32(), k)
 			context.SHRQ(Imm(uint64(f.lanes)), lanes)
@@ -131,7 +145,7 @@ func (f *flow) masks(vectors int) []reg.Register {
 	low := context.XMM()
 	context.VMOVD(f.left.As32(), low)
 	context.VPBROADCASTD(low, end)
-	for i := range out {
+	for i := whole; i < vectors; i++ {
 		mask := f.register()
 		context.VPCMPGTD(f.counting(i*f.lanes), end, mask)
 		out[i] = mask
@@ -162,13 +176,9 @@ func (f *flow) store(x vec, at Mem, mask reg.Register) {
 	}
 }
 
-// block takes so many vectors through all steps, or the lanes of them that have
-// masks.
-func (f *flow) block(label string, vectors int, masks []reg.Register) {
-	if masks == nil {
-		masks = make([]reg.Register, vectors)
-	}
-	x, y := f.registers(vectors), f.register()
+// block takes vectors through all steps, or the lanes of them that have masks.
+func (f *flow) block(label string, masks []reg.Register) {
+	x, y := f.registers(len(masks)), f.register()
 	for i := range x {
 		f.fetch(Mem{Base: f.x, Index: f.at, Scale: 1, Disp: i * f.bytes()}, x[i], masks[i])
 	}
