@@ -73,6 +73,9 @@ func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int, s
 	}
 	for d := range m.dims {
 		x := &m.dims[d]
+		if x.phases > 1 {
+			m.size += maxLanes // which the last line of a phase may write
+		}
 		x.phasePitch = m.size
 		if m.size *= x.phases; m.size > tensor.MaxDim {
 			return nil
@@ -178,8 +181,8 @@ func (m *image) drawPhase(dst []float32, src *elements, from []int, d, at, phase
 		src.readApart(dst[lo:hi], at, x.phases*x.stride)
 		return absent
 	}
-	if d == len(m.dims)-2 && m.table == nil && src.widen == nil {
-		if beyond, ok := src.copyLines(dst[lo*x.pitch:], hi-lo, at, x.stride, &m.dims[d+1], from[d+1]); ok {
+	if d == len(m.dims)-2 && src.widen == nil {
+		if beyond, ok := src.copyLines(dst[lo*x.pitch:], hi-lo, at, x.phases*x.stride, &m.dims[d+1], from[d+1]); ok {
 			return absent || beyond
 		}
 	}
@@ -211,12 +214,21 @@ type elements struct {
 
 // copyLines copies lines of an axis, the first at a place and so many elements
 // apart, in whole registers: it writes zeros behind the last. ok is false if there
-// is no room for the segments of a line.
+// is no room for the segments of a line, or no kernel for its phases.
 func (e *elements) copyLines(dst []float32, lines, at, apart int, x *imageDim, from int) (absent, ok bool) {
 	lanes := e.set.Lanes
 	n := ceilDiv(x.n, lanes)
-	if n > len(e.segments) || x.stride != 1 {
+	if n > len(e.segments) || x.stride != 1 || x.phases > 2 || x.phases == 2 && e.set.Unzip == nil {
 		return false, false
+	}
+	e.lines = grow(e.lines, lines)
+	for i := range e.lines {
+		e.lines[i] = at + i*apart
+	}
+	if x.phases == 2 {
+		zip(e.segments[:0], from, x.extent, x.n, lanes)
+		e.set.Unzip(lines, &dst[0], x.n*word, x.phasePitch*word, unsafe.SliceData(e.floats), &e.lines[0], positionSize, &e.segments[0], n)
+		return from < 0 || from+2*x.n > x.extent, true
 	}
 	lo, hi := within(from, 1, x.extent, x.n)
 	for i := range e.segments[:n] {
@@ -225,10 +237,6 @@ func (e *elements) copyLines(dst []float32, lines, at, apart int, x *imageDim, f
 			mask = 1<<h - 1<<l
 		}
 		e.segments[i] = asm.Segment{from + j, j, mask}
-	}
-	e.lines = grow(e.lines, lines)
-	for i := range e.lines {
-		e.lines[i] = at + i*apart
 	}
 	e.set.Patch(lines, &dst[0], x.n*word, unsafe.SliceData(e.floats), &e.lines[0], positionSize, &e.segments[0], n)
 	return lo > 0 || hi < x.n, true

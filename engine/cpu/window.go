@@ -151,12 +151,16 @@ func (w *window) findTaps() {
 		highPhase, line := locate(&w.high)
 		widePhase, column := locate(&w.wide)
 		phase := highPhase*len(w.wide.phases) + widePhase
-		w.taps = append(w.taps, phase*w.each*w.size()+line*w.wide.length+column)
+		w.taps = append(w.taps, phase*w.pitch()+line*w.wide.length+column)
 	}
 }
 
 // size returns the elements of a plane of one phase.
 func (w *window) size() int { return w.high.length * w.wide.length }
+
+// pitch returns the elements of a phase in a sheet, and what its last line may write
+// behind them.
+func (w *window) pitch() int { return w.each*w.size() + maxLanes }
 
 // length returns the elements of a row, for so many planes.
 func (w *window) length(planes int) int {
@@ -180,7 +184,7 @@ func (w *window) draw(s *sheet, args []*tensor.Tensor, piece int, border float32
 	from, to := piece*w.each, min((piece+1)*w.each, w.planes.n)
 	src, size := tensor.Of[float32](args[w.arg]), w.size()
 	s.from, s.to = from, to
-	s.values = grow(s.values, w.phases()*w.each*size+maxBehind)
+	s.values = grow(s.values, w.phases()*w.pitch()+maxBehind)
 	s.planes = grow(s.planes, to-from)
 	w.planes.table(s.planes, w.base, w.steps, from)
 	for i, high := range w.high.phases {
@@ -192,11 +196,11 @@ func (w *window) draw(s *sheet, args []*tensor.Tensor, piece int, border float32
 		}
 		for j, wide := range w.wide.phases {
 			first, end := w.cut(s, wide)
-			at := (i*len(w.wide.phases) + j) * w.each * size
+			at := (i*len(w.wide.phases) + j) * w.pitch()
 			for _, plane := range s.planes {
-				dst := s.values[at:][:size+maxLanes]
+				dst := s.values[at:]
 				fill(dst[:lo*w.wide.length], border)
-				if hi > lo {
+				if hi > lo && (j == 0 || !w.zipped()) {
 					w.copyLines(s, dst[lo*w.wide.length:], src, plane, hi-lo)
 				}
 				if border != 0 {
@@ -225,12 +229,21 @@ const positionSize = 8
 // maxBehind is what tiles may read behind the last row.
 const maxBehind = 4 * maxLanes
 
-// cut finds the segments of the lines of a phase, and which of their elements lie
-// inside.
+// zipped reports whether lines have two phases, which are copied at once.
+func (w *window) zipped() bool {
+	x := &w.wide
+	return w.set.Unzip != nil && x.step == 2 && x.stride == 1 && slices.Equal(x.phases, []int{0, 1})
+}
+
+// cut finds the segments of the lines of a phase, or of both from the first on, and
+// which elements of the phase lie inside.
 func (w *window) cut(s *sheet, phase int) (first, end int) {
 	x, lanes := &w.wide, w.set.Lanes
 	first, end = within(x.offset+phase, x.step, x.extent, x.length)
-	s.segments = s.segments[:0]
+	if s.segments = s.segments[:0]; w.zipped() {
+		s.segments = zip(s.segments, x.offset, x.extent, x.length, lanes)
+		return first, end
+	}
 	for j := 0; j < x.length; j += lanes {
 		mask := 0
 		if l, h := max(first-j, 0), min(end-j, lanes); l < h {
@@ -241,8 +254,25 @@ func (w *window) cut(s *sheet, phase int) (first, end int) {
 	return first, end
 }
 
-// copyLines copies so many lines of a plane.
+// zip appends the segments of a line of which both phases have n elements: it
+// begins at an offset, and elements that do not lie within an extent are absent.
+func zip(to []asm.Segment, offset, extent, n, lanes int) []asm.Segment {
+	for j := 0; j < n; j += lanes {
+		mask, from := 0, offset+2*j
+		if l, h := max(-from, 0), min(extent-from, 2*(n-j), 2*lanes); l < h {
+			mask = 1<<h - 1<<l
+		}
+		to = append(to, asm.Segment{from, j, mask})
+	}
+	return to
+}
+
+// copyLines copies so many lines of a plane, and their other phase with them.
 func (w *window) copyLines(s *sheet, dst, src []float32, plane, lines int) {
+	if w.zipped() {
+		w.set.Unzip(lines, &dst[0], w.wide.length*word, w.pitch()*word, &src[plane], &s.lines[0], positionSize, &s.segments[0], len(s.segments))
+		return
+	}
 	copies, pitch, step := asm.Patch(nil), w.wide.length, w.wide.step*w.wide.stride
 	switch step {
 	case 1:

@@ -24,6 +24,11 @@ func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, at
 //go:noescape
 func avx512Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
+// avx512Unzip copies segments; see Unzip.
+//
+//go:noescape
+func avx512Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
 // avx512Least folds the bits of values; see Reduce.
 //
 //go:noescape
@@ -43,6 +48,11 @@ func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atSt
 //
 //go:noescape
 func avx2Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
+// avx2Unzip copies segments; see Unzip.
+//
+//go:noescape
+func avx2Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
 // avx2Least folds the bits of values; see Reduce.
 //

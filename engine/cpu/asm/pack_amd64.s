@@ -224,6 +224,65 @@ DATA evens<>+56(SB)/4, $0x0000001c
 DATA evens<>+60(SB)/4, $0x0000001e
 GLOBL evens<>(SB), RODATA|NOPTR, $64
 
+// func avx512Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX512F
+TEXT ·avx512Unzip(SB), NOSPLIT, $0-72
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+32(FP), BX
+	MOVQ at+40(FP), SI
+	MOVQ atStep+48(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+56(FP), R9
+	MOVQ n+64(FP), R10
+
+loop:
+	MOVQ      (R9), R11
+	MOVQ      8(R9), R12
+	KMOVW     16(R9), K1
+	VMOVUPS.Z (R8)(R11*4), K1, Z0
+	KMOVW     18(R9), K1
+	VMOVUPS.Z 64(R8)(R11*4), K1, Z1
+	VMOVUPS   evens<>+0(SB), Z2
+	VMOVUPS   odds<>+0(SB), Z3
+	VPERMI2PS Z1, Z0, Z2
+	VPERMI2PS Z1, Z0, Z3
+	VMOVUPS   Z2, (CX)(R12*4)
+	LEAQ      (CX)(R12*4), R12
+	MOVQ      apart+24(FP), R11
+	VMOVUPS   Z3, (R12)(R11*1)
+	ADDQ      $0x18, R9
+	DECQ      R10
+	JNZ       loop
+	ADDQ      DI, SI
+	ADDQ      DX, CX
+	DECQ      AX
+	JNZ       line
+	VZEROUPPER
+	RET
+
+DATA odds<>+0(SB)/4, $0x00000001
+DATA odds<>+4(SB)/4, $0x00000003
+DATA odds<>+8(SB)/4, $0x00000005
+DATA odds<>+12(SB)/4, $0x00000007
+DATA odds<>+16(SB)/4, $0x00000009
+DATA odds<>+20(SB)/4, $0x0000000b
+DATA odds<>+24(SB)/4, $0x0000000d
+DATA odds<>+28(SB)/4, $0x0000000f
+DATA odds<>+32(SB)/4, $0x00000011
+DATA odds<>+36(SB)/4, $0x00000013
+DATA odds<>+40(SB)/4, $0x00000015
+DATA odds<>+44(SB)/4, $0x00000017
+DATA odds<>+48(SB)/4, $0x00000019
+DATA odds<>+52(SB)/4, $0x0000001b
+DATA odds<>+56(SB)/4, $0x0000001d
+DATA odds<>+60(SB)/4, $0x0000001f
+GLOBL odds<>(SB), RODATA|NOPTR, $64
+
 // func avx512Least(vectors int, x *float32) uint32
 // Requires: AVX, AVX2, AVX512F
 TEXT ·avx512Least(SB), NOSPLIT, $0-20
@@ -395,6 +454,63 @@ DATA highBits<>+20(SB)/4, $0x00000000
 DATA highBits<>+24(SB)/4, $0x00000080
 DATA highBits<>+28(SB)/4, $0x00000000
 GLOBL highBits<>(SB), RODATA|NOPTR, $32
+
+// func avx2Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2Unzip(SB), NOSPLIT, $0-72
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+32(FP), BX
+	MOVQ at+40(FP), SI
+	MOVQ atStep+48(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+56(FP), R9
+	MOVQ n+64(FP), R10
+
+loop:
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	VPBROADCASTD 16(R9), Y0
+	VPAND        laneBits<>+0(SB), Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPCMPGTD     Y1, Y0, Y0
+	VMASKMOVPS   (R8)(R11*4), Y0, Y0
+	VPBROADCASTD 16(R9), Y1
+	VPAND        nextBits<>+0(SB), Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPCMPGTD     Y2, Y1, Y1
+	VMASKMOVPS   32(R8)(R11*4), Y1, Y1
+	VSHUFPS      $0x88, Y1, Y0, Y2
+	VPERMPD      $0xd8, Y2, Y2
+	VSHUFPS      $0xdd, Y1, Y0, Y0
+	VPERMPD      $0xd8, Y0, Y0
+	VMOVUPS      Y2, (CX)(R12*4)
+	LEAQ         (CX)(R12*4), R12
+	MOVQ         apart+24(FP), R11
+	VMOVUPS      Y0, (R12)(R11*1)
+	ADDQ         $0x18, R9
+	DECQ         R10
+	JNZ          loop
+	ADDQ         DI, SI
+	ADDQ         DX, CX
+	DECQ         AX
+	JNZ          line
+	VZEROUPPER
+	RET
+
+DATA nextBits<>+0(SB)/4, $0x00000100
+DATA nextBits<>+4(SB)/4, $0x00000200
+DATA nextBits<>+8(SB)/4, $0x00000400
+DATA nextBits<>+12(SB)/4, $0x00000800
+DATA nextBits<>+16(SB)/4, $0x00001000
+DATA nextBits<>+20(SB)/4, $0x00002000
+DATA nextBits<>+24(SB)/4, $0x00004000
+DATA nextBits<>+28(SB)/4, $0x00008000
+GLOBL nextBits<>(SB), RODATA|NOPTR, $32
 
 // func avx2Least(vectors int, x *float32) uint32
 // Requires: AVX, AVX2

@@ -83,6 +83,46 @@ func testPatch(t *testing.T, step int, kernel func(*Set) Patch) {
 	}
 }
 
+func TestUnzip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for _, s := range Sets() {
+		for range 200 {
+			if s.Unzip == nil {
+				break
+			}
+			times, n := 1+r.IntN(3), 1+r.IntN(4)
+			src, at := values(r, 64, false), make([]int, 2*times)
+			for i := range at {
+				at[i] = r.IntN(5)
+			}
+			pitch, apart := n*s.Lanes+r.IntN(3), 3*(n*s.Lanes+3)+r.IntN(3)
+			dst := values(r, 2*apart, false)
+			want, segments := append([]float32(nil), dst...), make([]Segment, n)
+			for i := range segments {
+				segments[i] = Segment{r.IntN(60) - 4, i * s.Lanes, r.IntN(1 << (2 * s.Lanes))}
+				for lane := range 2 * s.Lanes {
+					if x := segments[i][0] + lane; x < 0 || x >= 60 {
+						segments[i][2] &^= 1 << lane
+					}
+					for line := range times {
+						x := float32(0)
+						if segments[i][2]>>lane&1 != 0 {
+							x = src[at[2*line]+segments[i][0]+lane]
+						}
+						want[lane%2*apart+line*pitch+segments[i][1]+lane/2] = x
+					}
+				}
+			}
+			s.Unzip(times, &dst[0], 4*pitch, 4*apart, &src[0], &at[0], 16, &segments[0], n)
+			for i := range want {
+				if dst[i] != want[i] {
+					t.Fatalf("%s, %d segments of %d lines: element %d is %v, want %v", s.Name, n, times, i, dst[i], want[i])
+				}
+			}
+		}
+	}
+}
+
 func TestLeastAndGreatest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 5))
 	for _, s := range Sets() {

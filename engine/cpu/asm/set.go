@@ -26,6 +26,7 @@ type Set struct {
 	Weave           Weave
 	Patch           Patch
 	Sift            Patch // of every second element: lane i of src lies 2·i elements on
+	Unzip           Unzip
 	Least, Greatest Reduce
 
 	Maps   map[tensor.Fn]Map // of float32
@@ -155,6 +156,10 @@ type Weave func(groups int, dst *float32, dstStep int, src *byte, at *int, block
 // along a table by atStep. A segment is written in full, so that what follows it
 // must be written after it.
 type Patch func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int)
+
+// Unzip copies like Patch, of twice as many lanes: those with even numbers to dst,
+// and the others so many bytes apart from there.
+type Unzip func(times int, dst *float32, dstStep, apart int, src *float32, at *int, atStep int, segments *Segment, n int)
 
 // Segment is Src, Dst and Mask of a segment.
 type Segment = [3]int

@@ -10,8 +10,9 @@ func packs() {
 	turn()
 	weave()
 	for _, s := range []isa{avx512, avx2} {
-		patch(s, "Patch", s.every)
-		patch(s, "Sift", s.second)
+		patch(s, "Patch", "", s.every)
+		patch(s, "Sift", "", s.second)
+		patch(s, "Unzip", ", apart", s.either)
 		least(s)
 		greatest(s)
 	}
@@ -42,11 +43,16 @@ func turn() {
 }
 
 // patch copies segments of lines. What a load leaves out becomes 0, and what a
-// store writes too much the next one overwrites. load brings the lanes of mask,
-// from an address on, into x.
-func patch(s isa, name string, load func(mask, at Mem, x vec)) {
+// store writes too much the next one overwrites. load returns the lanes of mask,
+// from an address on; a second vector of them goes to a place of its own, for which
+// the kernel has one more parameter.
+func patch(s isa, name, more string, load func(mask, at Mem) []vec) {
+	doc := name
+	if more == "" {
+		doc = "Patch"
+	}
 	name = s.name + name
-	function(name, "func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)", name+" copies segments; see Patch.")
+	function(name, "func(times int, dst *float32, dstStep"+more+" int, src *float32, at *int, atStep int, segments *[3]int, n int)", name+" copies segments; see "+doc+".")
 	times, dst, dstStep, src, at, atStep := param("times"), param("dst"), param("dstStep"), param("src"), param("at"), param("atStep")
 	base, segment, left, from, to := context.GP64(), context.GP64(), context.GP64(), context.GP64(), context.GP64()
 	context.Label("line")
@@ -57,9 +63,14 @@ func patch(s isa, name string, load func(mask, at Mem, x vec)) {
 	context.Label("loop")
 	context.MOVQ(Mem{Base: segment}, from)
 	context.MOVQ(Mem{Base: segment, Disp: 8}, to)
-	x := s.register()
-	load(Mem{Base: segment, Disp: 16}, Mem{Base: base, Index: from, Scale: 4}, x)
-	context.VMOVUPS(x, Mem{Base: dst, Index: to, Scale: 4})
+	place := Mem{Base: dst, Index: to, Scale: 4}
+	for i, x := range load(Mem{Base: segment, Disp: 16}, Mem{Base: base, Index: from, Scale: 4}) {
+		if i > 0 {
+			context.LEAQ(place, to)
+			place = Mem{Base: to, Index: param("apart"), Scale: 1}
+		}
+		context.VMOVUPS(x, place)
+	}
 	context.ADDQ(Imm(24), segment)
 	context.DECQ(left)
 	context.JNZ(LabelRef("loop"))
@@ -71,19 +82,52 @@ func patch(s isa, name string, load func(mask, at Mem, x vec)) {
 }
 
 // every loads the lanes of mask, side by side.
-func (s isa) every(mask, at Mem, x vec) {
+func (s isa) every(mask, at Mem) []vec {
+	x := s.register()
 	if s.wide {
 		k := context.K()
 		context.KMOVW(mask, k)
 		context.VMOVUPS_Z(at, k, x)
-		return
+	} else {
+		s.loadLanes(mask, at, x, "laneBits", 1, 2, 4, 8, 16, 32, 64, 128)
 	}
-	s.loadLanes(mask, at, x, "laneBits", 1, 2, 4, 8, 16, 32, 64, 128)
+	return []vec{x}
+}
+
+// either loads the lanes of mask, of two vectors side by side, and parts those with
+// even numbers from the others.
+func (s isa) either(mask, at Mem) []vec {
+	next, rest := at, mask
+	next.Disp += s.bytes()
+	low := s.every(mask, at)[0]
+	if s.wide {
+		rest.Disp += 2
+		high, even, odd := s.every(rest, next)[0], s.load(s.evens()), s.load(s.odds())
+		context.VPERMI2PS(high, low, even)
+		context.VPERMI2PS(high, low, odd)
+		return []vec{even, odd}
+	}
+	high, out := s.register(), s.registers(2)
+	s.loadLanes(mask, next, high, "nextBits", 1<<8, 1<<9, 1<<10, 1<<11, 1<<12, 1<<13, 1<<14, 1<<15)
+	for i, x := range out {
+		context.VSHUFPS(Imm([]uint64{0x88, 0xdd}[i]), high, low, x)
+		context.VPERMPD(Imm(0xd8), x, x)
+	}
+	return out
+}
+
+// evens and odds are the numbers of every second lane of two vectors.
+func (s isa) evens() Mem {
+	return s.table("evens", 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+}
+
+func (s isa) odds() Mem {
+	return s.table("odds", 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
 }
 
 // second loads the lanes of mask, each two elements behind the one before.
-func (s isa) second(mask, at Mem, x vec) {
-	next, y := at, s.register()
+func (s isa) second(mask, at Mem) []vec {
+	next, x, y := at, s.register(), s.register()
 	next.Disp += s.bytes()
 	if s.wide {
 		apart, ks := context.GP64(), []reg.OpmaskVirtual{context.K(), context.K()}
@@ -94,13 +138,14 @@ func (s isa) second(mask, at Mem, x vec) {
 		context.KMOVW(apart.As32(), ks[1])
 		context.VMOVUPS_Z(at, ks[0], x)
 		context.VMOVUPS_Z(next, ks[1], y)
-		context.VPERMT2PS(y, s.load(s.table("evens", 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)), x)
-		return
+		context.VPERMT2PS(y, s.load(s.evens()), x)
+		return []vec{x}
 	}
 	s.loadLanes(mask, at, x, "lowBits", 1, 0, 2, 0, 4, 0, 8, 0)
 	s.loadLanes(mask, next, y, "highBits", 16, 0, 32, 0, 64, 0, 128, 0)
 	context.VSHUFPS(Imm(0x88), y, x, x)
 	context.VPERMPD(Imm(0xd8), x, x)
+	return []vec{x}
 }
 
 // loadLanes loads the lanes of which mask has the bit.
