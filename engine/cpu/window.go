@@ -204,15 +204,8 @@ func (w *window) draw(s *sheet, args []*tensor.Tensor, piece int, border float32
 					w.copyLines(s, dst[lo*w.wide.length:], src, plane, hi-lo)
 				}
 				if border != 0 {
-					for l := lo; l < hi; l++ {
-						line := dst[l*w.wide.length:][:w.wide.length]
-						for k := range first {
-							line[k] = border
-						}
-						for k := end; k < len(line); k++ {
-							line[k] = border
-						}
-					}
+					w.fillColumns(dst, lo, hi, 0, first, border)
+					w.fillColumns(dst, lo, hi, end, w.wide.length, border)
 				}
 				fill(dst[hi*w.wide.length:size], border)
 				at += size
@@ -221,6 +214,15 @@ func (w *window) draw(s *sheet, args []*tensor.Tensor, piece int, border float32
 		}
 	}
 	clear(s.values[len(s.values)-maxBehind:])
+}
+
+// fillColumns sets the columns k…end−1 of lines lo…hi−1.
+func (w *window) fillColumns(dst []float32, lo, hi, k, end int, x float32) {
+	for ; k < end; k++ {
+		for l := lo; l < hi; l++ {
+			dst[l*w.wide.length+k] = x
+		}
+	}
 }
 
 // positionSize is the bytes of a position.
