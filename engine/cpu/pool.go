@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -8,7 +9,7 @@ import (
 )
 
 // pool folds what lies in each window. A term is a row of a sheet, and rows flow
-// into each other in the order of the definition.
+// into each other: in the order of the definition, if that makes a difference.
 type pool struct {
 	*window
 	border float32
@@ -16,12 +17,16 @@ type pool struct {
 	flows  []poolFlow
 }
 
-// poolFlow makes a row: the output's, if its number is 0. Sources from 0 on are
-// terms, those below are rows that have been made, as ^number.
+// poolFlow makes a row, the output's if its number is 0, of others in turn. It may
+// have some elements more than the output's.
 type poolFlow struct {
-	number, first int
-	rest          []int
+	number, more int
+	from         []rowAt
 }
+
+// rowAt is a row: from an element on of one that has been made, or of the sheet if
+// the number is −1.
+type rowAt struct{ number, at int }
 
 // newPool returns nil if p does not fold windows.
 func newPool(p *tensor.Primitive, set *asm.Set) kernel {
@@ -38,31 +43,69 @@ func newPool(p *tensor.Primitive, set *asm.Set) kernel {
 	if p.Fn == tensor.FoldSum {
 		k.sum(0, 1)
 	} else {
-		k.flows = []poolFlow{{0, 0, axes(1, p.Terms())}}
+		k.extreme()
 	}
 	return k
 }
 
 // sum appends flows that add the lanes l, l + apart, …, as a sum joins them, and
-// returns the source that holds the result.
-func (k *pool) sum(l, apart int) int {
-	f, terms := poolFlow{first: l}, k.p.Terms()
-	for t := l + tensor.Lanes; t < terms; t += tensor.Lanes {
-		f.rest = append(f.rest, t)
+// returns the row that holds the result.
+func (k *pool) sum(l, apart int) rowAt {
+	terms := k.p.Terms()
+	var f poolFlow
+	for t := l; t < terms; t += tensor.Lanes {
+		f.from = append(f.from, rowAt{none, k.taps[t]})
 	}
 	for half := tensor.Lanes / 2; half >= apart; half /= 2 {
 		if l+half < terms {
-			f.rest = append(f.rest, k.sum(l+half, 2*half))
+			f.from = append(f.from, k.sum(l+half, 2*half))
 		}
 	}
-	if len(f.rest) == 0 {
-		return l
+	if len(f.from) == 1 {
+		return f.from[0]
 	}
 	if apart > 1 {
 		f.number = len(k.flows) + 1
 	}
 	k.flows = append(k.flows, f)
-	return ^f.number
+	return rowAt{f.number, 0}
+}
+
+// extreme appends flows that find the extreme along each line, of all lines of a
+// phase at once, and then that of lines below each other. Any order gives the same.
+func (k *pool) extreme() {
+	phases := make([]struct{ taps, lines []int }, len(k.high.phases)) // taps of the first line
+	for _, tap := range k.taps {
+		x := &phases[tap/(k.pitch()*len(k.wide.phases))]
+		line := tap % k.pitch() / k.wide.length * k.wide.length
+		if !slices.Contains(x.lines, line) {
+			x.lines = append(x.lines, line)
+		}
+		if line == x.lines[0] {
+			x.taps = append(x.taps, tap)
+		}
+	}
+	var out poolFlow
+	for _, x := range phases {
+		along := poolFlow{number: len(k.flows) + 1, more: last(x.lines) - x.lines[0]}
+		shared := len(x.lines) > 2 && len(x.taps) > 1 // else what is saved is lost by one more row
+		for _, tap := range x.taps {
+			along.from = append(along.from, rowAt{none, tap})
+		}
+		for _, line := range x.lines {
+			if below := line - x.lines[0]; shared {
+				out.from = append(out.from, rowAt{along.number, below})
+			} else {
+				for _, tap := range x.taps {
+					out.from = append(out.from, rowAt{none, tap + below})
+				}
+			}
+		}
+		if shared {
+			k.flows = append(k.flows, along)
+		}
+	}
+	k.flows = append(k.flows, out)
 }
 
 func (k *pool) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
@@ -77,22 +120,23 @@ func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece,
 	s := &w.sheet
 	k.draw(s, args, piece, k.border)
 	n := k.length(s.to - s.from)
-	source := func(i int) unsafe.Pointer {
-		if i < 0 {
-			return first(s.row(^i, n))
+	source := func(x rowAt) unsafe.Pointer {
+		if x.number == none {
+			return unsafe.Pointer(&s.values[x.at])
 		}
-		return unsafe.Pointer(&s.values[k.taps[i]])
+		return unsafe.Pointer(&s.rows[x.number][x.at])
 	}
 	for i := range k.flows {
 		f := &k.flows[i]
 		w.steps = w.steps[:0]
-		for _, from := range f.rest {
+		for _, from := range f.from[1:] {
 			w.steps = append(w.steps, asm.Step{Fn: k.fn + 1, At: source(from)})
 		}
 		if f.number == 0 && k.fn == asm.FlowAdd {
 			w.steps = append(w.steps, asm.Step{Fn: k.fn, At: unsafe.Pointer(&zero)})
 		}
-		k.set.Flow(1, 1, n, 0, 0, 0, (*float32)(source(^f.number)), (*float32)(source(f.first)), (*byte)(first(w.steps)), len(w.steps))
+		row := s.row(f.number, n+f.more)
+		k.set.Flow(1, 1, len(row)-maxBehind, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(first(w.steps)), len(w.steps))
 	}
 	clear(w.steps)
 	k.spread(s, out, s.row(0, n))
