@@ -75,11 +75,12 @@ func flows() {
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
 		// Vectors that go through the steps together; then those of what is left, of
-		// which so many are whole.
-		blocks, rests := []int{8, 1}, [][2]int{{1, 0}}
+		// which the last have masks.
+		blocks, rests, masked := []int{8, 1}, []int{1}, 1
 		if s.wide {
-			blocks, rests = []int{8}, [][2]int{{8, 4}, {4, 0}}
+			blocks, rests, masked = []int{8}, []int{8, 4}, 4
 		}
+		masks := f.masks(masked)
 		context.XORQ(f.at, f.at)
 		context.XORQ(f.row, f.row)
 		line := context.GP64()
@@ -99,10 +100,10 @@ func flows() {
 			context.Label(label + "End")
 		}
 		for _, n := range rests {
-			label := fmt.Sprintf("rest%d", n[0])
-			context.CMPQ(f.left, U32(max(n[1]*s.lanes, 1)))
+			label, whole := fmt.Sprintf("rest%d", n), n-masked
+			context.CMPQ(f.left, U32(max(whole*s.lanes, 1)))
 			context.JL(LabelRef(label + "End"))
-			f.block(label, f.masks(n[0], n[1]))
+			f.block(label, append(make([]reg.Register, whole), masks...))
 			context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
 			context.JMP(LabelRef("end"))
 			context.Label(label + "End")
@@ -124,16 +125,15 @@ func flows() {
 	}
 }
 
-// masks returns those of so many vectors that hold what is left, none for the first,
-// which are whole.
-func (f *flow) masks(vectors, whole int) []reg.Register {
-	out := make([]reg.Register, vectors)
+// masks returns those of so many vectors that are not all whole: the last of a line.
+func (f *flow) masks(vectors int) []reg.Register {
+	out, left := make([]reg.Register, vectors), param("width")
+	context.ANDQ(U32(vectors*f.lanes-1), left)
 	if f.wide {
-		lanes, n := context.GP64(), context.GP64()
-		context.LEAQ(Mem{Base: f.left, Disp: -whole * f.lanes}, n)
+		lanes := context.GP64()
 		context.MOVQ(I32(-1), lanes)
-		context.BZHIQ(n, lanes, lanes)
-		for i := whole; i < vectors; i++ {
+		context.BZHIQ(left, lanes, lanes)
+		for i := range out {
 			k := context.K()
 			context.KMOVW(lanes.As32(), k)
 			context.SHRQ(Imm(uint64(f.lanes)), lanes)
@@ -143,9 +143,9 @@ func (f *flow) masks(vectors, whole int) []reg.Register {
 	}
 	end := f.register()
 	low := context.XMM()
-	context.VMOVD(f.left.As32(), low)
+	context.VMOVD(left.As32(), low)
 	context.VPBROADCASTD(low, end)
-	for i := whole; i < vectors; i++ {
+	for i := range out {
 		mask := f.register()
 		context.VPCMPGTD(f.counting(i*f.lanes), end, mask)
 		out[i] = mask
