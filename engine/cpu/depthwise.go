@@ -72,20 +72,25 @@ func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, p
 			j += tiles * vectors * lanes
 		}
 	}
-	k.spread(s, out, row)
-	if err := k.correct(w, out, args, row); err != nil {
-		return 0, err
+	doubtful, vanishing := k.doubtful(s, args, row)
+	if !doubtful && do != nil {
+		return 1, k.finished(s, do, row)
 	}
-	return 1, k.finished(s, do)
+	k.spread(s, out, row)
+	if doubtful {
+		if err := k.correct(s, out, args, vanishing); err != nil {
+			return 0, err
+		}
+	}
+	return 1, k.finished(s, do, nil)
 }
 
-// correct evaluates by definition what absent terms may have changed; see
-// piece.correct.
-func (k *depthwise) correct(w *worker, out *tensor.Tensor, args []*tensor.Tensor, row []float32) error {
+// doubtful reports whether absent terms may have changed some element, and whether
+// some product may have become zero; see piece.correct.
+func (k *depthwise) doubtful(s *sheet, args []*tensor.Tensor, row []float32) (doubtful, vanishing bool) {
 	if !k.border {
-		return nil
+		return false, false
 	}
-	s := &w.sheet
 	least := uint32(math.MaxUint32)
 	terms := tensor.Of[float32](args[k.other])
 	for _, at := range s.planes {
@@ -94,10 +99,12 @@ func (k *depthwise) correct(w *worker, out *tensor.Tensor, args []*tensor.Tensor
 		}
 	}
 	lanes := k.set.Lanes
-	vanishing := floorOf(least)+floorOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < productsKept
-	if !vanishing && k.set.Greatest(len(row)/lanes, &row[0]) <= asm.InfiniteSize {
-		return nil
-	}
+	vanishing = floorOf(least)+floorOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < productsKept
+	return vanishing || k.set.Greatest(len(row)/lanes, &row[0]) > asm.InfiniteSize, vanishing
+}
+
+// correct evaluates by definition what absent terms may have changed.
+func (k *depthwise) correct(s *sheet, out *tensor.Tensor, args []*tensor.Tensor, vanishing bool) error {
 	cell, plane := newCell(k.p, args), k.high.n*k.wide.n
 	for i, x := range tensor.Of[float32](out)[s.from*plane : s.to*plane] {
 		if x != x || vanishing && math.Float32bits(x) == 0 {

@@ -140,5 +140,5 @@ func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece,
 	}
 	clear(w.steps)
 	k.spread(s, out, s.row(0, n))
-	return 1, k.finished(s, do)
+	return 1, k.finished(s, do, nil)
 }

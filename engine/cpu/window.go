@@ -342,11 +342,11 @@ func (s *sheet) row(number, n int) []float32 {
 
 func (w *window) inRanges() bool { return true }
 
-// finished calls do for the planes that have been computed.
-func (w *window) finished(s *sheet, do then) error {
+// finished calls do for the planes that have been computed, which may be in a row yet.
+func (w *window) finished(s *sheet, do then, row []float32) error {
 	if do == nil {
 		return nil
 	}
 	plane := w.high.n * w.wide.n
-	return do(s.from*plane, (s.to-s.from)*plane, 1, 0, source{})
+	return do(s.from*plane, plane, s.to-s.from, plane, source{row, w.size(), w.high.n, w.wide.length})
 }
