@@ -208,7 +208,7 @@ func (c *fusion) runRows(w *worker, outs, args []*tensor.Tensor, at, n, rows, pi
 	width := n / from.lines
 	number, together := c.numbers(at, n, rows, pitch)
 	switch {
-	case from.lines == 1 && (rows == 1 || pitch == n && from.pitch == n):
+	case from.lines == 1 && number == 0 && (rows == 1 || pitch == n && from.pitch == n):
 		return c.runFrom(w, outs, args, at, at+n*rows, from.place(0, 0))
 	case !together:
 		for i := range rows * from.lines {
