@@ -81,7 +81,7 @@ const (
 	turnedTiles = 2       // tiles of rows for which to turn them
 	maxNear     = 1 << 17 // elements of operand b that stay in the second-level cache
 	maxRows     = 192     // rows packed at a time
-	minWork     = 1 << 20 // multiply-adds of a piece that is split off
+	minWork     = 1 << 18 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
 	fewPieces   = 4       // if neighbours share lines of an image
 	finePieces  = 32      // the same of pieces that pack no more, taken together, than one would

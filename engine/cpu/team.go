@@ -22,9 +22,10 @@ type team struct {
 	closed atomic.Bool
 }
 
-// patience is how often a member looks for work before it sleeps, some tens of
-// microseconds long.
-const patience = 2000
+// patience is how often a member looks for work before it sleeps, some hundred
+// microseconds long: the wait for another member's last piece, or for a task that has
+// but one, is no longer as a rule.
+const patience = 40000
 
 func newTeam(size int) *team {
 	t := &team{size: size, asleep: make([]chan struct{}, size), sleeps: make([]atomic.Bool, size)}
