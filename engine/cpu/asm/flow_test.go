@@ -112,18 +112,27 @@ func TestFlowOfHardValues(t *testing.T) {
 	}
 }
 
+// Rows of a number each, as many as a fusion takes together.
 func BenchmarkFlow(b *testing.B) {
+	const block = 1024
 	r := rand.New(rand.NewPCG(3, 9))
-	x, y, one := values(r, 1024, false), values(r, 1024, false), values(r, 1, false)
+	x, y, numbers := values(r, block, false), values(r, block, false), values(r, block, false)
 	for _, s := range Sets() {
 		for _, width := range []int{49, 196, 784} {
 			b.Run(fmt.Sprintf("%s/%d", s.Name, width), func(b *testing.B) {
 				b.ReportAllocs()
-				b.SetBytes(int64(4 * width))
-				steps := []Step{{FlowSub, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0}, {FlowMul, unsafe.Pointer(&one[0]), 0},
-					{FlowAdd, unsafe.Pointer(&one[0]), 0}, {FlowAdd + 1, unsafe.Pointer(&y[0]), 0}, {FlowMax, unsafe.Pointer(&one[0]), 0}}
+				rows := block / width
+				b.SetBytes(int64(4 * rows * width))
+				var steps []Step
+				for _, fn := range []int{FlowSub, FlowMul, FlowMul, FlowAdd, FlowAdd + 1, FlowMax} {
+					step := Step{fn, unsafe.Pointer(&numbers[0]), -1}
+					if fn%2 == 1 {
+						step.At = unsafe.Pointer(&y[0])
+					}
+					steps = append(steps, step)
+				}
 				for b.Loop() {
-					s.Flow(1, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+					s.Flow(rows, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
 				}
 			})
 		}
