@@ -1,0 +1,85 @@
+package cpu
+
+import "github.com/tally-network/tally/core/tensor"
+
+// Contractions of which an operand is read through windows, or has terms outside, from
+// an image of it.
+
+// pad prepares k to read rows from an image of operand x, if some terms lie
+// outside the operand: then all rows look alike.
+func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
+	if len(missing(k.p, x)) == 0 {
+		return false
+	}
+	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
+	if m == nil || m.size > maxImage || m.size > k.rows.n*k.terms.n {
+		return false
+	}
+	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m}
+	k.a.runs(&k.rows, &k.terms)
+	return true
+}
+
+// slide prepares k to read rows where they lie in an image of operand x, if that
+// suits it: if windows of x move with the rows, along short lines. There is nothing to
+// pack for them, and columns, which are those of the weights, fill whole vectors.
+func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
+	if len(batch) > 0 || len(rows) == 0 || !windowed(k.p, x, last(rows)) || len(missing(k.p, y)) > 0 {
+		return false
+	}
+	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
+	line := last(k.rows.extents)
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
+	if line < minLine || line > maxLine && k.terms.n < manyTerms || k.cols.n < minColumns || m == nil || m.size > maxSlid {
+		return false
+	}
+	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
+	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
+	parts := ceilDiv(k.cols.n, k.tileCols)
+	if ceilDiv(k.cols.n, k.set.Lanes)%k.set.Vectors() == 1 {
+		parts = ceilDiv(parts, 2) // or the last tile had one vector
+	}
+	k.wide = roundUp(ceilDiv(k.cols.n, parts), k.set.Lanes)
+	k.beside = ceilDiv(k.cols.n, k.wide)
+	k.high = min(roundUp(ceilDiv(k.rows.n, ceilDiv(imagePieces, k.beside)), line), maxHigh/line*line)
+	k.down = ceilDiv(k.rows.n, k.high)
+	return true
+}
+
+// convolve prepares k to read an image of operand y, if that suits it: if y is
+// read through windows, which move with the last of the columns. Other columns
+// become part of the batch.
+func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
+	for len(cols) > 0 && !windowed(k.p, y, cols[0]) {
+		batch, cols = append(batch[:len(batch):len(batch)], cols[0]), cols[1:]
+	}
+	if len(cols) == 0 || k.p.Args[y].Flat || len(missing(k.p, x)) > 0 {
+		return false
+	}
+	batch, _, cols, terms = k.arrange(x, y, batch, rows, cols, terms, y)
+	sorted := last(k.cols.extents) >= minSorted
+	m := newImage(k, y, &k.cols, batch, cols, terms, k.cols.extents[0], sorted)
+	if m == nil || !m.oneRow(k.cols.extents) {
+		return false
+	}
+	k.lines = lines{k.cols.extents[0], k.cols.n / k.cols.extents[0], m.own[0], m.span(k.cols.extents), m.own}
+	// What is computed in vain, and packing rows for every image, must cost less than
+	// packing every column.
+	vain := ((k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.n) * k.rows.n
+	if k.batch.n > 1 {
+		vain += k.rows.n*packingCols + k.a.effort(k.rows.n, false)
+	}
+	if vain > k.cols.n*packingRows {
+		return false
+	}
+	k.divide(fewPieces)
+	for m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted); m.size > maxImage && k.wide > 1; {
+		k.wide = ceilDiv(k.wide, 2)
+		k.beside = ceilDiv(k.lines.n, k.wide)
+		m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted)
+	}
+	k.b = side{arg: y, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, inPlace: true, image: m}
+	k.readA()
+	return true
+}

@@ -1,0 +1,199 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
+
+// How a piece of a contraction comes to the output.
+
+// stretch is some columns of a piece that lie at one distance from each other in
+// the output, too.
+type stretch struct{ at, n, out, step int }
+
+// outputs finds where the rows and the columns lie in the output; an element
+// lies at the sum.
+func (p *piece) outputs() {
+	p.rowsOut = grow(p.rowsOut, p.tall)
+	p.rows.table(p.rowsOut, p.batch.at(p.out.at, p.out.batch, p.batchAt), p.out.rows, p.row)
+	inner := len(p.cols.extents) - 1
+	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, p.lineCount*p.lines.columns
+	p.stretches = p.stretches[:0]
+	for i := 0; i < n; {
+		s := stretch{
+			p.cols.at(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i),
+			p.cols.at(0, p.out.cols, from+i), p.out.cols[inner],
+		}
+		i += s.n
+		p.stretches = append(p.stretches, s)
+	}
+}
+
+// inRanges implements maker.
+func (k *dot) inRanges() bool {
+	return last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.extents).Strides())
+}
+
+// finish brings the piece to the output, corrects it and calls do for the runs of
+// elements of which it is made: where the chains are, if it can.
+func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tensor, do then) error {
+	doubtful, vanishing := p.doubtful()
+	if p.direct && !doubtful && do == nil {
+		return nil
+	}
+	p.outputs()
+	there := p.direct
+	if doubtful || last(p.out.cols) != 1 || do == nil {
+		p.storeAll(words)
+		there = true
+	}
+	if doubtful {
+		if err := p.correct(out, args, vanishing); err != nil {
+			return err
+		}
+	}
+	if do == nil {
+		return nil
+	}
+	if last(p.out.cols) != 1 {
+		for _, c := range p.stretches {
+			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step, source{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i, rows := 0, 0; i < p.tall; i += rows {
+		rows = p.neighbours(i)
+		for c := 0; c < len(p.stretches); {
+			first, from := p.stretches[c], source{pitch: p.pitch}
+			from.lines, from.line = p.evenly(c)
+			if !there {
+				from.at = p.chains[i*p.pitch+first.at:]
+			}
+			if err := do(p.rowsOut[i]+first.out, first.n*from.lines, rows, p.out.rows[0], from); err != nil {
+				return err
+			}
+			c += from.lines
+		}
+	}
+	return nil
+}
+
+// evenly returns how many stretches, from one on, are alike, lie side by side in the
+// output, and are so far apart in the piece.
+func (p *piece) evenly(c int) (n, apart int) {
+	x := p.stretches[c:]
+	for n = 1; n < len(x) && x[n].n == x[0].n && x[n].out == x[n-1].out+x[0].n; n++ {
+		step := x[n].at - x[n-1].at
+		if n == 1 {
+			apart = step
+		}
+		if step != apart {
+			break
+		}
+	}
+	return n, apart
+}
+
+// neighbours returns how many rows from i on go through a fusion together: they
+// stay in the cache, and lie at one distance from each other.
+func (p *piece) neighbours(i int) int {
+	const near = 4 * chunk
+	if !p.rows.simple() {
+		return 1
+	}
+	return min(max(near/p.broad, 1), p.tall-i)
+}
+
+// storeAll writes all chains to the output, if they are not kept there. Where rows
+// lie side by side in it, and columns do not, they are turned.
+func (p *piece) storeAll(out []float32) {
+	rows, n := p.rowsOut, asm.TurnRows
+	if p.direct || !sideBySide(rows) || len(rows) < n || len(p.stretches) != 1 || p.stretches[0].step == 1 {
+		for i := range rows {
+			p.store(out, i)
+		}
+		return
+	}
+	c := p.stretches[0]
+	whole := c.n / n
+	for i := 0; whole > 0 && i < len(rows); i += n {
+		i = min(i, len(rows)-n) // the last may be written twice
+		from := &p.left.eight
+		for r := range from {
+			from[r] = (i + r) * p.pitch
+		}
+		p.set.Turn(whole, &out[rows[i]+c.out], c.step*word, &p.chains[c.at], from)
+	}
+	done := whole * n
+	for i := 0; done < c.n && i < len(rows); i++ {
+		step(out[rows[i]+c.out+done*c.step:], c.step, p.chains[i*p.pitch:], c.at+done, 1, c.n-done)
+	}
+}
+
+// store writes the chains of row i to the output, if they are not kept there.
+func (p *piece) store(out []float32, i int) {
+	if p.direct {
+		return
+	}
+	line, row := p.chains[i*p.pitch:], p.rowsOut[i]
+	for _, c := range p.stretches {
+		if c.step == 1 {
+			copy(out[row+c.out:][:c.n], line[c.at:])
+		} else {
+			step(out[row+c.out:], c.step, line, c.at, 1, c.n)
+		}
+	}
+}
+
+// correct evaluates by definition the elements that absent terms may have
+// changed. An absent term is packed as 0. Times a number, that adds nothing to a
+// chain, unless the chain is −0; and a chain becomes −0 only where a product
+// rounds to zero, and then goes on as if it were +0 until it is one at the end.
+// Times an infinity or no number, it makes the chain no number.
+func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor, vanishing bool) error {
+	cell := newCell(p.all, args)
+	for i, r := range p.rowsOut {
+		for _, c := range p.stretches {
+			for j, x := range p.chains[i*p.pitch+c.at:][:c.n] {
+				if x != x || vanishing && math.Float32bits(x) == 0 {
+					if err := evaluate(cell, out, r+c.out+j*c.step); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// doubtful reports whether absent terms may have changed some element, and
+// whether some product may have become zero.
+func (p *piece) doubtful() (doubtful, vanishing bool) {
+	if !p.left.absent && !p.top.absent {
+		return false, false
+	}
+	vanishing = p.left.least+p.top.least < productsKept
+	return vanishing || !p.numbers(), vanishing
+}
+
+// numbers reports whether all chains are numbers.
+func (p *piece) numbers() bool {
+	whole := p.broad / p.set.Lanes
+	for i := range p.tall {
+		line := p.chains[i*p.pitch:][:p.broad]
+		if whole > 0 && p.set.Greatest(whole, &line[0]) > asm.InfiniteSize {
+			return false
+		}
+		for _, x := range line[whole*p.set.Lanes:] {
+			if x != x {
+				return false
+			}
+		}
+	}
+	return true
+}
