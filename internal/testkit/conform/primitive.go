@@ -218,6 +218,10 @@ func contracting(r *rand.Rand, p *tensor.Primitive, terms int) {
 		ranking(r, p, in[0])
 		return
 	}
+	if p.Fn == tensor.Dot && r.IntN(12) == 0 {
+		convolving(r, p, in)
+		return
+	}
 	if r.IntN(12) == 0 { // past a K-block
 		p.Shape, terms = shape(r, 3, 6), 5*tensor.KBlock
 		p.Fold = pick(r, []int{tensor.KBlock}, []int{tensor.KBlock + 1}, []int{2, tensor.KBlock}, []int{1 + r.IntN(terms)}, []int{3, 64, 65})
@@ -238,6 +242,26 @@ func contracting(r *rand.Rand, p *tensor.Primitive, terms int) {
 	fold := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
 	for i := range over {
 		p.Args = append(p.Args, access(r, p, in[i], append(over[i], fold...), true))
+	}
+}
+
+// convolving moves windows over planes: some of many channels, with a border, strides and
+// dilations.
+func convolving(r *rand.Rand, p *tensor.Primitive, in [2]tensor.DType) {
+	batch, out, channels := 1+r.IntN(2), pick(r, 1, 3, 8, 17, 33, 48, 64, 100), 1+r.IntN(3)
+	p.Shape, p.Fold = tensor.Shape{batch, out, 1 + r.IntN(5), 1 + r.IntN(8)}, []int{channels, 1 + r.IntN(3), 1 + r.IntN(3)}
+	over := func(axis int) tensor.Dim { return tensor.Dim{Terms: []tensor.Term{{Axis: axis, Step: 1}}} }
+	data := tensor.Access{Type: in[0], Shape: tensor.Shape{batch, channels}, Dims: []tensor.Dim{over(0), over(4)}}
+	for axis := 2; axis < 4; axis++ {
+		step, apart, border := 1+r.IntN(2), 1+r.IntN(2), r.IntN(3)
+		data.Dims = append(data.Dims, tensor.Dim{Offset: -border, Terms: []tensor.Term{{Axis: axis, Step: step}, {Axis: axis + 3, Step: apart}}})
+		data.Shape = append(data.Shape, max((p.Shape[axis]-1)*step+(p.Fold[axis-1]-1)*apart+1-2*border+r.IntN(3), 1))
+	}
+	weights := tensor.Access{Type: in[1], Shape: tensor.Shape{out, channels, p.Fold[1], p.Fold[2]}, Dims: []tensor.Dim{over(1), over(4), over(5), over(6)}}
+	p.Args = []tensor.Access{data, weights}
+	if r.IntN(2) == 0 {
+		p.Args[0], p.Args[1] = p.Args[1], p.Args[0]
+		p.Args[0].Type, p.Args[1].Type = in[0], in[1]
 	}
 }
 
