@@ -29,7 +29,7 @@ func (g *grouping) joins(i int) bool {
 			return false
 		}
 		size := g.nodes[x].Shape.Elements()
-		if at, ok := beginning(n, j); !ok || at != next || size == 0 || size != n.Args[j].Shape.Elements() {
+		if at, ok := beginning(n, j); !ok || at != next || size == 0 || size != n.Args[j].Shape.Elements() || !present(n, j, at, size) {
 			return false
 		}
 		next += size
@@ -60,6 +60,32 @@ func beginning(p *tensor.Primitive, arg int) (at int, ok bool) {
 		}
 	}
 	return -base, true
+}
+
+// present reports whether n elements of the output, from one on, are a box in which
+// every element of an operand is where its coordinates say.
+func present(p *tensor.Primitive, arg, at, n int) bool {
+	if at+n > p.Shape.Elements() {
+		return false
+	}
+	lo, hi, box := make([]int, len(p.Shape)), make([]int, len(p.Shape)), 1
+	p.Shape.Coords(at, lo)
+	p.Shape.Coords(at+n-1, hi)
+	for a := range lo {
+		box *= max(hi[a]-lo[a]+1, 0)
+	}
+	for d := range p.Args[arg].Dims {
+		b, _ := newBound(p, arg, d)
+		least, most := b.offset, b.offset
+		for a := range lo {
+			x, y := b.steps[a]*lo[a], b.steps[a]*hi[a]
+			least, most = least+min(x, y), most+max(x, y)
+		}
+		if b.index != nil || least < 0 || most >= b.extent {
+			return false
+		}
+	}
+	return box == n
 }
 
 // place returns the join that is no part of another, and the bytes from where it

@@ -120,6 +120,9 @@ func (j *joiner) join() {
 	for range 2 + j.r.IntN(2) {
 		x := j.values[max(len(j.values)-1-j.r.IntN(3), 0)]
 		a := j.access(x, -channels)
+		if j.r.IntN(12) == 0 { // nothing is there, as if it were a line further on
+			a.Dims[2].Offset, a.Dims[3].Offset = 1, -5
+		}
 		if channels += a.Shape[1]; channels > 60 {
 			return
 		}
