@@ -109,29 +109,43 @@ func (p *piece) neighbours(i int) int {
 	return min(max(near/p.broad, 1), p.tall-i)
 }
 
-// storeAll writes all chains to the output, if they are not kept there. Where rows
-// lie side by side in it, and columns do not, they are turned.
+// storeAll writes all chains to the output, if they are not kept there. Rows that lie
+// side by side in it, while columns do not, are turned.
 func (p *piece) storeAll(out []float32) {
-	rows, n := p.rowsOut, asm.TurnRows
-	if p.direct || !sideBySide(rows) || len(rows) < n || len(p.stretches) != 1 || p.stretches[0].step == 1 {
-		for i := range rows {
-			p.store(out, i)
-		}
+	if p.direct {
 		return
 	}
-	c := p.stretches[0]
-	whole := c.n / n
-	for i := 0; whole > 0 && i < len(rows); i += n {
-		i = min(i, len(rows)-n) // the last may be written twice
-		from := &p.left.eight
-		for r := range from {
-			from[r] = (i + r) * p.pitch
+	apart := len(p.stretches) == 1 && p.stretches[0].step != 1
+	for i, n := 0, 0; i < p.tall; i += n {
+		for n = 1; apart && i+n < p.tall && p.rowsOut[i+n] == p.rowsOut[i]+n; {
+			n++
 		}
-		p.set.Turn(whole, &out[rows[i]+c.out], c.step*word, &p.chains[c.at], from)
+		if n >= asm.TurnRows {
+			p.turn(out, i, n)
+			continue
+		}
+		for r := range n {
+			p.store(out, i+r)
+		}
 	}
-	done := whole * n
-	for i := 0; done < c.n && i < len(rows); i++ {
-		step(out[rows[i]+c.out+done*c.step:], c.step, p.chains[i*p.pitch:], c.at+done, 1, c.n-done)
+}
+
+// turn writes the chains of n rows from row i on, which lie side by side in the
+// output: so many at a time that kernels turn.
+func (p *piece) turn(out []float32, i, n int) {
+	const rows = asm.TurnRows
+	c, from := p.stretches[0], &p.left.eight
+	whole := c.n / rows
+	for at := 0; whole > 0 && at < n; at += rows {
+		at = min(at, n-rows) // the last may be written twice
+		for r := range from {
+			from[r] = (i + at + r) * p.pitch
+		}
+		p.set.Turn(whole, &out[p.rowsOut[i+at]+c.out], c.step*word, &p.chains[c.at], from)
+	}
+	done := whole * rows
+	for r := i; done < c.n && r < i+n; r++ {
+		step(out[p.rowsOut[r]+c.out+done*c.step:], c.step, p.chains[r*p.pitch:], c.at+done, 1, c.n-done)
 	}
 }
 
