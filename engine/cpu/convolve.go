@@ -22,8 +22,8 @@ func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
 }
 
 // slide prepares k to read rows where they lie in an image of operand x, if that
-// suits it: if windows of x move with the rows, along short lines. There is nothing to
-// pack for them, and columns, which are those of the weights, fill whole vectors.
+// suits it: if windows of x move with the rows, along short lines or with many terms.
+// There is nothing to pack for them, and columns, those of the weights, fill whole vectors.
 func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	if len(batch) > 0 || len(rows) == 0 || !windowed(k.p, x, last(rows)) || len(missing(k.p, y)) > 0 {
 		return false

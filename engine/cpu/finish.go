@@ -149,11 +149,8 @@ func (p *piece) turn(out []float32, i, n int) {
 	}
 }
 
-// store writes the chains of row i to the output, if they are not kept there.
+// store writes the chains of row i to the output.
 func (p *piece) store(out []float32, i int) {
-	if p.direct {
-		return
-	}
 	line, row := p.chains[i*p.pitch:], p.rowsOut[i]
 	for _, c := range p.stretches {
 		if c.step == 1 {
