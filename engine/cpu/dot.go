@@ -93,7 +93,8 @@ const (
 	manyTerms   = 512     // unless there are so many, beside which turning the sums takes no time
 	minColumns  = 32      // beside them
 	maxSlid     = 1 << 20 // elements of an image that is read by the line
-	imagePieces = 8       // which share an image
+	imagePieces = 16      // which share an image
+	manyStrips  = 8       // of columns, enough for threads to take whole ones
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
