@@ -51,12 +51,13 @@ type side struct {
 	batch, own, terms []int // strides
 	bounds            []sideBound
 	ownRun, termRun   reach
-	matrix            bool // rows or terms lie side by side
-	inPlace           bool // tiles read it where it lies: rows have one stride
-	line              int  // rows that have it, if it is an image of rows
-	lined             bool // packed with the terms of a row side by side
-	turned            bool // and turn it, as terms lie side by side
-	swept             bool // and sweep over whole vectors of columns
+	matrix            bool  // rows or terms lie side by side
+	inPlace           bool  // tiles read it where it lies: rows have one stride
+	line              int   // rows that have it, if it is an image of rows
+	lined             bool  // packed with the terms of a row side by side
+	turned            bool  // and turn it, as terms lie side by side
+	swept             bool  // and sweep over whole vectors of columns
+	offsets           []int // of all terms, in bytes, if they are not too many
 	image             *image
 	kept              *kept // if it is packed once
 }
@@ -95,6 +96,7 @@ const (
 	maxSlid     = 1 << 20 // elements of an image that is read by the line
 	imagePieces = 16      // which share an image
 	manyStrips  = 8       // of columns, enough for threads to take whole ones
+	maxListed   = 1 << 16 // terms of which a list is made once
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
@@ -136,18 +138,27 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 		}
 	}
 	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	k.choose(batch, rows, cols, terms)
+	k.a.list(&k.terms)
+	k.b.list(&k.terms)
+	return k
+}
+
+// choose says which operand is a, and how tiles come to both.
+func (k *dot) choose(batch, rows, cols, terms []int) {
+	narrow := k.p.Args[0].Type.Size() == 1
 	if !narrow && (k.slide(0, 1, batch, rows, cols, terms) || k.slide(1, 0, batch, cols, rows, terms)) {
-		return k
+		return
 	}
 	x, y := 0, 1
 	if k.effort(x, y, batch, rows, cols, terms) > k.effort(y, x, batch, cols, rows, terms) {
 		rows, cols, x, y = cols, rows, 1, 0
 	}
 	if narrow {
-		k.bytes = newBytes(p, set, x, y)
-		k.tiles = set.Bytes.Tiles
+		k.bytes = newBytes(k.p, k.set, x, y)
+		k.tiles = k.set.Bytes.Tiles
 	} else if k.convolve(x, y, batch, rows, cols, terms) {
-		return k
+		return
 	}
 	if narrow || !k.pad(x, y, batch, rows, cols, terms) {
 		k.arrange(x, y, batch, rows, cols, terms, neither)
@@ -165,7 +176,6 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 		k.beside = ceilDiv(k.lines.n, k.wide)
 	}
 	k.stream()
-	return k
 }
 
 // regular reports whether values need no more than reading, and lie in even

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -23,6 +24,7 @@ type panels struct {
 	terms    []int   // and what each term adds
 	straight bool    // terms lie side by side
 	offsets  []int   // the same in bytes
+	located  []int   // memory of those, if the side has no list
 	even     [][]int // offsets of packed terms, by width
 	coords   []coords
 	src      operand
@@ -168,20 +170,39 @@ func (p *panels) spread() {
 	}
 }
 
-// locate finds the positions of the terms in bytes, for tiles that read them in
-// place.
-func (p *panels) locate() {
-	if !p.side.inPlace || p.side.turned {
+// list finds where the terms of a side lie that tiles read in place, in bytes.
+func (s *side) list(terms *grid) {
+	switch m := s.image; {
+	case !s.inPlace || s.turned:
 		return
+	case m != nil && m.table != nil:
+		s.offsets = slices.Clone(m.table)
+	case terms.n <= maxListed:
+		s.offsets = make([]int, terms.n)
+		terms.table(s.offsets, 0, s.terms, 0)
 	}
-	p.offsets = grow(p.offsets, p.taken)
-	if m := p.side.image; m != nil && m.table != nil {
-		copy(p.offsets, m.table[p.start:])
-	} else {
-		p.steps.table(p.offsets, 0, p.side.terms, p.start)
+	scale(s.offsets)
+}
+
+// scale makes bytes of positions.
+func scale(at []int) {
+	for i := range at {
+		at[i] *= word
 	}
-	for i, at := range p.offsets {
-		p.offsets[i] = at * word
+}
+
+// locate finds where the terms lie, in bytes, for tiles that read them in place.
+func (p *panels) locate() {
+	switch s := p.side; {
+	case !s.inPlace || s.turned:
+		return
+	case s.offsets != nil:
+		p.offsets = s.offsets[p.start:]
+	default:
+		p.located = grow(p.located, p.taken)
+		p.steps.table(p.located, 0, s.terms, p.start)
+		scale(p.located)
+		p.offsets = p.located
 	}
 }
 
