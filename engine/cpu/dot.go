@@ -170,7 +170,7 @@ func (k *dot) choose(batch, rows, cols, terms []int) {
 		k.divide(minPieces)
 	}
 	k.readA()
-	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (ceilDiv(k.high, k.tileRows) <= fewTiles || k.nearB())
+	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (ceilDiv(k.high, k.tileRows) <= fewTiles || k.spread())
 	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon
 		k.wide = min(k.wide, 2*k.tileCols)
 		k.beside = ceilDiv(k.lines.n, k.wide)
@@ -182,12 +182,18 @@ func (k *dot) choose(batch, rows, cols, terms []int) {
 // distances along a grid.
 func (k *dot) regular(g *grid) bool { return k.plain && !k.bounded && g.simple() }
 
-// nearB reports whether operand b stays in the cache while tiles read it in place:
-// it is small, and its terms do not lie whole pages apart, where they would share
-// few places in the cache.
+// nearB reports whether all of operand b stays in the second-level cache, and tiles
+// can read it in place. Then pieces are best split between rows.
 func (k *dot) nearB() bool {
-	const page = 4096
-	return k.cols.n*k.terms.n <= maxNear && last(k.b.terms)*word%page != 0
+	return k.direct && k.lines.columns == 1 && k.regular(&k.cols) && k.b.own[0] == 1 && k.cols.n*k.terms.n <= maxNear
+}
+
+// spread reports whether the terms of operand b lie in many places of the caches,
+// which are numbered by the lower bits of addresses, so that a strip of columns stays
+// there while tiles read it in place.
+func (k *dot) spread() bool {
+	const crowded = 512
+	return last(k.b.terms)*word%crowded != 0
 }
 
 // readA chooses how tiles read operand a: where it lies, if it is regular and
@@ -316,7 +322,7 @@ func (k *dot) divide(enough int) {
 		switch {
 		case !large && (k.pieces() >= enough || k.high*broad*k.terms.n < 2*minWork):
 			return
-		case k.high > max(broad, tileRows) || k.wide <= tileCols && k.high > tileRows:
+		case k.high > tileRows && (k.high > broad || k.nearB()) || k.wide <= tileCols && k.high > tileRows:
 			k.high = roundUp(ceilDiv(k.high, 2), tileRows)
 		case k.wide > tileCols:
 			k.wide = roundUp(ceilDiv(k.wide, 2), tileCols)
