@@ -343,13 +343,12 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 // next implements maker: several pieces pack less together.
 func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error) {
 	p, words := &w.piece, words(out)
-	p.round = w.round
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
 	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
 	if higher == k.down && k.b.image == nil {
 		wider = min(n/k.down, k.beside-c, max(k.room(maxWide, higher*k.high)/k.wide, 1))
 	}
-	p.place(k, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
+	p.place(k, w.round, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
 	p.compute(args, words)
 	return wider * higher, p.finish(out, words, args, do)
 }

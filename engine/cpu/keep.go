@@ -71,7 +71,7 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 	var p panels
 	src := k.operand(s, args)
 	for batch := range m.batches {
-		p.place(s, k, g, batch, 0, g.n)
+		p.place(s, k, g, 0, batch, 0, g.n)
 		for t := 0; t < k.terms.n; {
 			n := k.take(t)
 			p.reach(src, t, n)

@@ -14,6 +14,7 @@ import (
 type panels struct {
 	side     *side
 	set      *asm.Set
+	round    int   // of the worker
 	rows     *grid // of all pieces
 	steps    *grid // terms
 	batch    *grid
@@ -39,6 +40,7 @@ type panels struct {
 	packed   int   // row of the piece at which panel begins
 	panel    []float32
 	words    []float32         // memory of panels
+	packing  packing           // what it holds
 	drawn    []float32         // the image
 	drawing  drawing           // what it is
 	elements elements          // of which it is made
@@ -87,9 +89,9 @@ type coords struct{ own, terms []int }
 // maxLanes is the room that kernels need behind what they write.
 const maxLanes = 16
 
-// place sets the rows from, from+1, …
-func (p *panels) place(s *side, k *dot, g *grid, batch, from, n int) {
-	p.side, p.set, p.batch, p.rows, p.steps, p.at, p.first = s, k.set, &k.batch, g, &k.terms, batch, from
+// place sets the rows from, from+1, …, in a round of the worker.
+func (p *panels) place(s *side, k *dot, g *grid, round, batch, from, n int) {
+	p.round, p.side, p.set, p.batch, p.rows, p.steps, p.at, p.first = round, s, k.set, &k.batch, g, &k.terms, batch, from
 	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, noFloor
 	p.group, p.bias, p.signed = k.group(), 0, k.p.Args[s.arg].Type.Signed()
 	if p.bytewise = k.bytes != nil; p.bytewise {
@@ -125,17 +127,17 @@ type drawing struct {
 	least              floor
 }
 
-// draw returns the side's image of src for a line of a batch, or src itself. What was
+// draw returns the side's image of src for a line, or src itself. What was
 // drawn last in this round is not drawn again.
-func (p *panels) draw(src operand, round, batch, line int) operand {
+func (p *panels) draw(src operand, line int) operand {
 	m := p.side.image
 	if m == nil {
 		return src
 	}
-	if d := (drawing{m, round, batch, line, p.drawing.absent, p.drawing.least}); d != p.drawing {
+	if d := (drawing{m, p.round, p.at, line, p.drawing.absent, p.drawing.least}); d != p.drawing {
 		p.drawn = grow(p.drawn, m.size+maxLanes)
 		p.elements.operand, p.elements.set = src, p.set
-		absent := m.draw(p.drawn, &p.elements, p.batch, batch, line)
+		absent := m.draw(p.drawn, &p.elements, p.batch, p.at, line)
 		d.absent, d.least = p.bounded && absent, p.leastOf(p.drawn, m.size)
 		p.drawing = d
 	}
@@ -206,9 +208,18 @@ func (p *panels) locate() {
 	}
 }
 
+// packing says which rows and terms are packed, and what was found in them.
+type packing struct {
+	side                  *side
+	round, at, first      int
+	from, n, start, taken int
+	absent                bool
+	least                 floor
+}
+
 // pack packs n rows from a row of the piece on, for tiles of at most so many,
 // in whole vectors. What is read in place needs it only for the vector that is
-// not full.
+// not full. What was packed last in this round is not packed again.
 func (p *panels) pack(from, n, most, vector int) {
 	if p.side.image != nil && p.side.inPlace {
 		return
@@ -219,30 +230,43 @@ func (p *panels) pack(from, n, most, vector int) {
 		return
 	}
 	end := from + n
-	part := func(row int) int { return nextPart(end-row, most, vector) }
 	row := from
-	for row < end && p.ready(part(row), vector) {
-		row += part(row)
+	for row < end && p.ready(nextPart(end-row, most, vector), vector) {
+		row += nextPart(end-row, most, vector)
 	}
 	if row == end {
 		return
 	}
+	x := packing{p.side, p.round, p.at, p.first, row, end - row, p.start, p.taken, p.packing.absent, p.packing.least}
+	if x != p.packing {
+		x.absent, x.least = p.packRest(row, end-row, most, vector)
+		p.packing = x
+	}
+	p.panel, p.packed = p.words, row
+	p.absent, p.least = p.absent || x.absent, min(p.least, x.least)
+}
+
+// packRest packs n rows, and returns whether any value lay outside the operand, and
+// the floor of all.
+func (p *panels) packRest(from, n, most, vector int) (absent bool, least floor) {
+	before := p.absent
+	p.absent = false
 	p.spread()
-	p.packed = row
-	p.words = grow(p.words, (roundUp(end-row, vector)+1)*p.deep+maxLanes)
-	p.panel = p.words
+	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+maxLanes)
 	if p.side.lined {
-		p.packRows(p.words, row, end-row)
-		row = end
+		p.packRows(p.words, from, n)
+	} else {
+		for row, end := from, from+n; row < end; {
+			size := nextPart(end-row, most, vector)
+			p.packTile(p.words[(row-from)*p.deep:], row, size, roundUp(size, vector))
+			row += size
+		}
 	}
-	for row < end {
-		size := part(row)
-		p.packTile(p.words[(row-p.packed)*p.deep:], row, size, roundUp(size, vector))
-		row += size
-	}
+	absent, p.absent = p.absent, before
 	if p.bounded && p.side.image == nil {
-		p.least = min(p.least, p.leastOf(p.words, roundUp(n, vector)*p.deep))
+		return absent, p.leastOf(p.words, roundUp(n, vector)*p.deep)
 	}
+	return absent, noFloor
 }
 
 // ready reports whether a tile of so many rows reads them in place.

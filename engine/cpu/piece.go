@@ -13,7 +13,6 @@ import (
 // where it cannot hold them, in memory of the piece.
 type piece struct {
 	*dot
-	round               int // of the worker
 	batchAt, row, line  int // where it begins
 	tall, broad         int // rows and columns
 	lineCount           int
@@ -32,13 +31,13 @@ type piece struct {
 const word = 4
 
 // place sets the piece of so many rows and lines, or those that are left, that
-// begins at a row and a line of a batch.
-func (p *piece) place(k *dot, batch, row, line, rows, lines int) {
+// begins at a row and a line of a batch, in a round of the worker.
+func (p *piece) place(k *dot, round, batch, row, line, rows, lines int) {
 	p.dot, p.batchAt, p.row, p.line = k, batch, row, line
 	p.tall, p.lineCount = min(rows, k.rows.n-row), min(lines, k.lines.n-line)
 	p.broad = (p.lineCount-1)*k.lines.pitch + k.lines.span
-	p.left.place(&k.a, k, &k.rows, batch, row, p.tall)
-	p.top.place(&k.b, k, &k.cols, batch, line, p.broad)
+	p.left.place(&k.a, k, &k.rows, round, batch, row, p.tall)
+	p.top.place(&k.b, k, &k.cols, round, batch, line, p.broad)
 	p.edge = grow(p.edge, k.tileRows*k.tileCols)
 }
 
@@ -61,7 +60,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		p.chains = p.own
 	}
 	p.done = p.done[:0]
-	a, b := p.left.draw(p.operand(&p.a, args), p.round, p.batchAt, 0), p.top.draw(p.operand(&p.b, args), p.round, p.batchAt, p.line)
+	a, b := p.left.draw(p.operand(&p.a, args), 0), p.top.draw(p.operand(&p.b, args), p.line)
 	for t := 0; t < p.terms.n; {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
