@@ -50,9 +50,15 @@ func (p *program) keep(k kernel, node, left int) int {
 	return left
 }
 
+// better reports whether tiles that read a side in place had better read it packed,
+// if that costs nothing: if there are many.
+func (k *dot) better(s *side) bool {
+	return s == &k.b && !s.turned && !s.swept && ceilDiv(k.rows.n, k.tileRows) > fewTiles
+}
+
 // keep packs an operand of which pieces have so many rows, or columns.
 func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Tensor, left int) int {
-	if args[s.arg] == nil || s.inPlace || s.image != nil {
+	if args[s.arg] == nil || s.image != nil || s.inPlace && !k.better(s) {
 		return left
 	}
 	m := &kept{rows: roundUp(g.n, vector), batches: 1, least: noFloor}
@@ -65,7 +71,7 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 	if size > left/word {
 		return left
 	}
-	s.lined = false
+	s.lined, s.inPlace = false, false
 	m.words = make([]float32, size+maxLanes)
 	pages.Huge(slice[byte](first(m.words), len(m.words)*word))
 	var p panels
