@@ -81,6 +81,7 @@ const (
 	turnedDeep  = 4096    // terms that are turned, one column after the other; divides tensor.KBlock
 	turnedTiles = 2       // tiles of rows for which to turn them
 	maxNear     = 1 << 17 // elements of operand b that stay in the second-level cache
+	nearRows    = 4       // columns for each row beside which it is best to keep them whole
 	maxRows     = 192     // rows packed at a time
 	minWork     = 1 << 18 // multiply-adds of a piece that is split off
 	minPieces   = 8       // pieces that need no more splitting
@@ -182,10 +183,10 @@ func (k *dot) choose(batch, rows, cols, terms []int) {
 // distances along a grid.
 func (k *dot) regular(g *grid) bool { return k.plain && !k.bounded && g.simple() }
 
-// nearB reports whether all of operand b stays in the second-level cache, and tiles
-// can read it in place. Then pieces are best split between rows.
+// nearB reports whether all of operand b stays in the second-level cache beside rows
+// that are not few, and tiles can read it in place. Then pieces are best split between rows.
 func (k *dot) nearB() bool {
-	return k.direct && k.lines.columns == 1 && k.regular(&k.cols) && k.b.own[0] == 1 && k.cols.n*k.terms.n <= maxNear
+	return k.cols.n <= nearRows*k.rows.n && k.direct && k.lines.columns == 1 && k.regular(&k.cols) && k.b.own[0] == 1 && k.cols.n*k.terms.n <= maxNear
 }
 
 // spread reports whether the terms of operand b lie in many places of the caches,
