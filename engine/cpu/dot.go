@@ -96,7 +96,6 @@ const (
 	minColumns  = 32      // beside them
 	maxSlid     = 1 << 20 // elements of an image that is read by the line
 	imagePieces = 16      // which share an image
-	manyStrips  = 8       // of columns, enough for threads to take whole ones
 	maxListed   = 1 << 16 // terms of which a list is made once
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )

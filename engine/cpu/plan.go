@@ -95,9 +95,6 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 			room = prog.keep(run, k.nodes[0], room)
 		}
 		k.grain = grain(p, k.nodes, k.pieces(), worthwhile)
-		if d, ok := run.(*dot); ok && d.batch.n*d.beside >= manyStrips {
-			k.grain = roundUp(k.grain, d.down) // which read the same columns
-		}
 		pl.tasks = append(pl.tasks, k)
 		for _, i := range k.outs {
 			wholes.lay(pl, &arena, i)
