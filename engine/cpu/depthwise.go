@@ -58,7 +58,8 @@ func (k *depthwise) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 // next implements maker: tiles of one row, which read the sheet in place.
 func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do then) (done int, err error) {
 	s := &w.sheet
-	k.draw(s, args, piece, 0)
+	k.place(s, piece)
+	k.draw(s, tensor.Of[float32](args[k.arg]), 0)
 	k.planes.table(s.planes, k.base, k.own, s.from)
 	terms, lanes := tensor.Of[float32](args[k.other]), k.set.Lanes
 	row, n := s.row(0, k.length(s.to-s.from)), k.length(1)

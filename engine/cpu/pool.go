@@ -12,6 +12,7 @@ import (
 // into each other: in the order of the definition, if that makes a difference.
 type pool struct {
 	*window
+	down   *descent // that is done first, if it is not nil
 	border float32
 	fn     int // of a step
 	flows  []poolFlow
@@ -42,10 +43,43 @@ func newPool(p *tensor.Primitive, set *asm.Set) kernel {
 	k := &pool{window: w, border: tensor.AsF32(identity(p)), fn: fn}
 	if p.Fn == tensor.FoldSum {
 		k.sum(0, 1)
-	} else {
-		k.extreme()
+		return k
 	}
+	k.extreme()
 	return k
+}
+
+// extreme finds flows for an extreme, to which the order of terms makes no difference.
+func (k *pool) extreme() {
+	if k.phases() == 1 && k.along() {
+		return
+	}
+	if k.down = newDescent(k.window, k.fn, k.border); k.down != nil {
+		k.window = k.down.across(k.window)
+	}
+	var all poolFlow
+	for _, tap := range k.taps {
+		all.from = append(all.from, rowAt{none, tap})
+	}
+	k.flows = []poolFlow{all}
+}
+
+// along finds the extreme along each line, of all lines at once, and then that of
+// lines below each other, if there are several of both.
+func (k *pool) along() bool {
+	line, below := poolFlow{number: 1}, poolFlow{}
+	for _, tap := range k.taps {
+		column := tap % k.wide.length
+		if tap == column {
+			line.from = append(line.from, rowAt{none, tap})
+		}
+		if at := (rowAt{1, tap - column}); !slices.Contains(below.from, at) {
+			below.from = append(below.from, at)
+		}
+		line.more = max(line.more, tap-column)
+	}
+	k.flows = []poolFlow{line, below}
+	return len(line.from) > 1 && len(below.from) > 1
 }
 
 // sum appends flows that add the lanes l, l + apart, …, as a sum joins them, and
@@ -71,43 +105,6 @@ func (k *pool) sum(l, apart int) rowAt {
 	return rowAt{f.number, 0}
 }
 
-// extreme appends flows that find the extreme along each line, of all lines of a
-// phase at once, and then that of lines below each other. Any order gives the same.
-func (k *pool) extreme() {
-	phases := make([]struct{ taps, lines []int }, len(k.high.phases)) // taps of the first line
-	for _, tap := range k.taps {
-		x := &phases[tap/(k.pitch()*len(k.wide.phases))]
-		line := tap % k.pitch() / k.wide.length * k.wide.length
-		if !slices.Contains(x.lines, line) {
-			x.lines = append(x.lines, line)
-		}
-		if line == x.lines[0] {
-			x.taps = append(x.taps, tap)
-		}
-	}
-	var out poolFlow
-	for _, x := range phases {
-		along := poolFlow{number: len(k.flows) + 1, more: last(x.lines) - x.lines[0]}
-		shared := len(x.lines) > 2 && len(x.taps) > 1 // else what is saved is lost by one more row
-		for _, tap := range x.taps {
-			along.from = append(along.from, rowAt{none, tap})
-		}
-		for _, line := range x.lines {
-			if below := line - x.lines[0]; shared {
-				out.from = append(out.from, rowAt{along.number, below})
-			} else {
-				for _, tap := range x.taps {
-					out.from = append(out.from, rowAt{none, tap + below})
-				}
-			}
-		}
-		if shared {
-			k.flows = append(k.flows, along)
-		}
-	}
-	k.flows = append(k.flows, out)
-}
-
 func (k *pool) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	return produce(k, w, out, args, lo, hi, nil)
 }
@@ -117,8 +114,12 @@ var zero float32
 
 // next implements maker.
 func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do then) (done int, err error) {
-	s := &w.sheet
-	k.draw(s, args, piece, k.border)
+	s, operand := &w.sheet, tensor.Of[float32](args[k.arg])
+	k.place(s, piece)
+	if k.down != nil {
+		operand = k.down.run(w, k.set, operand)
+	}
+	k.draw(s, operand, k.border)
 	n := k.length(s.to - s.from)
 	source := func(x rowAt) unsafe.Pointer {
 		if x.number == none {

@@ -176,17 +176,21 @@ type sheet struct {
 	segments []asm.Segment
 	lines    []int // positions
 	planes   []int
-	from, to int // planes that have been computed last
+	from, to int       // planes that have been placed
+	down     []float32 // what a descent made
 }
 
-// draw copies the planes of a piece to the sheet.
-func (w *window) draw(s *sheet, args []*tensor.Tensor, piece int, border float32) {
-	from, to := piece*w.each, min((piece+1)*w.each, w.planes.n)
-	src, size := tensor.Of[float32](args[w.arg]), w.size()
-	s.from, s.to = from, to
+// place finds the planes of a piece.
+func (w *window) place(s *sheet, piece int) {
+	s.from, s.to = piece*w.each, min((piece+1)*w.each, w.planes.n)
+	s.planes = grow(s.planes, s.to-s.from)
+	w.planes.table(s.planes, w.base, w.steps, s.from)
+}
+
+// draw copies the planes that have been placed to the sheet.
+func (w *window) draw(s *sheet, src []float32, border float32) {
+	size := w.size()
 	s.values = grow(s.values, w.phases()*w.pitch()+maxBehind)
-	s.planes = grow(s.planes, to-from)
-	w.planes.table(s.planes, w.base, w.steps, from)
 	for i, high := range w.high.phases {
 		lo, hi := within(w.high.offset+high, w.high.step, w.high.extent, w.high.length)
 		hi = max(lo, hi)

@@ -30,9 +30,12 @@ var someWindows = []windows{
 // Folds of windows with borders, strides and dilations, on hard values.
 func TestPools(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 1))
-	for _, c := range someWindows {
-		for _, fn := range []tensor.Fn{tensor.FoldSum, tensor.FoldMax, tensor.FoldMin} {
+	for i, c := range someWindows {
+		for j, fn := range []tensor.Fn{tensor.FoldSum, tensor.FoldMax, tensor.FoldMin} {
 			p := c.primitive(fn)
+			if thin := (i + j) % 6; thin < 2 && c.kernel > 1 { // windows of one line, or one column
+				p.Fold[thin] = 1
+			}
 			for _, set := range asm.Sets() {
 				if k, ok := compile(p, set).(*pool); !ok {
 					t.Errorf("%s: %v is computed by %T", set.Name, c, k)
