@@ -744,7 +744,7 @@ rest8Done:
 	JMP         end
 
 rest8End:
-	CMPQ      BX, $0x00000001
+	CMPQ      BX, $0x00000011
 	JL        rest4End
 	VMOVUPS.Z (CX)(DX*1), K1, Z4
 	VMOVUPS.Z 64(CX)(DX*1), K2, Z5
@@ -966,6 +966,129 @@ rest4Done:
 	JMP         end
 
 rest4End:
+	CMPQ      BX, $0x00000001
+	JL        rest1End
+	VMOVUPS.Z (CX)(DX*1), K1, Z4
+	MOVQ      steps+64(FP), R8
+	MOVQ      n+72(FP), R9
+
+rest1Step:
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
+	JNZ          rest1Apart
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Z5
+	CMPQ         R10, $0x06
+	JGE          rest1Same3
+	CMPQ         R10, $0x02
+	JGE          rest1Same1
+	VADDPS       Z5, Z4, Z4
+	JMP          rest1Done
+
+rest1Same1:
+	CMPQ   R10, $0x04
+	JGE    rest1Same2
+	VSUBPS Z5, Z4, Z4
+	JMP    rest1Done
+
+rest1Same2:
+	VSUBPS Z4, Z5, Z4
+	JMP    rest1Done
+
+rest1Same3:
+	CMPQ   R10, $0x0a
+	JGE    rest1Same5
+	CMPQ   R10, $0x08
+	JGE    rest1Same4
+	VMULPS Z5, Z4, Z4
+	JMP    rest1Done
+
+rest1Same4:
+	VDIVPS Z5, Z4, Z4
+	JMP    rest1Done
+
+rest1Same5:
+	CMPQ        R10, $0x0c
+	JGE         rest1Same6
+	VMOVAPS     Z5, Z6
+	VFIXUPIMMPS $0x00, Z2, Z5, Z6
+	VMAXPS      Z4, Z5, Z4
+	VADDPS      Z6, Z4, Z4
+	JMP         rest1Done
+
+rest1Same6:
+	VMOVAPS     Z5, Z6
+	VFIXUPIMMPS $0x00, Z3, Z5, Z6
+	VMINPS      Z4, Z5, Z4
+	VORPS       Z6, Z4, Z4
+	JMP         rest1Done
+
+rest1Apart:
+	ADDQ      DX, R11
+	CMPQ      R10, $0x07
+	JGE       rest1Own3
+	CMPQ      R10, $0x03
+	JGE       rest1Own1
+	VMOVUPS.Z (R11), K1, Z5
+	VADDPS    Z5, Z4, Z4
+	JMP       rest1Done
+
+rest1Own1:
+	CMPQ      R10, $0x05
+	JGE       rest1Own2
+	VMOVUPS.Z (R11), K1, Z5
+	VSUBPS    Z5, Z4, Z4
+	JMP       rest1Done
+
+rest1Own2:
+	VMOVUPS.Z (R11), K1, Z5
+	VSUBPS    Z4, Z5, Z4
+	JMP       rest1Done
+
+rest1Own3:
+	CMPQ      R10, $0x0b
+	JGE       rest1Own5
+	CMPQ      R10, $0x09
+	JGE       rest1Own4
+	VMOVUPS.Z (R11), K1, Z5
+	VMULPS    Z5, Z4, Z4
+	JMP       rest1Done
+
+rest1Own4:
+	VMOVUPS.Z (R11), K1, Z5
+	VDIVPS    Z5, Z4, Z4
+	JMP       rest1Done
+
+rest1Own5:
+	CMPQ        R10, $0x0d
+	JGE         rest1Own6
+	VMOVUPS.Z   (R11), K1, Z5
+	VMOVAPS     Z5, Z6
+	VFIXUPIMMPS $0x00, Z2, Z5, Z6
+	VMAXPS      Z4, Z5, Z4
+	VADDPS      Z6, Z4, Z4
+	JMP         rest1Done
+
+rest1Own6:
+	VMOVUPS.Z   (R11), K1, Z5
+	VMOVAPS     Z5, Z6
+	VFIXUPIMMPS $0x00, Z3, Z5, Z6
+	VMINPS      Z4, Z5, Z4
+	VORPS       Z6, Z4, Z4
+
+rest1Done:
+	ADDQ        $0x18, R8
+	DECQ        R9
+	JNZ         rest1Step
+	VMOVAPS     Z0, Z5
+	VFIXUPIMMPS $0x00, Z1, Z4, Z5
+	VMOVUPS     Z5, K1, (AX)(DX*1)
+	LEAQ        (DX)(BX*4), DX
+	JMP         end
+
+rest1End:
 end:
 	MOVQ xLine+32(FP), BX
 	ADDQ BX, CX

@@ -78,7 +78,7 @@ func flows() {
 		// which the last have masks.
 		blocks, rests, masked := []int{8, 1}, []int{1}, 1
 		if s.wide {
-			blocks, rests, masked = []int{8}, []int{8, 4}, 4
+			blocks, rests, masked = []int{8}, []int{8, 4, 1}, 4
 		}
 		masks := f.masks(masked)
 		context.XORQ(f.at, f.at)
@@ -99,11 +99,15 @@ func flows() {
 			context.JMP(LabelRef(label))
 			context.Label(label + "End")
 		}
-		for _, n := range rests {
-			label, whole := fmt.Sprintf("rest%d", n), n-masked
-			context.CMPQ(f.left, U32(max(whole*s.lanes, 1)))
+		for i, n := range rests {
+			label, whole := fmt.Sprintf("rest%d", n), max(n-masked, 0)
+			least := whole * s.lanes
+			if i+1 < len(rests) && whole == 0 {
+				least = rests[i+1]*s.lanes + 1
+			}
+			context.CMPQ(f.left, U32(max(least, 1)))
 			context.JL(LabelRef(label + "End"))
-			f.block(label, append(make([]reg.Register, whole), masks...))
+			f.block(label, append(make([]reg.Register, whole), masks[:n-whole]...))
 			context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
 			context.JMP(LabelRef("end"))
 			context.Label(label + "End")
