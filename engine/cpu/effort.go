@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/asm"
+)
 
 // Which operand of a contraction had better be rows, and which columns.
 
@@ -28,13 +31,18 @@ func (k *dot) effort(x, y int, batch, rows, cols, terms []int) int {
 		e += k.rows.n
 	}
 	if k.cols.n > 1 && last(k.out.cols) != 1 {
-		e += scattered * k.rows.n * k.cols.n / k.terms.n
+		each := scattered
+		if k.rows.n >= asm.TurnRows && last(k.out.rows) == 1 {
+			each = turnedOut
+		}
+		e += each * k.rows.n * k.cols.n / k.terms.n
 	}
 	return e + k.a.effort(k.rows.n, false) + k.b.effort(k.cols.n, true)
 }
 
-// scattered is what it takes to write an element alone, in multiply-adds.
-const scattered = 128
+// What it takes to write an element alone, or turned with its neighbours, in
+// multiply-adds.
+const scattered, turnedOut = 128, 8
 
 // effort estimates what it takes to pack so many rows of what is no matrix.
 func (s *side) effort(rows int, turn bool) int {
