@@ -48,12 +48,18 @@ func newReach(extents, strides []int, watched ...[]int) reach {
 	return r
 }
 
-// length is how many elements of a run lie near each other.
+// length is how many elements of a run lie near each other, as far as kernels copy
+// them together.
 func (r reach) length() int {
-	if r.step < 1 {
+	switch r.step {
+	case 0:
 		return 0
+	case 1, 2:
+		return r.n / r.step
+	case -1:
+		return r.n
 	}
-	return r.n / r.step
+	return 1
 }
 
 // course is the rows or the terms that are being packed.
@@ -141,6 +147,8 @@ func (p *panels) patcher(step int) asm.Patch {
 		return p.set.Patch
 	case p.src.widen == nil && step == 2:
 		return p.set.Sift
+	case p.src.widen == nil && step == -1:
+		return p.set.Back
 	}
 	return nil
 }

@@ -24,6 +24,11 @@ func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, at
 //go:noescape
 func avx512Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
+// avx512Back copies segments; see Patch.
+//
+//go:noescape
+func avx512Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
 // avx512Unzip copies segments; see Unzip.
 //
 //go:noescape
@@ -48,6 +53,11 @@ func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atSt
 //
 //go:noescape
 func avx2Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+
+// avx2Back copies segments; see Patch.
+//
+//go:noescape
+func avx2Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
 // avx2Unzip copies segments; see Unzip.
 //

@@ -224,6 +224,61 @@ DATA evens<>+56(SB)/4, $0x0000001c
 DATA evens<>+60(SB)/4, $0x0000001e
 GLOBL evens<>(SB), RODATA|NOPTR, $64
 
+// func avx512Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Back(SB), NOSPLIT, $0-64
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ at+32(FP), SI
+	MOVQ atStep+40(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+48(FP), R9
+	MOVQ n+56(FP), R10
+
+loop:
+	MOVQ      (R9), R11
+	MOVQ      8(R9), R12
+	VMOVUPS   countdown<>+0(SB), Z1
+	KMOVW     16(R9), K1
+	VPMOVM2D  K1, Z0
+	VPERMD    Z0, Z1, Z0
+	VPMOVD2M  Z0, K1
+	VMOVUPS.Z -60(R8)(R11*4), K1, Z0
+	VPERMPS   Z0, Z1, Z0
+	VMOVUPS   Z0, (CX)(R12*4)
+	ADDQ      $0x18, R9
+	DECQ      R10
+	JNZ       loop
+	ADDQ      DI, SI
+	ADDQ      DX, CX
+	DECQ      AX
+	JNZ       line
+	VZEROUPPER
+	RET
+
+DATA countdown<>+0(SB)/4, $0x0000000f
+DATA countdown<>+4(SB)/4, $0x0000000e
+DATA countdown<>+8(SB)/4, $0x0000000d
+DATA countdown<>+12(SB)/4, $0x0000000c
+DATA countdown<>+16(SB)/4, $0x0000000b
+DATA countdown<>+20(SB)/4, $0x0000000a
+DATA countdown<>+24(SB)/4, $0x00000009
+DATA countdown<>+28(SB)/4, $0x00000008
+DATA countdown<>+32(SB)/4, $0x00000007
+DATA countdown<>+36(SB)/4, $0x00000006
+DATA countdown<>+40(SB)/4, $0x00000005
+DATA countdown<>+44(SB)/4, $0x00000004
+DATA countdown<>+48(SB)/4, $0x00000003
+DATA countdown<>+52(SB)/4, $0x00000002
+DATA countdown<>+56(SB)/4, $0x00000001
+DATA countdown<>+60(SB)/4, $0x00000000
+GLOBL countdown<>(SB), RODATA|NOPTR, $64
+
 // func avx512Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX512F
 TEXT ·avx512Unzip(SB), NOSPLIT, $0-72
@@ -454,6 +509,53 @@ DATA highBits<>+20(SB)/4, $0x00000000
 DATA highBits<>+24(SB)/4, $0x00000080
 DATA highBits<>+28(SB)/4, $0x00000000
 GLOBL highBits<>(SB), RODATA|NOPTR, $32
+
+// func avx2Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// Requires: AVX, AVX2
+TEXT ·avx2Back(SB), NOSPLIT, $0-64
+	MOVQ times+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ dstStep+16(FP), DX
+	MOVQ src+24(FP), BX
+	MOVQ at+32(FP), SI
+	MOVQ atStep+40(FP), DI
+
+line:
+	MOVQ (SI), R8
+	LEAQ (BX)(R8*4), R8
+	MOVQ segments+48(FP), R9
+	MOVQ n+56(FP), R10
+
+loop:
+	MOVQ         (R9), R11
+	MOVQ         8(R9), R12
+	VMOVUPS      countdown<>+32(SB), Y1
+	VPBROADCASTD 16(R9), Y0
+	VPAND        lastBits<>+0(SB), Y0, Y0
+	VPXOR        Y2, Y2, Y2
+	VPCMPGTD     Y2, Y0, Y0
+	VMASKMOVPS   -28(R8)(R11*4), Y0, Y0
+	VPERMPS      Y0, Y1, Y0
+	VMOVUPS      Y0, (CX)(R12*4)
+	ADDQ         $0x18, R9
+	DECQ         R10
+	JNZ          loop
+	ADDQ         DI, SI
+	ADDQ         DX, CX
+	DECQ         AX
+	JNZ          line
+	VZEROUPPER
+	RET
+
+DATA lastBits<>+0(SB)/4, $0x00000080
+DATA lastBits<>+4(SB)/4, $0x00000040
+DATA lastBits<>+8(SB)/4, $0x00000020
+DATA lastBits<>+12(SB)/4, $0x00000010
+DATA lastBits<>+16(SB)/4, $0x00000008
+DATA lastBits<>+20(SB)/4, $0x00000004
+DATA lastBits<>+24(SB)/4, $0x00000002
+DATA lastBits<>+28(SB)/4, $0x00000001
+GLOBL lastBits<>(SB), RODATA|NOPTR, $32
 
 // func avx2Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX2

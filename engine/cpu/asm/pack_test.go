@@ -31,9 +31,9 @@ func TestTurn(t *testing.T) {
 }
 
 func TestPatch(t *testing.T) {
-	for step, kernel := range map[int]func(*Set) Patch{1: func(s *Set) Patch { return s.Patch }, 2: func(s *Set) Patch { return s.Sift }} { // order: each case stands alone
-		testPatch(t, step, kernel)
-	}
+	testPatch(t, 1, func(s *Set) Patch { return s.Patch })
+	testPatch(t, 2, func(s *Set) Patch { return s.Sift })
+	testPatch(t, -1, func(s *Set) Patch { return s.Back })
 }
 
 // testPatch takes lanes that lie so many steps apart.

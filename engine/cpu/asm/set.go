@@ -26,6 +26,7 @@ type Set struct {
 	Weave           Weave
 	Patch           Patch
 	Sift            Patch // of every second element: lane i of src lies 2·i elements on
+	Back            Patch // of elements backwards: lane i of src lies i elements before
 	Unzip           Unzip
 	Least, Greatest Reduce
 

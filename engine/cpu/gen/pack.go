@@ -12,6 +12,7 @@ func packs() {
 	for _, s := range []isa{avx512, avx2} {
 		patch(s, "Patch", "", s.every)
 		patch(s, "Sift", "", s.second)
+		patch(s, "Back", "", s.backwards)
 		patch(s, "Unzip", ", apart", s.either)
 		least(s)
 		greatest(s)
@@ -145,6 +146,26 @@ func (s isa) second(mask, at Mem) []vec {
 	s.loadLanes(mask, next, y, "highBits", 16, 0, 32, 0, 64, 0, 128, 0)
 	context.VSHUFPS(Imm(0x88), y, x, x)
 	context.VPERMPD(Imm(0xd8), x, x)
+	return []vec{x}
+}
+
+// backwards loads the lanes of mask, each one element before the last.
+func (s isa) backwards(mask, at Mem) []vec {
+	at.Disp -= s.bytes() - 4
+	turn, x := s.table("countdown", 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), s.register()
+	turn.Disp += 64 - s.bytes()
+	order := s.load(turn)
+	if s.wide {
+		k, lanes := context.K(), s.register()
+		context.KMOVW(mask, k)
+		context.VPMOVM2D(k, lanes)
+		context.VPERMD(lanes, order, lanes)
+		context.VPMOVD2M(lanes, k)
+		context.VMOVUPS_Z(at, k, x)
+	} else {
+		s.loadLanes(mask, at, x, "lastBits", 128, 64, 32, 16, 8, 4, 2, 1)
+	}
+	context.VPERMPS(x, order, x)
 	return []vec{x}
 }
 
