@@ -89,8 +89,18 @@ type coords struct{ own, terms []int }
 // maxLanes is the room that kernels need behind what they write.
 const maxLanes = 16
 
+// batched reports whether batches read different elements.
+func (s *side) batched() bool {
+	moves := func(steps []int) bool { return slices.ContainsFunc(steps, func(step int) bool { return step != 0 }) }
+	return moves(s.batch) || slices.ContainsFunc(s.bounds, func(b sideBound) bool { return moves(b.batch) }) ||
+		s.image != nil && slices.ContainsFunc(s.image.dims, func(x imageDim) bool { return moves(x.batch) })
+}
+
 // place sets the rows from, from+1, …, in a round of the worker.
 func (p *panels) place(s *side, k *dot, g *grid, round, batch, from, n int) {
+	if !s.batched() {
+		batch = 0 // so that what is there for one batch serves them all
+	}
 	p.round, p.side, p.set, p.batch, p.rows, p.steps, p.at, p.first = round, s, k.set, &k.batch, g, &k.terms, batch, from
 	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, noFloor
 	p.group, p.bias, p.signed = k.group(), 0, k.p.Args[s.arg].Type.Signed()
