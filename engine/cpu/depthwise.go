@@ -92,16 +92,31 @@ func (k *depthwise) doubtful(s *sheet, args []*tensor.Tensor, row []float32) (do
 	if !k.border {
 		return false, false
 	}
-	least := uint32(math.MaxUint32)
-	terms := tensor.Of[float32](args[k.other])
-	for _, at := range s.planes {
-		for t := range k.places {
-			least = min(least, asm.Magnitude(terms[at+t*k.step]))
-		}
-	}
+	least := k.leastTerm(s, tensor.Of[float32](args[k.other]))
 	lanes := k.set.Lanes
 	vanishing = floorOf(least)+floorOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < productsKept
 	return vanishing || k.set.Greatest(len(row)/lanes, &row[0]) > asm.InfiniteSize, vanishing
+}
+
+// leastTerm returns the least magnitude of the terms of the planes.
+func (k *depthwise) leastTerm(s *sheet, terms []float32) uint32 {
+	least, n := uint32(math.MaxUint32), len(k.places)
+	if len(k.own) == 1 && k.own[0] == n && k.step == 1 { // side by side
+		terms = terms[s.planes[0]:][:len(s.planes)*n]
+		if whole := len(terms) / k.set.Lanes; whole > 0 {
+			least = k.set.Least(whole, &terms[0])
+		}
+		for _, x := range terms[len(terms)/k.set.Lanes*k.set.Lanes:] {
+			least = min(least, asm.Magnitude(x))
+		}
+		return least
+	}
+	for _, at := range s.planes {
+		for t := range n {
+			least = min(least, asm.Magnitude(terms[at+t*k.step]))
+		}
+	}
+	return least
 }
 
 // correct evaluates by definition what absent terms may have changed.
