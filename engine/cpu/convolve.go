@@ -1,6 +1,10 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/tensor"
+)
 
 // Contractions of which an operand is read through windows, or has terms outside, from
 // an image of it.
@@ -28,10 +32,14 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	if len(batch) > 0 || len(rows) == 0 || !windowed(k.p, x, last(rows)) || len(missing(k.p, y)) > 0 {
 		return false
 	}
+	most := maxSlid
+	if k.alongPlanes(x, rows) {
+		rows, most = append(slices.Clone(rows[1:]), rows[0]), maxPlanes
+	}
 	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
 	line := last(k.rows.extents)
 	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
-	if line < minLine || line > maxLine && k.terms.n < manyTerms || k.cols.n < minColumns || m == nil || m.size > maxSlid {
+	if line < minLine || line > maxLine && k.terms.n < manyTerms || k.cols.n < minColumns || m == nil || m.size > most {
 		return false
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
@@ -42,9 +50,26 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	}
 	k.wide = roundUp(ceilDiv(k.cols.n, parts), k.set.Lanes)
 	k.beside = ceilDiv(k.cols.n, k.wide)
-	k.high = min(roundUp(ceilDiv(k.rows.n, ceilDiv(imagePieces, k.beside)), line), maxHigh/line*line)
-	k.down = ceilDiv(k.rows.n, k.high)
+	k.cut(fewPieces)
 	return true
+}
+
+// alongPlanes reports whether lines had better run along the first axis of rows, the
+// planes of operand x, than along the last: windows have too few positions for the
+// rows of a tile, as those of a gradient by weights, or of small maps.
+func (k *dot) alongPlanes(x int, rows []int) bool {
+	return k.p.Shape[last(rows)] < k.tileRows && k.p.Shape[rows[0]] >= k.tileRows && !windowed(k.p, x, rows[0])
+}
+
+// cut divides rows that are read by the line into so many pieces, together with those
+// beside them.
+func (k *dot) cut(pieces int) {
+	unit := k.a.line
+	if unit%k.tileRows == 0 || unit > maxHigh {
+		unit = k.tileRows
+	}
+	k.high = min(roundUp(ceilDiv(k.rows.n, ceilDiv(pieces, k.beside)), unit), maxHigh/unit*unit)
+	k.down = ceilDiv(k.rows.n, k.high)
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is

@@ -95,7 +95,8 @@ const (
 	manyTerms   = 512     // unless there are so many, beside which turning the sums takes no time
 	minColumns  = 32      // beside them
 	maxSlid     = 1 << 20 // elements of an image that is read by the line
-	imagePieces = 16      // which share an image
+	maxPlanes   = 1 << 22 // the same, if lines run along its planes
+	imagePieces = 16      // which share an image and pack nothing
 	maxListed   = 1 << 16 // terms of which a list is made once
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )

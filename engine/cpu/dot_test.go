@@ -129,7 +129,7 @@ func TestSlidingRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	for _, c := range []convolution{
 		{1, 5, 7, 33, 3, 1, 1, 1}, {1, 3, 14, 100, 3, 1, 1, 1}, {2, 4, 13, 40, 3, 2, 1, 1}, {3, 2, 9, 200, 3, 3, 1, 1},
-		{1, 1, 32, 33, 5, 1, 2, 1}, {1, 480, 3, 32, 3, 1, 1, 1}, {1, 3, 19, 64, 4, 2, 0, 1},
+		{1, 1, 32, 33, 5, 1, 2, 1}, {1, 480, 3, 32, 3, 1, 1, 1}, {1, 3, 19, 64, 4, 2, 0, 1}, {9, 5, 6, 40, 3, 1, 1, 1},
 	} {
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 			p := typed(c.primitive(), dtype)
@@ -152,6 +152,7 @@ func TestConvolutionGradients(t *testing.T) {
 	for _, c := range []convolution{
 		{3, 2, 7, 3, 3, 1, 1, 1}, {40, 2, 6, 5, 3, 1, 0, 1}, {2, 9, 17, 50, 3, 1, 1, 1}, {2, 5, 9, 7, 3, 2, 1, 1},
 		{3, 17, 12, 33, 1, 2, 0, 1}, {2, 3, 40, 2, 5, 3, 2, 1}, {1, 2, 70, 3, 1, 1, 0, 1}, {1, 40, 3, 50, 3, 1, 1, 1},
+		{3, 17, 9, 40, 3, 1, 1, 1}, {2, 24, 7, 33, 3, 2, 1, 1}, // lines along planes
 	} {
 		for name, p := range map[string]*tensor.Primitive{"kernel": c.kernelGradient(), "input": c.inputGradient()} { // order: each case stands alone
 			for _, from := range [][]float64{small, wild, nearTies} {
@@ -162,6 +163,22 @@ func TestConvolutionGradients(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A line has more rows than a piece.
+func TestLongLine(t *testing.T) {
+	const in, out, size, taps = 128, 32, 1100, 4
+	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{out, size}, Fold: []int{in, taps}, Args: []tensor.Access{
+		{Type: tensor.Float32, Shape: tensor.Shape{in, size}, Dims: []tensor.Dim{axis(2), {Offset: -1, Terms: []tensor.Term{{Axis: 1, Step: 1}, {Axis: 3, Step: 1}}}}},
+		{Type: tensor.Float32, Shape: tensor.Shape{out, in, taps}, Dims: axisDims(0, 2, 3)},
+	}}
+	for _, set := range asm.Sets() {
+		if k := newDot(p, set).(*dot); k.a.line != size && set.Lanes <= out {
+			t.Errorf("%s: lines have %d rows", set.Name, k.a.line)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 6))
+	compareDot(t, "long line", p, drawn(r, tensor.Float32, p.Args[0].Shape, nearTies...), drawn(r, tensor.Float32, p.Args[1].Shape, nearTies...))
 }
 
 // Sums of bytes wrap, and none saturates on the way.

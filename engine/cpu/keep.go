@@ -44,6 +44,9 @@ func (p *program) keep(k kernel, node, left int) int {
 	}
 	left = d.keep(&d.a, &d.rows, d.high, d.tileRows, 1, args, left)
 	left = d.keep(&d.b, &d.cols, d.wide, d.tileCols, d.set.Lanes, args, left)
+	if d.b.kept != nil && d.a.line > 0 {
+		d.cut(imagePieces)
+	}
 	if d.b.kept != nil && d.set.Far != nil && d.rows.n <= farTiles*d.tileRows {
 		d.tiles = d.set.Far
 	}
