@@ -21,8 +21,8 @@ type descent struct {
 	bands  []band
 }
 
-// band is lines of the output that reach as many lines of the operand, which are
-// those of the first.
+// band is n lines of the output, from one on, of which each reaches lines of the
+// operand one step behind those of the line before. The first reaches those given.
 type band struct {
 	at, n int
 	from  []int
