@@ -152,7 +152,7 @@ func TestConvolutionGradients(t *testing.T) {
 	for _, c := range []convolution{
 		{3, 2, 7, 3, 3, 1, 1, 1}, {40, 2, 6, 5, 3, 1, 0, 1}, {2, 9, 17, 50, 3, 1, 1, 1}, {2, 5, 9, 7, 3, 2, 1, 1},
 		{3, 17, 12, 33, 1, 2, 0, 1}, {2, 3, 40, 2, 5, 3, 2, 1}, {1, 2, 70, 3, 1, 1, 0, 1}, {1, 40, 3, 50, 3, 1, 1, 1},
-		{3, 17, 9, 40, 3, 1, 1, 1}, {2, 24, 7, 33, 3, 2, 1, 1}, // lines along planes
+		{2, 9, 5, 33, 3, 1, 1, 1}, {2, 24, 5, 33, 3, 2, 1, 1}, // lines along planes
 	} {
 		for name, p := range map[string]*tensor.Primitive{"kernel": c.kernelGradient(), "input": c.inputGradient()} { // order: each case stands alone
 			for _, from := range [][]float64{small, wild, nearTies} {
@@ -176,6 +176,9 @@ func TestLongLine(t *testing.T) {
 		if k := newDot(p, set).(*dot); k.a.line != size && set.Lanes <= out {
 			t.Errorf("%s: lines have %d rows", set.Name, k.a.line)
 		}
+	}
+	if testing.Short() {
+		return
 	}
 	r := rand.New(rand.NewPCG(1, 6))
 	compareDot(t, "long line", p, drawn(r, tensor.Float32, p.Args[0].Shape, nearTies...), drawn(r, tensor.Float32, p.Args[1].Shape, nearTies...))
