@@ -74,11 +74,12 @@ func flows() {
 		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
-		// Vectors that go through the steps together; then those of what is left, of
-		// which the last have masks.
-		blocks, rests, masked := []int{8, 1}, []int{1}, 1
+		// Vectors that go through the steps together; then those of what is left, if
+		// there are so many elements, of which the last have masks.
+		type rest struct{ vectors, least int }
+		blocks, rests, masked := []int{8, 1}, []rest{{1, 1}}, 1
 		if s.wide {
-			blocks, rests, masked = []int{8}, []int{8, 4, 1}, 4
+			blocks, rests, masked = []int{8}, []rest{{8, 4 * s.lanes}, {4, s.lanes + 1}, {1, 1}}, 4
 		}
 		masks := f.masks(masked)
 		context.XORQ(f.at, f.at)
@@ -99,15 +100,11 @@ func flows() {
 			context.JMP(LabelRef(label))
 			context.Label(label + "End")
 		}
-		for i, n := range rests {
-			label, whole := fmt.Sprintf("rest%d", n), max(n-masked, 0)
-			least := whole * s.lanes
-			if i+1 < len(rests) && whole == 0 {
-				least = rests[i+1]*s.lanes + 1
-			}
-			context.CMPQ(f.left, U32(max(least, 1)))
+		for _, r := range rests {
+			label, whole := fmt.Sprintf("rest%d", r.vectors), max(r.vectors-masked, 0)
+			context.CMPQ(f.left, U32(r.least))
 			context.JL(LabelRef(label + "End"))
-			f.block(label, append(make([]reg.Register, whole), masks[:n-whole]...))
+			f.block(label, append(make([]reg.Register, whole), masks[:r.vectors-whole]...))
 			context.LEAQ(Mem{Base: f.at, Index: f.left, Scale: 4}, f.at)
 			context.JMP(LabelRef("end"))
 			context.Label(label + "End")
