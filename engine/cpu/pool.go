@@ -43,9 +43,9 @@ func newPool(p *tensor.Primitive, set *asm.Set) kernel {
 	k := &pool{window: w, border: tensor.AsF32(identity(p)), fn: fn}
 	if p.Fn == tensor.FoldSum {
 		k.sum(0, 1)
-		return k
+	} else {
+		k.extreme()
 	}
-	k.extreme()
 	return k
 }
 
