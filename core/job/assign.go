@@ -43,8 +43,8 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.Attempt >= maxAttempts {
-			return nil, fmt.Errorf("unit %d was given out %d times, the most that it may", a.Unit, maxAttempts)
+		if a.Attempt >= l.Params.MaxAttempts {
+			return nil, fmt.Errorf("unit %d was given out %d times, the most that it may", a.Unit, l.Params.MaxAttempts)
 		}
 		if r := a.Unit / l.Order.Problem.Shards; r != l.Round {
 			return nil, fmt.Errorf("unit %d belongs to round %d, the lease is at round %d", a.Unit, r, l.Round)
@@ -115,21 +115,44 @@ func (l *Lease) openUnits(provider string) (n int) {
 	return n
 }
 
-// reopen makes a unit open again, for the next attempt.
-func (u *Unit) reopen() { *u = Unit{Status: Open, Attempt: u.Attempt + 1, Withheld: u.Withheld} }
+// reopen makes a unit open again, for the next attempt. If there can be none, the
+// lease goes no further.
+func (l *Lease) reopen(i int) {
+	u := &l.Units[i]
+	*u = Unit{Status: Open, Attempt: u.Attempt + 1, Withheld: u.Withheld}
+	switch {
+	case l.Reason != "":
+		return
+	case u.Attempt >= l.Params.MaxAttempts:
+		l.Reason = fmt.Sprintf("unit %d was given out %d times, the most that it may", i, u.Attempt)
+	case len(u.Withheld) > 0 && !l.couldHave(u):
+		l.Reason = fmt.Sprintf("the data of unit %d could be had of no provider", i)
+	default:
+		return
+	}
+	if l.Phase == Active {
+		l.Phase = Stopping
+	}
+}
+
+// couldHave reports whether the data of a unit might be had of a provider that is not
+// barred.
+func (l *Lease) couldHave(u *Unit) bool {
+	return slices.ContainsFunc(l.Providers, func(p Party) bool {
+		return !slices.Contains(u.Withheld, p.Account) && !slices.Contains(l.Barred, p.Account)
+	})
+}
 
 // Withheld reports whether a provider may not get a unit because the data of an
 // attempt by it could not be had, and others could still do it.
 func (l *Lease) Withheld(unit int, provider string) bool {
-	all := l.Units[unit].Withheld
-	return slices.Contains(all, provider) && slices.ContainsFunc(l.Providers, func(p Party) bool {
-		return !slices.Contains(all, p.Account) && !slices.Contains(l.Barred, p.Account)
-	})
+	u := &l.Units[unit]
+	return slices.Contains(u.Withheld, provider) && l.couldHave(u)
 }
 
-// giveUp takes a unit from a provider that did not deliver: a small penalty, the
-// rest of its bond back, and after too many the lease is closed to it.
-func (l *Lease) giveUp(i int) ([]Effect, error) {
+// giveUp takes a unit from a provider that did not deliver, and says why: a small
+// penalty, the rest of its bond back, and after too many the lease is closed to it.
+func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
 	u := &l.Units[i]
 	penalty, err := scale(l.Quote.Unit, l.Params.LateBps, bps)
 	if err != nil {
@@ -139,13 +162,13 @@ func (l *Lease) giveUp(i int) ([]Effect, error) {
 	effects := l.slash(u.Provider, penalty, []Share{{Insurance, penalty}})
 	u.Bond -= penalty
 	if !l.ghost(Target{Index: i}) {
-		effects = append(effects, release(u.Provider, u.Bond, "late")...)
+		effects = append(effects, release(u.Provider, u.Bond, why)...)
 	}
-	effects = append(effects, Effect{Emit, u.Provider, uint64(i), "late"})
+	effects = append(effects, Effect{Emit, u.Provider, uint64(i), why})
 	if l.countFault(u.Provider) > l.Params.MaxLate {
 		l.bar(u.Provider)
 	}
-	u.reopen()
+	l.reopen(i)
 	return effects, nil
 }
 

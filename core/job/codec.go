@@ -61,7 +61,7 @@ func (l *course) Code(w *canon.Codec) {
 		w.String(&q.Provider, maxAccount)
 		w.I64(&q.Since)
 	})
-	canon.Seq(w, &l.Barred, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &l.Barred, maxBarred, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
 		w.Int(n, 1<<40)
 	}
@@ -76,6 +76,7 @@ func (p *Params) Code(w *canon.Codec) {
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
 	w.Int(&p.MaxLate, MaxUnits)
+	w.Int(&p.MaxAttempts, maxAttempts)
 	w.Int(&p.AnswerLoad, MaxUnits)
 	w.I64(&p.LeadTimeout)
 	w.I64(&p.AnswerTime)
@@ -138,7 +139,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.Blob(&u.Proof, 64)
 	canon.Seq(w, &u.Attested, MaxParties, 3, codeAttestation)
 	canon.Seq(w, &u.Audits, 16, 38, codeAudit)
-	canon.Seq(w, &u.Withheld, MaxParties, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &u.Withheld, maxTries, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Plain)
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)

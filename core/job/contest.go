@@ -323,7 +323,7 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 			return nil, nil, err
 		}
 		effects = l.retire(c.Target.Index, c.Segment)
-		l.Units[c.Target.Index].reopen()
+		l.reopen(c.Target.Index)
 	}
 	// The cheater's other unfinished units of the round go to others; finished
 	// ones were audited and stay open to challenge.
@@ -343,7 +343,7 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 			effects = append(effects, release(u.Provider, u.Bond, "voided")...)
 		}
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "voided"})
-		u.reopen()
+		l.reopen(i)
 	}
 	for r := round; r < l.Round; r++ {
 		l.ghost(Target{Merge: true, Index: r})

@@ -83,7 +83,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == Target{Index: e.Unit} })
 	l.Forced = append(l.Forced, f)
-	u.reopen()
+	l.reopen(e.Unit)
 	l.watchLead(now)
 	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
 }

@@ -518,8 +518,9 @@ func TestUnattestedReceiptDoesNotCount(t *testing.T) {
 		t.Fatal("a stranger attested")
 	}
 	w.pass(101)
-	if u := w.lease.Units[0]; u.Status != Open || w.held["p0"] != 0 || w.free["p0"] != stake {
-		t.Fatalf("the unit is %v, %d held", u.Status, w.held["p0"])
+	penalty := w.lease.Quote.Unit * w.lease.Params.LateBps / bps
+	if u := w.lease.Units[0]; u.Status != Open || w.held["p0"] != 0 || w.free["p0"] != stake-penalty || w.purse[Insurance] != penalty {
+		t.Fatalf("the unit is %v, %d held, %d free", u.Status, w.held["p0"], w.free["p0"])
 	}
 }
 

@@ -130,23 +130,72 @@ func TestAttestationBindsABond(t *testing.T) {
 	}
 }
 
-// A unit may go again to a provider whose data could not be had if all others are
-// no better.
+// withhold gives a unit to a provider whose data nobody can have.
+func (w *world) withhold(unit int, provider string) {
+	w.t.Helper()
+	if err := w.assign(unit, provider); err != nil {
+		w.t.Fatal(err)
+	}
+	w.do(w.receipt(unit, ""))
+	w.pass(102)
+}
+
+// A unit whose data could be had of nobody ends the lease: what is accepted is paid,
+// the rest refunded, and each attempt has cost its provider a penalty.
 func TestWithheldUnitGoesToAnother(t *testing.T) {
 	w := newWorld(t)
-	for attempt, p := range []string{"p0", "p1", "p2", "p1"} {
+	w.compute(1, "p1", "")
+	w.pass(20)
+	for attempt, p := range []string{"p0", "p1", "p2"} {
 		may := slices.DeleteFunc(w.lease.Eligible(), func(p string) bool { return w.lease.Withheld(0, p) })
-		if len(may) != []int{3, 2, 1, 3}[attempt] {
+		if len(may) != 3-attempt {
 			t.Fatalf("attempt %d: %q may get the unit", attempt, may)
 		}
-		if err := w.assign(0, p); err != nil {
+		w.withhold(0, p)
+	}
+	if why := w.lease.Reason; w.lease.Phase == Active || !strings.Contains(why, "of no provider") {
+		t.Fatalf("the lease is %v (%s)", w.lease.Phase, why)
+	}
+	w.pass(60)
+	penalty := w.lease.Quote.Unit * w.lease.Params.LateBps / bps
+	if w.lease.Phase != Settled || w.purse["p1"] != 30*1100+6*5 || w.purse["consumer"] == 0 || w.purse[Insurance] != 3*penalty {
+		t.Fatalf("the lease is %v, p1 got %d, the consumer %d, the fund %d", w.lease.Phase, w.purse["p1"], w.purse["consumer"], w.purse[Insurance])
+	}
+}
+
+// Withholding is paid for and bounded: before, a provider could hold a lease for ever,
+// for nothing, until its units could not be read any more.
+func TestWithholdingHasAnEnd(t *testing.T) {
+	m := testMatch()
+	m.Params.MaxAttempts, m.Params.MaxLate = 4, 100
+	w := newWorldOf(t, m)
+	for attempt := range 4 {
+		if w.lease.Phase != Active {
+			t.Fatalf("after %d attempts the lease is %v", attempt, w.lease.Phase)
+		}
+		if attempt == 1 {
+			w.withhold(0, "p2")
+			continue
+		}
+		if err := w.assign(0, []string{"p0", "", "p1", "p1"}[attempt]); err != nil {
 			t.Fatal(err)
 		}
-		w.do(w.receipt(0, ""))
 		w.pass(101)
 	}
-	if u := w.lease.Units[0]; u.Status != Open || u.Attempt != 4 {
-		t.Fatalf("%+v", u)
+	if l := &w.lease; l.Phase == Active || !strings.Contains(l.Reason, "given out 4 times") {
+		t.Fatalf("the lease is %v (%s)", l.Phase, l.Reason)
+	}
+	w.pass(60)
+	if w.lease.Phase != Settled || w.purse[Insurance] != 4*w.lease.Quote.Unit*w.lease.Params.LateBps/bps {
+		t.Fatalf("the lease is %v, the fund has %d", w.lease.Phase, w.purse[Insurance])
+	}
+	m.Params.MaxAttempts, m.Params.MaxLate = 16, 1
+	w = newWorldOf(t, m)
+	for unit := range 2 {
+		w.withhold(unit, "p0")
+	}
+	if !slices.Contains(w.lease.Barred, "p0") {
+		t.Fatal("a provider whose data was twice not to be had is not barred")
 	}
 }
 

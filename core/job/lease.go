@@ -17,7 +17,8 @@ type Params struct {
 	BondFactor    uint64 // bond of a unit over the honest work that its fraud could void
 	MaxOpen       int    // units that one provider may have open
 	LeadTimeout   int64  // ms in which a lead must do what is due
-	MaxLate       int    // units that a provider may give up before it is barred from the lease
+	MaxLate       int    // units that a provider may give up, or withhold the data of, before it is barred from the lease
+	MaxAttempts   int    // how often a unit may be given out before the lease stops
 	ChallengeBond uint64 // utally that a challenger locks
 	VerdictFactor uint64 // bond behind an auditor's verdict over the pay of a unit
 	KeepFactor    uint64 // bond behind a keeper's attestation over the pay of a unit
@@ -30,7 +31,7 @@ type Params struct {
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2,
+	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
 	ForcedBps: 200, JackpotFactor: 2,
@@ -52,6 +53,8 @@ func (p *Params) Check() error {
 		return fmt.Errorf("a bond of %d times the honest work, want between 1 and %d", p.BondFactor, bps)
 	case p.MaxOpen < 1 || p.MaxOpen > MaxUnits || p.MaxLate < 0 || p.MaxLate > MaxUnits:
 		return fmt.Errorf("%d units open and %d late, want between 1 or 0 and %d", p.MaxOpen, p.MaxLate, MaxUnits)
+	case p.MaxAttempts < 1 || p.MaxAttempts > maxTries:
+		return fmt.Errorf("a unit is given out at most %d times, want between 1 and %d", p.MaxAttempts, maxTries)
 	case p.VerdictFactor < 1 || p.VerdictFactor > bps:
 		return fmt.Errorf("a verdict's bond of %d times the pay of a unit, want between 1 and %d", p.VerdictFactor, bps)
 	case p.KeepFactor < 1 || p.KeepFactor > bps:

@@ -25,8 +25,10 @@ const (
 	maxAddr     = 256
 	maxWindow   = 30 * 24 * 3600 * 1000 // ms
 	maxFlops    = 1 << 60
-	maxAttempts = 1 << 16 // how often one unit can be given out
-	maxRecords  = 1 << 14 // in lists that only slashing makes longer
+	maxAttempts = 1 << 16           // of a unit or a merge, as numbers
+	maxTries    = 1 << 10           // how often rules may let one unit be given out
+	maxBarred   = 2*MaxParties + 16 // the providers, the auditors, and the first keepers
+	maxRecords  = 1 << 14           // in lists that only slashing makes longer
 )
 
 // File says where the bytes behind a root can be fetched.

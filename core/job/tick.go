@@ -56,21 +56,19 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	late := now > u.Due
 	switch {
 	case u.Status == Assigned && late:
-		return l.giveUp(i)
+		return l.giveUp(i, "late")
 	case u.Status == Received && late:
-		// Its data cannot be had, so it earns nothing; nobody is proved at fault.
-		var effects []Effect
-		if !l.ghost(Target{Index: i}) {
-			effects = release(u.Provider, u.Bond, "unattested")
+		// Its data cannot be had. Withholding must cost what being late does: else units
+		// and escrow could be held for nothing.
+		effects := l.retire(i, -1)
+		if !slices.Contains(u.Withheld, u.Provider) {
+			u.Withheld = append(u.Withheld, u.Provider)
 		}
-		effects = append(effects, l.retire(i, -1)...)
-		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "unattested"})
-		u.Withheld = append(u.Withheld, u.Provider)
-		u.reopen()
-		return effects, nil
+		more, err := l.giveUp(i, "unattested")
+		return append(effects, more...), err
 	case u.Status == Counted && l.awaitsLot(u) && late:
 		effects := l.retire(i, -1)
-		more, err := l.giveUp(i)
+		more, err := l.giveUp(i, "late")
 		return append(effects, more...), err
 	case u.Status == Counted:
 		return l.tickCounted(i, late, now)

@@ -15,7 +15,7 @@ import (
 func ParamsToProto(p job.Params, jail int64) workv1.Params {
 	return workv1.Params{
 		KeeperBps: p.KeeperBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
-		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
+		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), MaxAttempts: uint32(p.MaxAttempts), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
 		JailMs: jail, VerdictFactor: p.VerdictFactor,
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
 		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
@@ -27,7 +27,7 @@ func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
 		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
-		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
+		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), MaxAttempts: int(m.MaxAttempts), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
 		VerdictFactor: m.VerdictFactor,
 		KeepFactor:    m.KeepFactor, AskFee: m.AskFee, AnswerTime: m.AnswerMs, AnswerLoad: int(m.AnswerLoad),
 		ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor,
