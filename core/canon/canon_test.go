@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -286,6 +287,7 @@ type sample struct {
 	H    Hash
 	Hs   []Hash
 	L    []sample
+	Part uint8 // below 8
 }
 
 func (s *sample) Code(c *Codec) {
@@ -298,6 +300,7 @@ func (s *sample) Code(c *Codec) {
 	c.Hash(&s.H)
 	c.Hashes(&s.Hs, 4)
 	Seq(c, &s.L, 4, 40, func(c *Codec, s *sample) { s.Code(c) })
+	With(c, &s.Part, func(v uint8, e *Encoder) { e.U8(v) }, func(d *Decoder) uint8 { return uint8(d.Uint(7)) })
 }
 
 func TestCodecReadsWhatItWrites(t *testing.T) {
@@ -316,8 +319,45 @@ func TestCodecReadsWhatItWrites(t *testing.T) {
 			t.Fatalf("the first %d bytes decode alone", i)
 		}
 	}
-	in.N = 101
-	if Unmarshal(Marshal(&in), new(sample)) == nil {
-		t.Fatal("a number above its limit was read")
+	if e, err := Encoded(&in); err != nil || !bytes.Equal(e, b) {
+		t.Fatalf("what keeps its limits is encoded as %x, %v; want %x", e, err, b)
 	}
 }
+
+// What reading would refuse is not written for storage.
+func TestWritingHasTheLimitsOfReading(t *testing.T) {
+	for name, exceed := range map[string]func(*sample){
+		"a number above":    func(s *sample) { s.N = 101 },
+		"a number below":    func(s *sample) { s.N = -1 },
+		"a long string":     func(s *sample) { s.S = strings.Repeat("s", 65) },
+		"a long blob":       func(s *sample) { s.Blob = make([]byte, 65) },
+		"many hashes":       func(s *sample) { s.Hs = leaves(5) },
+		"a long list":       func(s *sample) { s.L = make([]sample, 5) },
+		"inside a list":     func(s *sample) { s.L = []sample{{N: 101}} },
+		"a part of its own": func(s *sample) { s.Part = 8 },
+	} {
+		var in sample
+		exceed(&in)
+		if Unmarshal(Marshal(&in), new(sample)) == nil {
+			t.Errorf("%s: it was read", name)
+		}
+		if _, err := Encoded(&in); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%s: it is encoded for storage: %v", name, err)
+		}
+	}
+}
+
+type empty struct{}
+
+func (*empty) Code(*Codec) {}
+
+func TestListsOfShortItemsAreNotStored(t *testing.T) {
+	short := &coder{func(c *Codec) { Seq(c, &[]empty{{}}, 1, 1, func(c *Codec, e *empty) { e.Code(c) }) }}
+	if _, err := Encoded(short); !errors.Is(err, ErrUnreadable) {
+		t.Fatal(err)
+	}
+}
+
+type coder struct{ code func(*Codec) }
+
+func (c *coder) Code(w *Codec) { c.code(w) }

@@ -1,22 +1,43 @@
 package canon
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrUnreadable is wrapped by the errors of Encoded.
+var ErrUnreadable = errors.New("it could not be read again")
 
 // Codec walks the fields of a value in their order and either writes or reads
-// them, so that one function states both directions.
+// them, so that one function states both directions. Both have the same limits,
+// and of each the first error sticks.
 type Codec struct {
 	enc *Encoder
 	dec *Decoder
+
+	strict bool  // in writing: keep to the limits of parts with their own encoder, too
+	err    error // of writing
 }
 
 // Coded is a value whose fields a Codec can walk.
 type Coded interface{ Code(*Codec) }
 
-// Marshal returns the canonical encoding of v.
+// Marshal returns the canonical encoding of v, which keeps its limits: it was
+// read, or checked. Of another it returns bytes that Unmarshal refuses.
 func Marshal(v Coded) []byte {
 	var e Encoder
 	v.Code(&Codec{enc: &e})
 	return e.b
+}
+
+// Encoded returns the canonical encoding of v, or an error if Unmarshal would
+// refuse it. What is stored is encoded by it.
+func Encoded(v Coded) ([]byte, error) {
+	var e Encoder
+	c := Codec{enc: &e, strict: true}
+	v.Code(&c)
+	return e.b, c.err
 }
 
 // Unmarshal reads the whole of b into v, which must be a zero value.
@@ -26,13 +47,20 @@ func Unmarshal(b []byte, v Coded) error {
 	return d.Done()
 }
 
-// Writing reports whether the codec writes.
-func (c *Codec) Writing() bool { return c.enc != nil }
-
-// Fail makes reading fail; it does nothing when writing.
+// Fail records an error unless there is one already.
 func (c *Codec) Fail(format string, args ...any) {
-	if c.dec != nil {
+	switch {
+	case c.dec != nil:
 		c.dec.Fail(format, args...)
+	case c.err == nil:
+		c.err = fmt.Errorf("%w: at byte %d: %s", ErrUnreadable, len(c.enc.b), fmt.Sprintf(format, args...))
+	}
+}
+
+// limit fails if more than max is about to be written.
+func (c *Codec) limit(n, max int) {
+	if c.enc != nil && (n < 0 || n > max) {
+		c.Fail("%d is not within the limit %d", n, max)
 	}
 }
 
@@ -64,30 +92,39 @@ func (c *Codec) I64(p *int64) { field(c, p, (*Encoder).Int, (*Decoder).Int) }
 
 // Int codes an int between 0 and max.
 func (c *Codec) Int(p *int, max int) {
+	c.limit(*p, max)
 	field(c, p, func(e *Encoder, v int) { e.Uint(uint64(v)) }, func(d *Decoder) int { return int(d.Uint(uint64(max))) })
 }
 
 // String codes a string of at most max bytes.
 func (c *Codec) String(p *string, max int) {
+	c.limit(len(*p), max)
 	field(c, p, (*Encoder).String, func(d *Decoder) string { return d.String(max) })
 }
 
 // Blob codes a byte string of at most max bytes. What is read aliases the input.
 func (c *Codec) Blob(p *[]byte, max int) {
+	c.limit(len(*p), max)
 	field(c, p, (*Encoder).Blob, func(d *Decoder) []byte { return d.Blob(max) })
 }
 
 // Hashes codes a list of at most max hashes.
 func (c *Codec) Hashes(p *[]Hash, max int) {
+	c.limit(len(*p), max)
 	field(c, p, (*Encoder).Hashes, func(d *Decoder) []Hash { return d.Hashes(max) })
 }
 
 // Seq codes a list of at most max items, each of at least size bytes.
 func Seq[T any](c *Codec, p *[]T, max, size int, item func(*Codec, *T)) {
 	if c.enc != nil {
+		c.limit(len(*p), max)
 		c.enc.Uint(uint64(len(*p)))
+		first := len(c.enc.b)
 		for i := range *p {
 			item(c, &(*p)[i])
+		}
+		if got := len(c.enc.b) - first; got < len(*p)*size {
+			c.Fail("%d items of %d bytes are shorter than %d each", len(*p), got, size)
 		}
 		return
 	}
@@ -97,7 +134,19 @@ func Seq[T any](c *Codec, p *[]T, max, size int, item func(*Codec, *T)) {
 	})
 }
 
-// With codes a part that has its own encoder and decoder.
+// With codes a part that has its own encoder and decoder, whose limits only the
+// decoder knows.
 func With[T any](c *Codec, p *T, write func(T, *Encoder), read func(*Decoder) T) {
+	first := 0
+	if c.enc != nil {
+		first = len(c.enc.b)
+	}
 	field(c, p, func(e *Encoder, v T) { write(v, e) }, read)
+	if c.strict && c.err == nil {
+		d := NewDecoder(c.enc.b[first:])
+		read(d)
+		if err := d.Done(); err != nil {
+			c.Fail("%v", err)
+		}
+	}
 }

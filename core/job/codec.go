@@ -46,7 +46,7 @@ func (l *course) Code(w *canon.Codec) {
 	w.I64(&l.WindowEnd)
 	canon.Seq(w, &l.Disputes, maxRecords, 8, codeContest)
 	w.Int(&l.Rejected, maxDoublings)
-	canon.Seq(w, &l.Verdicts, maxRecords, 50, func(w *canon.Codec, v *Verdict) {
+	canon.Seq(w, &l.Verdicts, 2*maxRecords, 50, func(w *canon.Codec, v *Verdict) {
 		w.Int(&v.Unit, MaxUnits)
 		v.Receipt.Code(w)
 		codeAudit(w, &v.Audit)
@@ -57,7 +57,7 @@ func (l *course) Code(w *canon.Codec) {
 		w.String(&f.Provider, maxAccount)
 		w.Int(&f.Late, maxAttempts)
 	})
-	canon.Seq(w, &l.Queue, MaxParties, 9, func(w *canon.Codec, q *Waiting) {
+	canon.Seq(w, &l.Queue, MaxParties, 2, func(w *canon.Codec, q *Waiting) {
 		w.String(&q.Provider, maxAccount)
 		w.I64(&q.Since)
 	})
@@ -137,8 +137,8 @@ func (u *Unit) Code(w *canon.Codec) {
 		u.Receipt.Code(w)
 	}
 	w.Blob(&u.Proof, 64)
-	canon.Seq(w, &u.Attested, MaxParties, 3, codeAttestation)
-	canon.Seq(w, &u.Audits, 16, 38, codeAudit)
+	canon.Seq(w, &u.Attested, maxKept, 3, codeAttestation)
+	canon.Seq(w, &u.Audits, maxAuditors, 38, codeAudit)
 	canon.Seq(w, &u.Withheld, maxTries, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Plain)
 	w.I64(&u.Due)
@@ -150,7 +150,7 @@ func codeForced(w *canon.Codec, f *Forced) {
 	w.Int(&f.Index, MaxUnits)
 	f.Unit.Code(w)
 	canon.Seq(w, &f.Truth, MaxSegments, 64, func(w *canon.Codec, o *proof.Outcome) { o.Code(w) })
-	canon.Seq(w, &f.Challengers, maxRecords, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &f.Challengers, maxRivals, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 }
 
 func codeAudit(w *canon.Codec, a *Audit) {

@@ -114,8 +114,10 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot challenge its own work", defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
-	case len(l.Disputes) >= maxRecords:
-		return nil, fmt.Errorf("%d disputes are open, the most that a lease has", len(l.Disputes))
+	case l.full():
+		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
+	case e.Target.Auditor != "" && len(l.Verdicts)+len(l.Disputes) >= maxRecords:
+		return nil, fmt.Errorf("%d verdicts about work that is void stand, and no more can be disputed", len(l.Verdicts))
 	}
 	for _, c := range l.contests(e.Target) {
 		if c.Challenger == e.Challenger && c.Attempt == e.Attempt {
@@ -126,6 +128,13 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	c.Holds = e.Target == Target{Index: e.Target.Index} && !l.due(&l.Units[e.Target.Index], now)
 	l.Disputes = append(l.Disputes, c)
 	return []Effect{{Emit, defender, e.ID, "disputed"}}, nil
+}
+
+// full reports whether the lists that disputes and questions may make longer, by
+// those that they pay when they end, are as long as they may be.
+func (l *Lease) full() bool {
+	const parties = maxBarred + MaxParties + 2 // of a lease: they are paid for work that is lost
+	return len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid) >= maxRecords-parties
 }
 
 // due reports whether nothing but disputes keeps a unit from being accepted or

@@ -77,7 +77,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	for _, c := range l.contests(Target{Index: e.Unit}) {
 		// The first dispute ends the secret, as the window does. Who comes later, or
 		// beside this, may have seen a lot that no block held yet.
-		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) {
+		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) && len(f.Challengers) < maxRivals {
 			f.Challengers = append(f.Challengers, c.Challenger)
 		}
 	}
@@ -305,6 +305,9 @@ func (l *Lease) payForced(pool uint64) (effects []Effect, err error) {
 		}
 		for _, s := range prizes {
 			s.Amount = min(s.Amount, pool)
+			if len(l.Ledger.Prizes) >= maxRecords { // cannot be recorded
+				s.Amount = 0
+			}
 			pool -= s.Amount
 			if s.Amount > 0 {
 				l.Ledger.Prizes = addShare(l.Ledger.Prizes, s)

@@ -56,6 +56,8 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s is not a keeper of this lease", e.By)
 	case u.Keeps(e.By):
 		return nil, fmt.Errorf("%s has attested already", e.By)
+	case len(u.Attested) >= maxKept:
+		return nil, fmt.Errorf("unit %d has %d attestations, the most that it may", e.Unit, len(u.Attested))
 	case e.Free < bond:
 		return nil, fmt.Errorf("an attestation binds %d × the unit's pay = %d utally; %s has %d free", l.Params.KeepFactor, bond, e.By, e.Free)
 	}
@@ -118,8 +120,8 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
 	case l.Request(e.Keeper, e.Unit) != nil:
 		return nil, fmt.Errorf("%s is asked about unit %d already", e.Keeper, e.Unit)
-	case len(l.Requests) >= maxRecords:
-		return nil, fmt.Errorf("%d questions are open, the most that a lease has", len(l.Requests))
+	case l.full():
+		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
 	}
 	l.Requests = append(l.Requests, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now})
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil

@@ -25,10 +25,14 @@ const (
 	maxAddr     = 256
 	maxWindow   = 30 * 24 * 3600 * 1000 // ms
 	maxFlops    = 1 << 60
-	maxAttempts = 1 << 16           // of a unit or a merge, as numbers
-	maxTries    = 1 << 10           // how often rules may let one unit be given out
-	maxBarred   = 2*MaxParties + 16 // the providers, the auditors, and the first keepers
-	maxRecords  = 1 << 14           // in lists that only slashing makes longer
+	maxAttempts = 1 << 16 // of a unit or a merge, as numbers
+	maxTries    = 1 << 10 // how often rules may let one unit be given out
+	maxRecords  = 1 << 14 // in lists that only slashing makes longer
+	maxKeepers  = 16
+	maxAuditors = 16
+	maxKept     = MaxParties + maxKeepers   // keepers that a lease can have had, one after another
+	maxBarred   = 2*MaxParties + maxKeepers // the providers, the auditors, and the first keepers
+	maxRivals   = 64                        // challengers that share a jackpot: of so many, none gets anything
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -221,8 +225,8 @@ func (o *Order) Check() error {
 		between("records", int64(p.Records), int64(p.Shards), 1<<40),
 		between("expiry (ms)", c.Expires, 1, maxWindow),
 		between("providers", int64(c.MinProviders), 1, 1<<10),
-		between("auditors", int64(c.Auditors), 0, 16),
-		between("keepers", int64(c.Keepers), 1, 16),
+		between("auditors", int64(c.Auditors), 0, maxAuditors),
+		between("keepers", int64(c.Keepers), 1, maxKeepers),
 		between("unit timeout (ms)", c.UnitTimeout, 1, maxWindow),
 		between("unit window (ms)", c.UnitWindow, 1, maxWindow),
 		between("challenge window (ms)", c.Window, 1, maxWindow),

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -121,6 +122,32 @@ func TestOnlyWhatFitsItsEncodingEnters(t *testing.T) {
 		if o.Check() == nil {
 			t.Errorf("an order with an endless %s was taken", name)
 		}
+	}
+}
+
+// A conviction, a question or a forced attempt that could not be recorded is refused
+// before it is stored.
+func TestListsEndWhereReadingDoes(t *testing.T) {
+	w := newWorld(t)
+	w.compute(0, "p0", "lie")
+	for i := range maxRecords {
+		w.lease.Disputes = append(w.lease.Disputes, Contest{ID: uint64(i + 1), Challenger: fmt.Sprint(i)})
+		if w.lease.full() {
+			break
+		}
+	}
+	if err := w.try(OpenDispute{ID: 1 << 20, Challenger: "c"}); err == nil {
+		t.Error("a dispute was opened beyond the limit")
+	}
+	if err := w.try(Ask{By: asker, Keeper: w.lease.Units[0].Attested[0].Keeper}); err == nil {
+		t.Error("a question was asked beyond the limit")
+	}
+	if _, err := canon.Encoded(w.lease.Course()); err != nil {
+		t.Error(err)
+	}
+	w.lease.Disputes[0].Segment = MaxSegments + 1
+	if _, err := canon.Encoded(w.lease.Course()); err == nil {
+		t.Error("a dispute about a segment that no unit has is stored")
 	}
 }
 

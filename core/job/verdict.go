@@ -90,7 +90,7 @@ func (l *Lease) retire(i, refuted int) (effects []Effect) {
 		disputed := len(l.contests(Target{Index: i, Auditor: a.Auditor})) > 0
 		switch {
 		case a.Bond == 0:
-		case disputed || a.challengeable(refuted) == nil:
+		case disputed || len(l.Verdicts)+len(l.Disputes) < maxRecords && a.challengeable(refuted) == nil:
 			l.Verdicts = append(l.Verdicts, Verdict{i, *u.Receipt, a})
 		default:
 			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)

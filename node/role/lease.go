@@ -2,7 +2,12 @@ package role
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -26,7 +31,8 @@ func (k *Kit) Lease(ctx context.Context, order canon.Hash) (*job.Lease, error) {
 }
 
 // Live returns the leases that are not settled: all, or those in which account
-// takes part.
+// takes part. One that cannot be read is left out and told of, so it keeps nobody
+// from the others; an error means that the chain cannot be asked.
 func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 	var out []*job.Lease
 	for _, q := range liveQueries(account) {
@@ -41,10 +47,16 @@ func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 					return nil, err
 				}
 				l, err := k.Lease(ctx, id)
-				if err != nil {
+				if unanswered(err) {
 					return nil, err
 				}
-				out = append(out, l)
+				if k.unread.note(id, err) {
+					k.Log.Warn("left aside", "order", id, "error", err)
+					k.Emit(Event{Kind: Trouble, Order: id, Unit: -1, Text: err.Error()})
+				}
+				if err == nil {
+					out = append(out, l)
+				}
 			}
 			if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 				break
@@ -53,6 +65,46 @@ func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 		}
 	}
 	return out, nil
+}
+
+// unanswered reports whether an error says that a node did not answer, and nothing
+// about what was asked for.
+func unanswered(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return true
+	}
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// unread are the orders whose leases could not be read when last asked for, and why.
+type unread struct {
+	mu  sync.Mutex
+	why map[canon.Hash]string
+}
+
+// note remembers whether a lease could be read, and reports whether there is
+// trouble that was not known before.
+func (u *unread) note(order canon.Hash, err error) (news bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err == nil {
+		delete(u.why, order)
+		return false
+	}
+	if u.why == nil {
+		u.why = map[canon.Hash]string{}
+	}
+	news = u.why[order] != err.Error()
+	u.why[order] = err.Error()
+	return news
+}
+
+// has reports whether the lease of an order could not be read.
+func (u *unread) has(order canon.Hash) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.why[order] != ""
 }
 
 func liveQueries(account string) []*workv1.QueryLeasesRequest {

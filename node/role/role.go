@@ -36,6 +36,7 @@ type Kit struct {
 	works   works
 	readers readers
 	peers   peers
+	unread  unread
 }
 
 // Keys are the keys that a role signs with beside its account's.

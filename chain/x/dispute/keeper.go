@@ -109,7 +109,11 @@ func (k *Keeper) put(ctx context.Context, id uint64, before, after *dispute.Game
 			return err
 		}
 	}
-	return k.games.Set(ctx, id, canon.Marshal(after))
+	b, err := canon.Encoded(after)
+	if err != nil {
+		return fmt.Errorf("store dispute %d: %w", id, err)
+	}
+	return k.games.Set(ctx, id, b)
 }
 
 // enter stores the parties of a dispute, with their index.

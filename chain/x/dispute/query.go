@@ -55,9 +55,14 @@ func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesReq
 	return res, err
 }
 
+// view returns a dispute. Of one that cannot be read it says why, so that the
+// others can be listed.
 func (q queryServer) view(ctx context.Context, id uint64) (disputev1.Dispute, error) {
 	g, p, err := q.Game(ctx, id)
-	return view(id, p, &g), err
+	if err != nil {
+		return disputev1.Dispute{Id: id, Reason: err.Error()}, nil
+	}
+	return view(id, p, &g), nil
 }
 
 func (q queryServer) Params(ctx context.Context, _ *disputev1.QueryParamsRequest) (*disputev1.QueryParamsResponse, error) {

@@ -17,6 +17,7 @@ package market
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"cosmossdk.io/collections"
 	"cosmossdk.io/core/store"
@@ -145,7 +146,11 @@ func (k *Keeper) enter(ctx context.Context, id canon.Hash, o *job.Order, p marke
 	if err != nil {
 		return err
 	}
-	if err := k.orders.Set(ctx, id[:], canon.Marshal(o)); err != nil {
+	b, err := canon.Encoded(o)
+	if err != nil {
+		return fmt.Errorf("store order %s: %w", id, err)
+	}
+	if err := k.orders.Set(ctx, id[:], b); err != nil {
 		return err
 	}
 	if err := k.numbers.Set(ctx, p.Number, id[:]); err != nil {

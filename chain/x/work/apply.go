@@ -75,7 +75,11 @@ func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e jo
 	}
 	if after.Phase == job.Settled {
 		s := after.Settlement()
-		if err := k.settlements.Set(ctx, id[:], canon.Marshal(&s)); err != nil {
+		b, err := canon.Encoded(&s)
+		if err != nil {
+			return nil, fmt.Errorf("store the settlement of %s: %w", id, err)
+		}
+		if err := k.settlements.Set(ctx, id[:], b); err != nil {
 			return nil, err
 		}
 	}

@@ -163,10 +163,24 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err := k.checkIndexes(ctx, n); err != nil {
 		return err
 	}
+	if err := k.checkSettlements(ctx); err != nil {
+		return err
+	}
 	if err := k.checkFees(ctx, locked); err != nil {
 		return err
 	}
 	return k.checkStakes(ctx, reserved, unanswered)
+}
+
+// checkSettlements: every settlement can be read.
+func (k *Keeper) checkSettlements(ctx context.Context) error {
+	return k.settlements.Walk(ctx, nil, func(id, b []byte) (bool, error) {
+		var s job.Settlement
+		if err := canon.Unmarshal(b, &s); err != nil {
+			return true, fmt.Errorf("settlement of %x: %w", id, err)
+		}
+		return false, nil
+	})
 }
 
 // checkStakes: of every peer as much is reserved as the leases reserve, and it owes

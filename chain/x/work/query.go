@@ -73,7 +73,8 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err
 }
 
-// brief returns a lease without units, with the newest merge.
+// brief returns a lease without units, with the newest merge. Of one that cannot be
+// read it says why, so that the others can be listed.
 func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error) {
 	id, err := canon.HashOf(raw)
 	if err != nil {
@@ -81,7 +82,7 @@ func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error
 	}
 	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Round, l.Round })
 	if err != nil {
-		return workv1.Lease{}, err
+		return workv1.Lease{Id: id.String(), Reason: err.Error()}, nil
 	}
 	return leaseView(id, &l.Lease), nil
 }

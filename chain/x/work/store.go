@@ -82,8 +82,12 @@ var (
 
 // save stores what has changed between before and after.
 func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after *job.Lease) error {
-	if b := canon.Marshal(after.Course()); !bytes.Equal(b, before.course) {
-		if err := k.course.Set(ctx, id[:], b); err != nil {
+	course, err := canon.Encoded(after.Course())
+	if err != nil {
+		return fmt.Errorf("store lease %s: %w", id, err)
+	}
+	if !bytes.Equal(course, before.course) {
+		if err := k.course.Set(ctx, id[:], course); err != nil {
 			return err
 		}
 	}
@@ -103,7 +107,11 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 
 // write stores one part unless it is what was read, or blank as before.
 func write(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, i uint32, raw map[uint32][]byte, blank []byte, v canon.Coded) error {
-	b, old := canon.Marshal(v), raw[i]
+	b, err := canon.Encoded(v)
+	if err != nil {
+		return fmt.Errorf("store part %d of lease %s: %w", i, id, err)
+	}
+	old := raw[i]
 	if old == nil {
 		old = blank
 	}
@@ -115,7 +123,11 @@ func write(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, 
 
 // enter stores a lease that is not in the store, with its indexes.
 func (k *Keeper) enter(ctx context.Context, id canon.Hash, l *job.Lease) error {
-	if err := k.terms.Set(ctx, id[:], canon.Marshal(l.Terms())); err != nil {
+	terms, err := canon.Encoded(l.Terms())
+	if err != nil {
+		return fmt.Errorf("store lease %s: %w", id, err)
+	}
+	if err := k.terms.Set(ctx, id[:], terms); err != nil {
 		return err
 	}
 	if err := k.save(ctx, id, &loaded{hi: len(l.Merges)}, l); err != nil {
