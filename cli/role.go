@@ -212,9 +212,10 @@ func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *s
 			return err
 		}
 		w := m.e.progress()
-		err = duty.AwaitFunds(ctx, k, stake, func(have uint64) {
-			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake\n", h.Address, consume.Amount(have), consume.Amount(stake))
-			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, stake-have)
+		needed := stake + duty.FirstFees
+		err = duty.AwaitFunds(ctx, k, needed, func(have uint64) {
+			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake and first fees\n", h.Address, consume.Amount(have), consume.Amount(needed))
+			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, needed-have)
 		})
 		if err != nil {
 			return err

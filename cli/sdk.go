@@ -100,11 +100,22 @@ func (e *env) prepare(cmd *cobra.Command) error {
 			}
 		}
 	}
+	if f := cmd.Flags(); f.Lookup(flags.FlagGasPrices) != nil && !f.Changed(flags.FlagGasPrices) && !f.Changed(flags.FlagFees) {
+		if err := f.Set(flags.FlagGasPrices, gasPrices); err != nil {
+			return err
+		}
+	}
 	return client.SetCmdClientContextHandler(c, cmd)
 }
 
-// adopt makes the SDK's commands a verb of ours: the file keyring by default,
-// and an example for each, from the table.
+// What the SDK's commands pay if no flag says otherwise.
+const (
+	gasPrices = "0.0001" + coin.Denom // what a chain asks for if its genesis says nothing else
+	gasLimit  = "1000000"
+)
+
+// adopt makes the SDK's commands a verb of ours: the file keyring and enough gas by
+// default, and an example for each, from the table.
 func adopt(cmd *cobra.Command, examples map[string]string) *cobra.Command {
 	for _, sub := range cmd.Commands() {
 		adopt(sub, examples)
@@ -113,6 +124,10 @@ func adopt(cmd *cobra.Command, examples map[string]string) *cobra.Command {
 		if f := set(flags.FlagKeyringBackend); f != nil {
 			f.DefValue = keyring.BackendFile
 			_ = f.Value.Set(keyring.BackendFile)
+		}
+		if f := set(flags.FlagGas); f != nil {
+			f.DefValue = gasLimit
+			_ = f.Value.Set(gasLimit)
 		}
 	}
 	if example := examples[cmd.Name()]; example != "" {

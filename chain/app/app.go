@@ -1,5 +1,5 @@
 // Package app puts the modules of the chain together as one ABCI application:
-// the Cosmos SDK's auth, bank, consensus and tx, and our own (modules.go lists
+// the Cosmos SDK's auth, bank, consensus, feegrant and tx, and our own (modules.go lists
 // them), on a validator set of our own.
 //
 // Invariant: a block without transactions and without deadlines changes no
@@ -32,7 +32,9 @@ import (
 	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
 	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
+	feegrantkeeper "github.com/cosmos/cosmos-sdk/x/feegrant/keeper"
 
+	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/power"
@@ -51,6 +53,8 @@ type App struct {
 
 	Accounts authkeeper.AccountKeeper
 	Bank     bankkeeper.BaseKeeper
+	Grants   feegrantkeeper.Keeper
+	Block    *block.Keeper
 	Supply   *supply.Keeper
 	Power    *power.Keeper
 	Provider *provider.Keeper
@@ -80,7 +84,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 	a := &App{}
 	var builder *runtime.AppBuilder
 	err := depinject.Inject(depinject.Configs(sdkConfig(), depinject.Supply(logger)),
-		&builder, &a.Codec, &a.Registry, &a.Amino, &a.Tx, &a.Accounts, &a.Bank)
+		&builder, &a.Codec, &a.Registry, &a.Amino, &a.Tx, &a.Accounts, &a.Bank, &a.Grants)
 	if err != nil {
 		return nil, fmt.Errorf("wire the app: %w", err)
 	}
@@ -92,6 +96,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		}
 		a.modules = append(a.modules, m)
 	}
+	a.SetAnteHandler(a.anteHandler())
 	a.SetInitChainer(a.initChain)
 	if err := a.Load(true); err != nil {
 		return nil, fmt.Errorf("load the app's state: %w", err)

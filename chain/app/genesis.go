@@ -16,10 +16,12 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -29,7 +31,7 @@ import (
 // Limits on a block.
 const (
 	maxBlockBytes = 4 << 20
-	maxBlockGas   = 200_000_000 // a transaction of 64 KiB costs about 700 000
+	maxBlockGas   = 100_000_000 // a transaction of 64 KiB costs about 700 000
 )
 
 // Genesis describes the start of a chain.
@@ -39,6 +41,7 @@ type Genesis struct {
 	Accounts   []Account           // free balances
 	Validators []powerv1.Validator // the set that runs consensus
 	Peers      []providerv1.Peer   // registered peers; stakes come on top of Accounts
+	Block      blockv1.Params      // rules of blocks; zero: the defaults
 	Params     providerv1.Params   // rules of the registry; zero: the defaults
 	Work       workv1.Params       // rules for leases; zero: the defaults
 	Dispute    disputev1.Params    // rules of disputes; zero: the defaults
@@ -71,6 +74,11 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	if g.Work != (workv1.Params{}) {
 		leases.Params = g.Work
 	}
+	blocks := block.DefaultGenesis()
+	if g.Block != (blockv1.Params{}) {
+		blocks.Params = g.Block
+	}
+	blocks.Authority = g.Authority
 	registry.Authority, leases.Authority, disputes.Authority = g.Authority, g.Authority, g.Authority
 	if g.Dispute != (disputev1.Params{}) {
 		disputes.Params = g.Dispute
@@ -83,6 +91,7 @@ func (g Genesis) Doc() (*cmttypes.GenesisDoc, error) {
 	for name, part := range map[string]proto.Message{
 		authtypes.ModuleName: auth,
 		banktypes.ModuleName: bank,
+		block.Name:           blocks,
 		power.Name:           &powerv1.GenesisState{Validators: g.Validators},
 		provider.Name:        registry,
 		work.Name:            leases,

@@ -6,6 +6,7 @@ import (
 	authv1 "cosmossdk.io/api/cosmos/auth/module/v1"
 	bankv1 "cosmossdk.io/api/cosmos/bank/module/v1"
 	consensusv1 "cosmossdk.io/api/cosmos/consensus/module/v1"
+	feegrantv1 "cosmossdk.io/api/cosmos/feegrant/module/v1"
 	txv1 "cosmossdk.io/api/cosmos/tx/config/v1"
 	"cosmossdk.io/core/appconfig"
 	"cosmossdk.io/core/store"
@@ -20,8 +21,12 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 	_ "github.com/cosmos/cosmos-sdk/x/consensus" // register with depinject
 	consensustypes "github.com/cosmos/cosmos-sdk/x/consensus/types"
+	"github.com/cosmos/cosmos-sdk/x/feegrant"
+	_ "github.com/cosmos/cosmos-sdk/x/feegrant/module" // register with depinject
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/power"
@@ -34,9 +39,9 @@ import (
 // name in ours, its accounts in accounts, its keeper and module in wire.
 
 // ours names our modules in the order in which they begin and end a block and
-// are initialised: a module comes after those whose state it reads, and power,
-// which closes the block, last.
-var ours = []string{supply.Name, provider.Name, market.Name, work.Name, dispute.Name, power.Name}
+// are initialised: a module comes after those whose state it reads. Block, which
+// tells the time, comes first, and power, which closes the block, last.
+var ours = []string{block.Name, supply.Name, provider.Name, market.Name, work.Name, dispute.Name, power.Name}
 
 // accounts are those that no key controls, with what they may do.
 var accounts = []*authv1.ModuleAccountPermission{
@@ -51,19 +56,22 @@ var accounts = []*authv1.ModuleAccountPermission{
 }
 
 var (
-	initOrder = append([]string{authtypes.ModuleName, banktypes.ModuleName}, ours...)
-	endOrder  = append([]string{banktypes.ModuleName}, ours...) // the SDK wants the bank first
+	initOrder = append([]string{authtypes.ModuleName, banktypes.ModuleName, feegrant.ModuleName}, ours...)
+	endOrder  = append([]string{banktypes.ModuleName, feegrant.ModuleName}, ours...) // the SDK wants the bank first
 )
 
 // wire makes the keepers, in order, and returns the modules over them.
 func (a *App) wire() []Module {
+	a.MountStores(module.BlockStore)
+	a.Block = block.NewKeeper(a.Codec, runtime.NewKVStoreService(module.BlockStore))
 	a.Supply = supply.NewKeeper(a.store(supply.Name), a.Bank)
 	a.Provider = provider.NewKeeper(a.Codec, a.store(provider.Name), a.Bank)
-	a.Power = power.NewKeeper(a.Codec, a.store(power.Name), a.Bank)
+	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
 	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Work)
 	return []Module{
+		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),
 		provider.NewModule(a.Provider),
 		market.NewModule(a.Market, a.Provider, a.Work, a.Power),
@@ -97,7 +105,8 @@ func sdkConfig() depinject.Config {
 			ModuleAccountPermissions: accounts,
 		})},
 		{Name: banktypes.ModuleName, Config: appconfig.WrapAny(&bankv1.Module{})},
-		{Name: "tx", Config: appconfig.WrapAny(&txv1.Config{})},
+		{Name: feegrant.ModuleName, Config: appconfig.WrapAny(&feegrantv1.Module{})},
+		{Name: "tx", Config: appconfig.WrapAny(&txv1.Config{SkipAnteHandler: true})},
 		{Name: consensustypes.ModuleName, Config: appconfig.WrapAny(&consensusv1.Module{})},
 	}})
 }

@@ -17,8 +17,9 @@ import (
 type Signer struct {
 	ChainID  string
 	Key      cryptotypes.PrivKey
-	Number   uint64 // of the account
-	Sequence uint64 // of the transaction
+	Number   uint64         // of the account
+	Sequence uint64         // of the transaction
+	Sponsor  sdk.AccAddress // pays the fee, as it has granted; nil: the account itself does
 }
 
 // Sign returns the bytes of a transaction of msgs, with a limit of gas and a fee
@@ -31,6 +32,7 @@ func (e Encoding) Sign(s Signer, gas, fee uint64, msgs ...sdk.Msg) ([]byte, erro
 	}
 	b.SetGasLimit(gas)
 	b.SetFeeAmount(coin.Of(fee))
+	b.SetFeeGranter(s.Sponsor)
 	// The signature covers its own header, so that is set first.
 	blank := signing.SignatureV2{
 		PubKey: s.Key.PubKey(), Sequence: s.Sequence, Data: &signing.SingleSignatureData{SignMode: mode},

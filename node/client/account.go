@@ -18,15 +18,18 @@ import (
 	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/block"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
 
 // Account sends transactions of one account. Safe for concurrent use: they go
 // out one after the other.
 type Account struct {
 	Address string
-	GasFee  uint64 // utally for 10⁶ gas; zero where validators ask for nothing
+	GasFee  uint64 // utally for 10⁶ gas, if that is more than the chain asks for
 
 	client *Client
 	key    cryptotypes.PrivKey
@@ -51,14 +54,18 @@ type Result struct {
 }
 
 const (
-	gasLimit = 5_000_000 // several times what the dearest message costs
+	// A transaction may use more gas than its trial did, for others may come first.
+	gasMargin, gasSpare = 4, 50_000 // a quarter, and what small ones vary by
+	untriedGas          = 5_000_000 // where the node does not try transactions
 	// A transaction that is in no block after so many was lost and is sent anew.
 	patience  = 30 * time.Second
 	pollEvery = 50 * time.Millisecond
 )
 
 // Send signs and sends msgs as one transaction and waits until it is in a
-// block. A transaction that fails there is an error of the module's own kind.
+// block. It pays for the gas that a trial used, and a margin. A transaction that
+// would fail is refused by the node with the module's own error, and costs
+// nothing; one that fails in its block, because another came first, pays.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,8 +94,7 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 		}
 		a.known = true
 	}
-	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: a.next}
-	tx, err := a.client.enc.Sign(s, gasLimit, gasLimit/1_000_000*a.GasFee, msgs...)
+	tx, err := a.sign(ctx, msgs)
 	if err != nil {
 		return Result{}, err
 	}
@@ -101,6 +107,27 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 	}
 	a.next++
 	return a.client.await(ctx, tx)
+}
+
+// sign signs msgs with the gas that they need. A node that is behind, or tries no
+// transactions, does not stop it: the gas is then what is enough for any.
+func (a *Account) sign(ctx context.Context, msgs []sdk.Msg) (cmttypes.Tx, error) {
+	rules, err := blockv1.NewQueryClient(a.client.Conn).Params(ctx, &blockv1.QueryParamsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the price of gas: %w", err)
+	}
+	price := max(a.GasFee, rules.Params.GasPrice)
+	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: a.next}
+	gas := uint64(untriedGas)
+	trial, err := a.client.enc.Sign(s, gas, block.Fee(price, gas), msgs...)
+	if err != nil {
+		return nil, err
+	}
+	r, err := txtypes.NewServiceClient(a.client.Conn).Simulate(ctx, &txtypes.SimulateRequest{TxBytes: trial})
+	if err == nil {
+		gas = min(r.GasInfo.GasUsed+r.GasInfo.GasUsed/gasMargin+gasSpare, app.MaxGas)
+	}
+	return a.client.enc.Sign(s, gas, block.Fee(price, gas), msgs...)
 }
 
 // The tries to hand over a transaction, and the pause after the first.

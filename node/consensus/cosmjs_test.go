@@ -56,7 +56,7 @@ func TestCosmJS(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if got.Chain != chaintest.ChainID || got.Sender != alice.String() || got.Code != 0 ||
-		got.Before != (balances{"1000000000", "1000000000"}) || got.After != (balances{"999987655", "1000012345"}) {
+		got.Before != (balances{"1000000000", "1000000000"}) || got.After != (balances{"999987635", "1000012345"}) {
 		t.Fatalf("%s", out)
 	}
 	if n := balance(t, net.nodes[0], bob.Address); n != 1_000_012_345 {

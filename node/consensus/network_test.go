@@ -158,6 +158,8 @@ func balance(t testing.TB, n *consensus.Node, a sdk.AccAddress) uint64 {
 	return r.Balance.Amount.Uint64()
 }
 
+const transferFee = 20 // utally for 200 000 gas
+
 // transfer signs a transfer with the account's numbers as node n knows them.
 func transfer(t testing.TB, n *consensus.Node, chainID string, from, to chaintest.Account, amount uint64) cmttypes.Tx {
 	t.Helper()
@@ -168,7 +170,7 @@ func transfer(t testing.TB, n *consensus.Node, chainID string, from, to chaintes
 	}
 	tx, err := n.Encoding().Sign(app.Signer{
 		ChainID: chainID, Key: from.Key, Number: r.Info.AccountNumber, Sequence: r.Info.Sequence,
-	}, 200_000, 0, banktypes.NewMsgSend(from.Address, to.Address, coin.Of(amount)))
+	}, 200_000, transferFee, banktypes.NewMsgSend(from.Address, to.Address, coin.Of(amount)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestFourValidators(t *testing.T) {
 				t.Fatalf("node %d has app hash %s at height %d after the restart, want %s", i, got, h, hash)
 			}
 		}
-		if got := balance(t, n, alice.Address); got != 995*tally {
+		if got := balance(t, n, alice.Address); got != 995*tally-transferFee {
 			t.Fatalf("node %d: alice has %d utally after the restart", i, got)
 		}
 	}

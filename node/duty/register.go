@@ -85,8 +85,9 @@ func enter(ctx context.Context, h *home.Home, k *role.Kit, kind providerv1.Role,
 	if err != nil {
 		return err
 	}
-	if err := AwaitFunds(ctx, k, stake, func(have uint64) {
-		k.Log.Info("waiting for the stake", "account", k.Account.Address, "utally", have, "needed", stake)
+	needed := stake + FirstFees
+	if err := AwaitFunds(ctx, k, needed, func(have uint64) {
+		k.Log.Info("waiting for the stake and first fees", "account", k.Account.Address, "utally", have, "needed", needed)
 	}); err != nil {
 		return err
 	}
@@ -118,6 +119,10 @@ func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
 	}
 	return max(h.Settings.Stake, least), nil
 }
+
+// FirstFees is what a new peer needs beside its stake, in utally: fees of some
+// hundred transactions.
+const FirstFees = 100_000
 
 // AwaitFunds waits until the account has a balance in utally, and says what it
 // has whenever that changes before.

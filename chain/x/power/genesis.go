@@ -72,13 +72,6 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *powerv1.GenesisState) error
 		return err
 	}
 	for _, v := range g.Validators {
-		account, err := address.Parse(v.Account)
-		if err != nil {
-			return err
-		}
-		if k.bank.BlockedAddr(account) {
-			return fmt.Errorf("power genesis: %s cannot receive fees", v.Account)
-		}
 		if err := k.validators.Set(ctx, ed25519.PubKey(v.ConsensusKey).Address(), v); err != nil {
 			return err
 		}

@@ -2,18 +2,12 @@ package power_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
-	cmted25519 "github.com/cometbft/cometbft/crypto/ed25519"
-	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
-
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
-	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
@@ -25,18 +19,6 @@ import (
 
 var alice, bob = chaintest.Named("alice"), chaintest.Named("bob")
 
-// bank is the harness's, with one account that takes nothing.
-type bank struct {
-	*chaintest.Bank
-	blocked sdk.AccAddress
-}
-
-func (b bank) BlockedAddr(a sdk.AccAddress) bool { return b.blocked.Equals(a) }
-
-func (b bank) GetAllBalances(ctx context.Context, a sdk.AccAddress) sdk.Coins {
-	return sdk.NewCoins(b.GetBalance(ctx, a, coin.Denom))
-}
-
 func set() *powerv1.GenesisState {
 	return &powerv1.GenesisState{
 		Validators: []powerv1.Validator{
@@ -47,19 +29,18 @@ func set() *powerv1.GenesisState {
 	}
 }
 
-func newKeeper(t *testing.T) (*power.Keeper, bank, sdk.Context) {
+func newKeeper(t *testing.T) (*power.Keeper, sdk.Context) {
 	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)
-	b := bank{chaintest.NewBank(), chaintest.Named("module").Address}
-	k := power.NewKeeper(cdc, svc, b)
+	k := power.NewKeeper(cdc, svc)
 	if err := k.InitGenesis(ctx, set()); err != nil {
 		t.Fatal(err)
 	}
-	return k, b, ctx
+	return k, ctx
 }
 
 func TestCredit(t *testing.T) {
-	k, _, ctx := newKeeper(t)
+	k, ctx := newKeeper(t)
 	for _, step := range []struct{ flops, total uint64 }{
 		{0, 0},
 		{power.FlopsPerMicroUT - 1, 0},
@@ -84,24 +65,6 @@ func TestCredit(t *testing.T) {
 	}
 	if err := k.Credit(ctx, bob.Address, power.FlopsPerMicroUT); err == nil {
 		t.Fatal("the record overflowed")
-	}
-}
-
-func TestFees(t *testing.T) {
-	k, b, ctx := newKeeper(t)
-	collector := authtypes.NewModuleAddress(authtypes.FeeCollectorName)
-	by := func(key ed25519.PublicKey) sdk.Context {
-		return ctx.WithBlockHeader(cmtproto.Header{ProposerAddress: cmted25519.PubKey(key).Address()})
-	}
-	b.Give(collector, 5)
-	if err := k.EndBlock(by(chaintest.Named("left").PeerKey())); err != nil || b.Total() != 5 || b.Balances[string(collector)] != 5 {
-		t.Fatalf("fees of a proposer outside the set: %v, %v", b.Balances, err)
-	}
-	if err := k.EndBlock(by(bob.PeerKey())); err != nil || b.Balances[string(bob.Address)] != 5 {
-		t.Fatalf("%v, %v", b.Balances, err)
-	}
-	if err := k.EndBlock(by(bob.PeerKey())); err != nil || b.Total() != 5 {
-		t.Fatalf("%v, %v", b.Balances, err)
 	}
 }
 
@@ -130,7 +93,7 @@ func TestSeed(t *testing.T) {
 }
 
 func TestGenesis(t *testing.T) {
-	k, b, ctx := newKeeper(t)
+	k, ctx := newKeeper(t)
 	g, err := k.ExportGenesis(ctx)
 	if err != nil || len(g.Validators) != 2 {
 		t.Fatal(g, err)
@@ -140,17 +103,12 @@ func TestGenesis(t *testing.T) {
 		t.Fatalf("%v, %v", updates, err)
 	}
 	ctx2, svc, cdc := chaintest.Store(t)
-	again := power.NewKeeper(cdc, svc, b)
+	again := power.NewKeeper(cdc, svc)
 	if err := again.InitGenesis(ctx2, g); err != nil {
 		t.Fatal(err)
 	}
 	if back, err := again.ExportGenesis(ctx2); err != nil || back.String() != g.String() {
 		t.Fatalf("%v, %v", back, err)
-	}
-	blocked := set()
-	blocked.Validators[0].Account = b.blocked.String()
-	if err := again.InitGenesis(ctx2, blocked); err == nil || !strings.Contains(err.Error(), "cannot receive fees") {
-		t.Fatal(err)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package supply guards the number of tokens: all of them exist from genesis,
-// and only Burn destroys any.
+// and only Burn destroys any. It takes the fees of each block at its end.
 //
 // Invariants: minted − burnt = the bank's supply = the sum of all balances. The
 // ledgers of the other modules (stakes, escrow, bonds) each add up to the
@@ -14,6 +14,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
@@ -62,6 +63,13 @@ func (k *Keeper) Burn(ctx context.Context, from string, amount uint64) error {
 		return err
 	}
 	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&supplyv1.EventBurnt{Module: from, Amount: amount})
+}
+
+// burnFees destroys what the block's transactions paid. If a proposer got it, he
+// could fill his own blocks for nothing.
+func (k *Keeper) burnFees(ctx context.Context) error {
+	fees := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(authtypes.FeeCollectorName), coin.Denom)
+	return k.Burn(ctx, authtypes.FeeCollectorName, fees.Amount.Uint64())
 }
 
 // Burnt returns the utally destroyed so far.

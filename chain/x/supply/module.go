@@ -29,6 +29,9 @@ func NewModule(k *Keeper, check Check) Module {
 	}
 }
 
+// EndBlock implements the SDK's HasEndBlocker.
+func (m Module) EndBlock(ctx context.Context) error { return m.query.burnFees(ctx) }
+
 // RegisterInterfaces implements the SDK's AppModuleBasic: there are no messages.
 func (Module) RegisterInterfaces(codectypes.InterfaceRegistry) {}
 

@@ -8,6 +8,7 @@ import (
 
 // Bank holds all balances.
 type Bank interface {
+	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
 	GetSupply(ctx context.Context, denom string) sdk.Coin
 	IterateAllBalances(ctx context.Context, stop func(sdk.AccAddress, sdk.Coin) bool)
 	SendCoinsFromModuleToModule(ctx context.Context, from, to string, coins sdk.Coins) error

@@ -108,7 +108,7 @@ func TestCheckQuery(t *testing.T) {
 	if r, err := q.Check(context.Background(), &supplyv1.QueryCheckRequest{}); err != nil || !r.Ok {
 		t.Fatalf("%v, %v", r, err)
 	}
-	if r, err := q.Supply(context.Background(), &supplyv1.QuerySupplyRequest{}); err != nil || *r != (supplyv1.QuerySupplyResponse{Minted: 5, Supply: 5}) {
+	if r, err := q.Supply(context.Background(), &supplyv1.QuerySupplyRequest{}); err != nil || r.Minted != r.Supply || r.Supply < 5 || r.Burnt != 0 {
 		t.Fatalf("%v, %v", r, err)
 	}
 }

@@ -6,6 +6,9 @@
 //	c.Deliver(alice, msg)          // a block with one transaction
 //	c.NextBlock(5 * time.Second)   // an empty one, five seconds later
 //
+// A sponsor pays the fees of all accounts that the genesis names, so balances show
+// what modules moved. QueueWithFee lets the sender pay.
+//
 // After every block the invariants of all modules are checked.
 package chaintest
 
@@ -29,6 +32,7 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/event"
+	"github.com/tally-network/tally/chain/x/block"
 )
 
 const (
@@ -67,13 +71,16 @@ func New(t testing.TB, options ...Option) *Chain {
 // Open is New over a database of the test's own.
 func Open(t testing.TB, db dbm.DB, options ...Option) *Chain {
 	t.Helper()
-	g := NewGenesis(options...)
+	g := NewGenesis(append(options, Fund(purse, sponsor.Name))...)
 	a, err := app.New(log.NewNopLogger(), db, ChainID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	doc, err := g.Doc()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sponsorAll(a, g, doc); err != nil {
 		t.Fatal(err)
 	}
 	params := doc.ConsensusParams.ToProto()
@@ -108,18 +115,41 @@ func (c *Chain) Balance(a sdk.AccAddress) uint64 {
 	return coin.Amount(c.Bank.GetAllBalances(c.Ctx(), a))
 }
 
-// Queue puts a transaction of msgs, signed by from, into the next block.
-func (c *Chain) Queue(from Account, msgs ...sdk.Msg) { c.QueueWithFee(from, 0, msgs...) }
+// Queue puts a transaction of msgs, signed by from, into the next block. The
+// sponsor pays its fee, or from if genesis does not name it.
+func (c *Chain) Queue(from Account, msgs ...sdk.Msg) {
+	c.t.Helper()
+	var payer sdk.AccAddress
+	if _, err := c.Grants.GetAllowance(c.Ctx(), sponsor.Address, from.Address); err == nil {
+		payer = sponsor.Address
+	}
+	c.put(from, payer, c.Fee(), msgs)
+}
 
-// QueueWithFee is Queue with a fee in utally.
+// QueueWithFee is Queue with a fee in utally, which from pays.
 func (c *Chain) QueueWithFee(from Account, fee uint64, msgs ...sdk.Msg) {
+	c.t.Helper()
+	c.put(from, nil, fee, msgs)
+}
+
+// Fee returns the utally that a transaction pays at least.
+func (c *Chain) Fee() uint64 {
+	c.t.Helper()
+	p, err := c.Block.Params(c.Ctx())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return block.Fee(p.GasPrice, Gas)
+}
+
+func (c *Chain) put(from Account, payer sdk.AccAddress, fee uint64, msgs []sdk.Msg) {
 	c.t.Helper()
 	acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
 	if acc == nil {
 		c.t.Fatalf("%s has no account: fund it at genesis", from.Name)
 	}
 	tx, err := c.Sign(app.Signer{
-		ChainID: ChainID, Key: from.Key,
+		ChainID: ChainID, Key: from.Key, Sponsor: payer,
 		Number: acc.GetAccountNumber(), Sequence: acc.GetSequence() + c.queued[from.Name],
 	}, Gas, fee, msgs...)
 	if err != nil {
@@ -157,6 +187,13 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 		c.t.Fatalf("height %d: %v", c.height, err)
 	}
 	return Block{res, c.height, c.time, c.hash}
+}
+
+// NextBlockOf makes a block, a second after the last, of transactions as they are.
+func (c *Chain) NextBlockOf(txs ...[]byte) Block {
+	c.t.Helper()
+	c.queue = append(c.queue, txs...)
+	return c.NextBlock(time.Second)
 }
 
 // Deliver makes a block, a second after the last, of one transaction that must

@@ -18,6 +18,7 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 )
 
 // Store returns what a keeper needs to be tested alone: a context, an empty
@@ -25,7 +26,7 @@ import (
 func Store(t testing.TB) (sdk.Context, store.KVStoreService, codec.Codec) {
 	t.Helper()
 	key := storetypes.NewKVStoreKey("test")
-	ctx := testutil.DefaultContext(key, storetypes.NewTransientStoreKey("transient"))
+	ctx := testutil.DefaultContextWithKeys(map[string]*storetypes.KVStoreKey{"test": key, "block": module.BlockStore}, nil, nil)
 	ctx = ctx.WithChainID(ChainID).WithBlockTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return ctx, runtime.NewKVStoreService(key), codec.NewProtoCodec(codectypes.NewInterfaceRegistry())
 }
@@ -55,9 +56,9 @@ func (b *Bank) Total() (sum uint64) {
 }
 
 // Module returns the balance of a module's account.
-func (b *Bank) Module(name string) uint64 { return b.Balances[string(module(name))] }
+func (b *Bank) Module(name string) uint64 { return b.Balances[string(account(name))] }
 
-func module(name string) sdk.AccAddress { return authtypes.NewModuleAddress(name) }
+func account(name string) sdk.AccAddress { return authtypes.NewModuleAddress(name) }
 
 func (b *Bank) move(from, to sdk.AccAddress, coins sdk.Coins) error {
 	n := coins.AmountOf(coin.Denom)
@@ -76,22 +77,22 @@ func (b *Bank) GetBalance(_ context.Context, a sdk.AccAddress, denom string) sdk
 
 // SendCoinsFromAccountToModule moves coins.
 func (b *Bank) SendCoinsFromAccountToModule(_ context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error {
-	return b.move(from, module(to), coins)
+	return b.move(from, account(to), coins)
 }
 
 // SendCoinsFromModuleToAccount moves coins.
 func (b *Bank) SendCoinsFromModuleToAccount(_ context.Context, from string, to sdk.AccAddress, coins sdk.Coins) error {
-	return b.move(module(from), to, coins)
+	return b.move(account(from), to, coins)
 }
 
 // SendCoinsFromModuleToModule moves coins.
 func (b *Bank) SendCoinsFromModuleToModule(_ context.Context, from, to string, coins sdk.Coins) error {
-	return b.move(module(from), module(to), coins)
+	return b.move(account(from), account(to), coins)
 }
 
 // BurnCoins destroys coins of a module.
 func (b *Bank) BurnCoins(_ context.Context, name string, coins sdk.Coins) error {
-	if err := b.move(module(name), nil, coins); err != nil {
+	if err := b.move(account(name), nil, coins); err != nil {
 		return err
 	}
 	b.Burnt += b.Balances[""]

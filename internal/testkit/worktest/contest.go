@@ -168,7 +168,7 @@ func (c *Cost) add(gas uint64, bytes int) {
 // Size returns the bytes of a transaction.
 func (p *Play) Size(from chaintest.Account, m sdk.Msg) int {
 	p.T.Helper()
-	tx, err := p.Sign(app.Signer{ChainID: chaintest.ChainID, Key: from.Key}, chaintest.Gas, 0, m)
+	tx, err := p.Sign(app.Signer{ChainID: chaintest.ChainID, Key: from.Key}, chaintest.Gas, p.Fee(), m)
 	if err != nil {
 		p.T.Fatal(err)
 	}

@@ -14,7 +14,7 @@ const client = await SigningStargateClient.connectWithSigner(url, wallet, { broa
 
 const balance = async (account) => (await client.getBalance(account, denom)).amount;
 const before = { sender: await balance(sender), recipient: await balance(recipient) };
-const sent = await client.sendTokens(sender, recipient, [{ denom, amount }], { amount: [], gas: "200000" });
+const sent = await client.sendTokens(sender, recipient, [{ denom, amount }], { amount: [{ denom, amount: "20" }], gas: "200000" });
 const after = { sender: await balance(sender), recipient: await balance(recipient) };
 
 console.log(JSON.stringify({ chain: await client.getChainId(), sender, code: sent.code, log: sent.rawLog, before, after }));

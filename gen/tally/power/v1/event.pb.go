@@ -84,68 +84,14 @@ func (m *EventCredited) GetMicroUt() uint64 {
 	return 0
 }
 
-// EventFees says that the proposer received the fees of its block.
-type EventFees struct {
-	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
-	Amount  uint64 `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
-}
-
-func (m *EventFees) Reset()         { *m = EventFees{} }
-func (m *EventFees) String() string { return proto.CompactTextString(m) }
-func (*EventFees) ProtoMessage()    {}
-func (*EventFees) Descriptor() ([]byte, []int) {
-	return fileDescriptor_215f8d63c7247854, []int{1}
-}
-func (m *EventFees) XXX_Unmarshal(b []byte) error {
-	return m.Unmarshal(b)
-}
-func (m *EventFees) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
-	if deterministic {
-		return xxx_messageInfo_EventFees.Marshal(b, m, deterministic)
-	} else {
-		b = b[:cap(b)]
-		n, err := m.MarshalToSizedBuffer(b)
-		if err != nil {
-			return nil, err
-		}
-		return b[:n], nil
-	}
-}
-func (m *EventFees) XXX_Merge(src proto.Message) {
-	xxx_messageInfo_EventFees.Merge(m, src)
-}
-func (m *EventFees) XXX_Size() int {
-	return m.Size()
-}
-func (m *EventFees) XXX_DiscardUnknown() {
-	xxx_messageInfo_EventFees.DiscardUnknown(m)
-}
-
-var xxx_messageInfo_EventFees proto.InternalMessageInfo
-
-func (m *EventFees) GetAccount() string {
-	if m != nil {
-		return m.Account
-	}
-	return ""
-}
-
-func (m *EventFees) GetAmount() uint64 {
-	if m != nil {
-		return m.Amount
-	}
-	return 0
-}
-
 func init() {
 	proto.RegisterType((*EventCredited)(nil), "tally.power.v1.EventCredited")
-	proto.RegisterType((*EventFees)(nil), "tally.power.v1.EventFees")
 }
 
 func init() { proto.RegisterFile("tally/power/v1/event.proto", fileDescriptor_215f8d63c7247854) }
 
 var fileDescriptor_215f8d63c7247854 = []byte{
-	// 266 bytes of a gzipped FileDescriptorProto
+	// 242 bytes of a gzipped FileDescriptorProto
 	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xe2, 0x92, 0x2a, 0x49, 0xcc, 0xc9,
 	0xa9, 0xd4, 0x2f, 0xc8, 0x2f, 0x4f, 0x2d, 0xd2, 0x2f, 0x33, 0xd4, 0x4f, 0x2d, 0x4b, 0xcd, 0x2b,
 	0xd1, 0x2b, 0x28, 0xca, 0x2f, 0xc9, 0x17, 0xe2, 0x03, 0xcb, 0xe9, 0x81, 0xe5, 0xf4, 0xca, 0x0c,
@@ -155,14 +101,13 @@ var fileDescriptor_215f8d63c7247854 = []byte{
 	0x93, 0xc4, 0xa5, 0x2d, 0xba, 0x22, 0x50, 0x3d, 0x8e, 0x29, 0x29, 0x45, 0xa9, 0xc5, 0xc5, 0xc1,
 	0x25, 0x45, 0x99, 0x79, 0xe9, 0x41, 0x30, 0x85, 0x42, 0x22, 0x5c, 0xac, 0x69, 0x39, 0xf9, 0x05,
 	0xc5, 0x12, 0x4c, 0x0a, 0x8c, 0x1a, 0x2c, 0x41, 0x10, 0x8e, 0x90, 0x24, 0x17, 0x47, 0x6e, 0x66,
-	0x72, 0x51, 0x7e, 0x7c, 0x69, 0x89, 0x04, 0x33, 0x58, 0x82, 0x1d, 0xcc, 0x0f, 0x2d, 0x51, 0x0a,
-	0xe7, 0xe2, 0x04, 0xdb, 0xea, 0x96, 0x9a, 0x5a, 0x4c, 0x96, 0x8d, 0x62, 0x5c, 0x6c, 0x89, 0xb9,
-	0x60, 0x2d, 0x10, 0x2b, 0xa1, 0x3c, 0xa7, 0xe0, 0x13, 0x8f, 0xe4, 0x18, 0x2f, 0x3c, 0x92, 0x63,
-	0x7c, 0xf0, 0x48, 0x8e, 0x71, 0xc2, 0x63, 0x39, 0x86, 0x0b, 0x8f, 0xe5, 0x18, 0x6e, 0x3c, 0x96,
-	0x63, 0x88, 0xb2, 0x4c, 0xcf, 0x2c, 0xc9, 0x28, 0x4d, 0xd2, 0x4b, 0xce, 0xcf, 0xd5, 0x07, 0x07,
-	0x8f, 0x6e, 0x5e, 0x6a, 0x49, 0x79, 0x7e, 0x51, 0x36, 0x84, 0xa7, 0x9f, 0x9e, 0x9a, 0xa7, 0x8f,
-	0x1a, 0xa4, 0xd6, 0x60, 0x46, 0x99, 0x61, 0x12, 0x1b, 0x38, 0xa8, 0x8c, 0x01, 0x01, 0x00, 0x00,
-	0xff, 0xff, 0x85, 0x7e, 0x3a, 0x32, 0x73, 0x01, 0x00, 0x00,
+	0x72, 0x51, 0x7e, 0x7c, 0x69, 0x89, 0x04, 0x33, 0x58, 0x82, 0x1d, 0xcc, 0x0f, 0x2d, 0x71, 0x0a,
+	0x3e, 0xf1, 0x48, 0x8e, 0xf1, 0xc2, 0x23, 0x39, 0xc6, 0x07, 0x8f, 0xe4, 0x18, 0x27, 0x3c, 0x96,
+	0x63, 0xb8, 0xf0, 0x58, 0x8e, 0xe1, 0xc6, 0x63, 0x39, 0x86, 0x28, 0xcb, 0xf4, 0xcc, 0x92, 0x8c,
+	0xd2, 0x24, 0xbd, 0xe4, 0xfc, 0x5c, 0x7d, 0xb0, 0x2f, 0x74, 0xf3, 0x52, 0x4b, 0xca, 0xf3, 0x8b,
+	0xb2, 0x21, 0x3c, 0xfd, 0xf4, 0xd4, 0x3c, 0x7d, 0x54, 0x9f, 0x5b, 0x83, 0x19, 0x65, 0x86, 0x49,
+	0x6c, 0x60, 0x1f, 0x19, 0x03, 0x02, 0x00, 0x00, 0xff, 0xff, 0x19, 0xac, 0x84, 0x43, 0x1a, 0x01,
+	0x00, 0x00,
 }
 
 func (m *EventCredited) Marshal() (dAtA []byte, err error) {
@@ -205,41 +150,6 @@ func (m *EventCredited) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *EventFees) Marshal() (dAtA []byte, err error) {
-	size := m.Size()
-	dAtA = make([]byte, size)
-	n, err := m.MarshalToSizedBuffer(dAtA[:size])
-	if err != nil {
-		return nil, err
-	}
-	return dAtA[:n], nil
-}
-
-func (m *EventFees) MarshalTo(dAtA []byte) (int, error) {
-	size := m.Size()
-	return m.MarshalToSizedBuffer(dAtA[:size])
-}
-
-func (m *EventFees) MarshalToSizedBuffer(dAtA []byte) (int, error) {
-	i := len(dAtA)
-	_ = i
-	var l int
-	_ = l
-	if m.Amount != 0 {
-		i = encodeVarintEvent(dAtA, i, uint64(m.Amount))
-		i--
-		dAtA[i] = 0x10
-	}
-	if len(m.Account) > 0 {
-		i -= len(m.Account)
-		copy(dAtA[i:], m.Account)
-		i = encodeVarintEvent(dAtA, i, uint64(len(m.Account)))
-		i--
-		dAtA[i] = 0xa
-	}
-	return len(dAtA) - i, nil
-}
-
 func encodeVarintEvent(dAtA []byte, offset int, v uint64) int {
 	offset -= sovEvent(v)
 	base := offset
@@ -266,22 +176,6 @@ func (m *EventCredited) Size() (n int) {
 	}
 	if m.MicroUt != 0 {
 		n += 1 + sovEvent(uint64(m.MicroUt))
-	}
-	return n
-}
-
-func (m *EventFees) Size() (n int) {
-	if m == nil {
-		return 0
-	}
-	var l int
-	_ = l
-	l = len(m.Account)
-	if l > 0 {
-		n += 1 + l + sovEvent(uint64(l))
-	}
-	if m.Amount != 0 {
-		n += 1 + sovEvent(uint64(m.Amount))
 	}
 	return n
 }
@@ -387,107 +281,6 @@ func (m *EventCredited) Unmarshal(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.MicroUt |= uint64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		default:
-			iNdEx = preIndex
-			skippy, err := skipEvent(dAtA[iNdEx:])
-			if err != nil {
-				return err
-			}
-			if (skippy < 0) || (iNdEx+skippy) < 0 {
-				return ErrInvalidLengthEvent
-			}
-			if (iNdEx + skippy) > l {
-				return io.ErrUnexpectedEOF
-			}
-			iNdEx += skippy
-		}
-	}
-
-	if iNdEx > l {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-func (m *EventFees) Unmarshal(dAtA []byte) error {
-	l := len(dAtA)
-	iNdEx := 0
-	for iNdEx < l {
-		preIndex := iNdEx
-		var wire uint64
-		for shift := uint(0); ; shift += 7 {
-			if shift >= 64 {
-				return ErrIntOverflowEvent
-			}
-			if iNdEx >= l {
-				return io.ErrUnexpectedEOF
-			}
-			b := dAtA[iNdEx]
-			iNdEx++
-			wire |= uint64(b&0x7F) << shift
-			if b < 0x80 {
-				break
-			}
-		}
-		fieldNum := int32(wire >> 3)
-		wireType := int(wire & 0x7)
-		if wireType == 4 {
-			return fmt.Errorf("proto: EventFees: wiretype end group for non-group")
-		}
-		if fieldNum <= 0 {
-			return fmt.Errorf("proto: EventFees: illegal tag %d (wire type %d)", fieldNum, wire)
-		}
-		switch fieldNum {
-		case 1:
-			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Account", wireType)
-			}
-			var stringLen uint64
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return ErrIntOverflowEvent
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				stringLen |= uint64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-			intStringLen := int(stringLen)
-			if intStringLen < 0 {
-				return ErrInvalidLengthEvent
-			}
-			postIndex := iNdEx + intStringLen
-			if postIndex < 0 {
-				return ErrInvalidLengthEvent
-			}
-			if postIndex > l {
-				return io.ErrUnexpectedEOF
-			}
-			m.Account = string(dAtA[iNdEx:postIndex])
-			iNdEx = postIndex
-		case 2:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Amount", wireType)
-			}
-			m.Amount = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return ErrIntOverflowEvent
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.Amount |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

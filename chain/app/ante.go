@@ -1,0 +1,80 @@
+package app
+
+import (
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	"github.com/cosmos/cosmos-sdk/x/auth/ante"
+
+	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/block"
+)
+
+// Limits on a transaction.
+const (
+	// MaxTx bounds it in bytes: twice what the largest move of a dispute needs.
+	MaxTx = 128 << 10
+	// MaxGas bounds what it may use: a tenth of a block.
+	MaxGas      = maxBlockGas / 10
+	maxMessages = 16
+)
+
+// anteHandler returns what every transaction must pass before its messages are
+// executed, in every mode: on its way into a mempool and into a block, and in the
+// block itself. Who fails later has paid.
+func (a *App) anteHandler() sdk.AnteHandler {
+	return sdk.ChainAnteDecorators(
+		ante.NewSetUpContextDecorator(),
+		limits{},
+		ante.NewExtensionOptionsDecorator(nil),
+		ante.NewValidateBasicDecorator(),
+		ante.NewTxTimeoutHeightDecorator(),
+		ante.NewValidateMemoDecorator(a.Accounts),
+		ante.NewConsumeGasForTxSizeDecorator(a.Accounts),
+		ante.NewDeductFeeDecorator(a.Accounts, a.Bank, a.Grants, a.checkFee),
+		ante.NewSetPubKeyDecorator(a.Accounts),
+		ante.NewValidateSigCountDecorator(a.Accounts),
+		ante.NewSigGasConsumeDecorator(a.Accounts, ante.DefaultSigVerificationGasConsumer),
+		ante.NewSigVerificationDecorator(a.Accounts, a.Tx.SignModeHandler()),
+		ante.NewIncrementSequenceDecorator(a.Accounts),
+	)
+}
+
+// checkFee returns the fee of a transaction, if it is at least the price of its
+// gas. The SDK asks for its own least prices on the way into a mempool alone; a
+// block of a proposer's own transactions would cost nothing.
+func (a *App) checkFee(ctx sdk.Context, tx sdk.Tx) (sdk.Coins, int64, error) {
+	t, ok := tx.(sdk.FeeTx)
+	if !ok {
+		return nil, 0, errorsmod.Wrap(sdkerrors.ErrTxDecode, "a transaction without fee")
+	}
+	p, err := a.Block.Params(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	least, fee := block.Fee(p.GasPrice, t.GetGas()), t.GetFee()
+	if len(fee) != 1 || fee[0].Denom != coin.Denom || !fee[0].Amount.GTE(coin.Of(least)[0].Amount) {
+		return nil, 0, errorsmod.Wrapf(sdkerrors.ErrInsufficientFee, "%d gas cost at least %d utally, at %d for a million; the transaction pays %q", t.GetGas(), least, p.GasPrice, fee)
+	}
+	return fee, 0, nil
+}
+
+// limits refuses what is larger than a transaction may be.
+type limits struct{}
+
+// AnteHandle implements sdk.AnteDecorator.
+func (limits) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.AnteHandler) (sdk.Context, error) {
+	t, ok := tx.(sdk.FeeTx)
+	switch {
+	case !ok:
+		return ctx, errorsmod.Wrap(sdkerrors.ErrTxDecode, "a transaction without gas")
+	case len(ctx.TxBytes()) > MaxTx:
+		return ctx, errorsmod.Wrapf(sdkerrors.ErrTxTooLarge, "%d bytes, at most %d", len(ctx.TxBytes()), MaxTx)
+	case len(tx.GetMsgs()) > maxMessages:
+		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "%d messages, at most %d: send several transactions", len(tx.GetMsgs()), maxMessages)
+	case !simulate && t.GetGas() > MaxGas:
+		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidGasLimit, "%d gas, at most %d", t.GetGas(), MaxGas)
+	}
+	return next(ctx, tx, simulate)
+}
