@@ -64,6 +64,7 @@ func (h *Host) SetAddrs(id peer.ID, addrs []string) error {
 		return nil
 	}
 	h.addrs[id] = slices.Clone(addrs)
+	h.door.dials(id)
 	h.host.Peerstore().ClearAddrs(id)
 	h.host.Peerstore().AddAddrs(id, parsed, peerstore.PermanentAddrTTL)
 	if k := h.kept[id]; k != nil {
@@ -164,4 +165,5 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	if k := h.kept[c.RemotePeer()]; k != nil {
 		signal(k.lost)
 	}
+	h.host.ConnManager().Unprotect(c.RemotePeer(), vouched)
 }

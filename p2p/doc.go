@@ -11,8 +11,12 @@
 //     connection proved, and PublicKey returns that key.
 //   - A length is compared with the protocol's limit, and reserved with the
 //     resource manager, before memory is allocated for it.
-//   - Every exchange ends by its protocol's timeout, and one peer has a bounded
-//     number of them, so a slow or greedy peer costs others nothing.
+//   - Every exchange ends by its protocol's timeout, sooner where bytes do not come
+//     within seconds or at a rate. One peer has a bounded number of them, and whoever
+//     runs the fewest is answered first, so a slow or greedy peer costs others nothing.
+//   - Connections that have proven no key, strangers, registered peers, and parties of
+//     a lease have shares of their own (shares in door.go); none can take another's.
+//     The node says who is who: SetRegistered, SetParties, SetAddrs.
 //   - Blocks are served only to whom the node's callback allows them; without a
 //     callback, to nobody.
 //   - A host makes no use of relays, NAT mapping or address guessing; it dials

@@ -15,12 +15,13 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	"github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
 )
 
 // Options are what a host needs.
@@ -35,13 +36,13 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Limits of a host, apart from those of each protocol.
+// Limits of a host, apart from those of each class and each protocol.
 const (
-	connsLow    = 128      // connections to keep when there are too many
-	connsHigh   = 192      // too many
-	memoryLimit = 1 << 30  // bytes that all connections and messages may reserve
-	fdLimit     = 512      // file descriptors
-	peerMemory  = 64 << 20 // bytes that one peer's messages may reserve
+	trimLow   = 16               // connections of strangers that are kept when there are too many
+	trimHigh  = 32               // too many connections, of whomever
+	trimGrace = 10 * time.Second // in which a new connection is left alone
+	trimEvery = 5 * time.Second
+	handshake = 5 * time.Second // from the first byte to a proven key
 )
 
 var loopback = []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"}
@@ -52,11 +53,15 @@ type Host struct {
 	host    host.Host
 	log     *slog.Logger
 	metrics *metrics
+	door    *door
 	in, out slots
+	turns   [classes]*turns
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 
 	shortest, longest time.Duration // waits of Keep
+	patience          time.Duration // for the first bytes of a message
+	slowest           int           // bytes a second that come, or are taken, from then on
 
 	mu      sync.Mutex
 	closed  bool
@@ -77,21 +82,27 @@ func New(o Options) (*Host, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	conns, err := connmgr.NewConnManager(connsLow, connsHigh)
+	conns, err := connmgr.NewConnManager(trimLow, trimHigh, connmgr.WithGracePeriod(trimGrace), connmgr.WithSilencePeriod(trimEvery))
 	if err != nil {
 		return nil, fmt.Errorf("start p2p host: %w", err)
 	}
-	resources, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(limits()), rcmgr.WithMetricsDisabled())
+	door, err := newDoor()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start p2p host: %w", err), conns.Close())
 	}
 	h := &Host{
 		log:      o.Log,
+		door:     door,
 		metrics:  newMetrics(),
 		shortest: shortestWait,
 		longest:  longestWait,
+		patience: patience,
+		slowest:  slowest,
 		addrs:    map[peer.ID][]string{},
 		kept:     map[peer.ID]*keeping{},
+	}
+	for c := range h.turns {
+		h.turns[c] = newTurns(shares[c].answers)
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.host, err = libp2p.New(
@@ -101,7 +112,7 @@ func New(o Options) (*Host, error) {
 		libp2p.Transport(libp2pquic.NewTransport),
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.ConnectionManager(conns),
-		libp2p.ResourceManager(resources),
+		libp2p.ResourceManager(door),
 		libp2p.BandwidthReporter(h.metrics.bandwidth),
 		libp2p.UserAgent("tally"),
 		libp2p.Ping(false),
@@ -110,12 +121,13 @@ func New(o Options) (*Host, error) {
 		libp2p.DisableIdentifyAddressDiscovery(),
 		// Our addresses are what we listen on: no probes by other peers.
 		libp2p.ForceReachabilityPublic(),
+		libp2p.WithFxOption(fx.Supply([]upgrader.Option{upgrader.WithAcceptTimeout(handshake)})),
 	)
 	if err != nil {
 		h.cancel()
 		return nil, fmt.Errorf("start p2p host: %w", err)
 	}
-	h.host.Network().Notify(&network.NotifyBundle{DisconnectedF: h.disconnected})
+	h.host.Network().Notify(&network.NotifyBundle{ConnectedF: h.connected, DisconnectedF: h.disconnected})
 	if o.Metrics != nil {
 		if err := h.metrics.register(o.Metrics, h.host); err != nil {
 			return nil, errors.Join(fmt.Errorf("start p2p host: %w", err), h.Close())
@@ -124,22 +136,46 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// limits bounds what peers together, and each of them, may take. They do not
-// depend on the machine, so that a host behaves the same everywhere.
-func limits() rcmgr.ConcreteLimitConfig {
-	l := rcmgr.DefaultLimits
-	libp2p.SetDefaultServiceLimits(&l)
-	l.AddProtocolPeerLimit(blob.ID, rcmgr.BaseLimit{
-		StreamsInbound:  4 * blob.PerPeer,
-		StreamsOutbound: blob.PerPeer,
-		Streams:         5 * blob.PerPeer,
-		Memory:          peerMemory,
-	}, rcmgr.BaseLimitIncrease{})
-	return l.Scale(memoryLimit, fdLimit)
-}
-
 // ID returns the host's own name.
 func (h *Host) ID() peer.ID { return h.host.ID() }
+
+// SetRegistered replaces the peers that the chain's registry names. They have a share
+// of connections, streams and memory that no stranger can take.
+func (h *Host) SetRegistered(peers Peers) { h.vouch("", registered, peers) }
+
+// SetParties replaces the peers that take part in a lease here, which go before those
+// that are merely registered; without peers the lease is forgotten. A peer that SetAddrs
+// has named is a party too.
+func (h *Host) SetParties(lease string, peers Peers) { h.vouch("lease "+lease, party, peers) }
+
+func (h *Host) vouch(group string, c class, peers Peers) {
+	for _, id := range h.door.vouch(group, c, peers) {
+		if h.Connected(id) {
+			h.protect(id)
+		}
+	}
+}
+
+// Strangers returns how many connections of peers that nobody vouches for there have
+// been: when it has grown, there may be somebody new in the registry.
+func (h *Host) Strangers() int {
+	h.door.mu.RLock()
+	defer h.door.mu.RUnlock()
+	return h.door.strangers
+}
+
+// vouched protects connections of all but strangers from the connection manager.
+const vouched = "vouched"
+
+func (h *Host) protect(id peer.ID) {
+	if h.door.class(id) == stranger {
+		h.host.ConnManager().Unprotect(id, vouched)
+	} else {
+		h.host.ConnManager().Protect(id, vouched)
+	}
+}
+
+func (h *Host) connected(_ network.Network, c network.Conn) { h.protect(c.RemotePeer()) }
 
 // Addrs returns the multiaddrs at which the host listens, to be registered.
 func (h *Host) Addrs() []string {

@@ -69,10 +69,8 @@ func (h *Host) Handle(p Protocol, f Handler) {
 func (h *Host) answer(p Protocol, f Handler, s network.Stream) (outcome, error) {
 	ctx, cancel := context.WithTimeout(h.ctx, p.Timeout)
 	defer cancel()
-	if end, ok := ctx.Deadline(); ok {
-		if err := s.SetDeadline(end); err != nil {
-			return outcomeBroken, err
-		}
+	if err := s.SetDeadline(h.by(ctx, 0)); err != nil {
+		return outcomeBroken, err
 	}
 	from := s.Conn().RemotePeer()
 	// A caller sees the response before our side has left the lane, so the
@@ -82,16 +80,26 @@ func (h *Host) answer(p Protocol, f Handler, s network.Stream) (outcome, error) 
 		return outcomeBusy, writeResponse(s, statusBusy, nil)
 	}
 	defer leave()
-	request, err := readFrame(s, p.MaxRequest, reserveOn(s))
+	request, err := readFrame(s, p.MaxRequest, func(n int) error {
+		return errors.Join(reserveOn(s, n), s.SetReadDeadline(h.by(ctx, n)))
+	})
 	if err != nil {
 		return outcomeBroken, fmt.Errorf("read request: %w", err)
 	}
+	done, err := h.turns[h.door.class(from)].take(ctx, from)
+	if err != nil {
+		return outcomeBroken, fmt.Errorf("wait for a turn: %w", err)
+	}
+	defer done()
 	response, err := f(ctx, from, request)
 	if err == nil && len(response) > p.MaxResponse {
 		return outcomeBroken, fmt.Errorf("response of %d bytes, the limit is %d", len(response), p.MaxResponse)
 	}
 	if err == nil {
-		err = reserveOn(s)(len(response))
+		err = reserveOn(s, len(response))
+	}
+	if err := s.SetWriteDeadline(h.by(ctx, len(response))); err != nil {
+		return outcomeBroken, err
 	}
 	switch {
 	case errors.Is(err, ErrRefused):
@@ -108,10 +116,22 @@ func (h *Host) answer(p Protocol, f Handler, s network.Stream) (outcome, error) 
 
 // reserveOn counts message bytes against the stream's share of memory. The
 // resource manager takes them back when the stream ends.
-func reserveOn(s network.Stream) reserve {
-	return func(n int) error {
-		return s.Scope().ReserveMemory(n, network.ReservationPriorityMedium)
+func reserveOn(s network.Stream, n int) error {
+	return s.Scope().ReserveMemory(n, network.ReservationPriorityMedium)
+}
+
+const (
+	patience = 5 * time.Second // for the first bytes of a message, and beyond its size at that rate
+	slowest  = 16 << 10        // bytes a second that a peer must send, or take
+)
+
+// by returns when n bytes must have passed, at the latest when ctx ends.
+func (h *Host) by(ctx context.Context, n int) time.Time {
+	at := time.Now().Add(h.patience + time.Duration(n)*time.Second/time.Duration(h.slowest))
+	if end, ok := ctx.Deadline(); ok && end.Before(at) {
+		return end
 	}
+	return at
 }
 
 // Call sends a request to a peer and returns its response, dialling the peer
@@ -149,7 +169,9 @@ func (h *Host) call(ctx context.Context, p Protocol, to peer.ID, request []byte)
 	// A busy peer answers before it has read the request, so a failed write
 	// need not be the end.
 	sent := errors.Join(writeRequest(s, request), s.CloseWrite())
-	st, body, err := readResponse(s, p.MaxResponse, reserveOn(s))
+	st, body, err := readResponse(s, p.MaxResponse, func(n int) error {
+		return errors.Join(reserveOn(s, n), s.SetReadDeadline(h.by(ctx, n)))
+	})
 	if err != nil {
 		s.Reset()
 		if ctx.Err() != nil {

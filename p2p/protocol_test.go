@@ -198,6 +198,7 @@ func TestHostileResponses(t *testing.T) {
 func TestGreedyPeerIsBusy(t *testing.T) {
 	a, b, c := newHost(t, 1), newHost(t, 2), newHost(t, 3)
 	know(t, c, b)
+	know(t, b, a) // a party may greet with more than a stranger
 	release := make(chan struct{})
 	var mu sync.Mutex
 	running, most := map[peer.ID]int{}, 0

@@ -26,7 +26,7 @@ var pure = []string{
 
 var (
 	sdk    = []string{"cosmossdk.io", "github.com/cosmos", "github.com/cometbft/cometbft", "github.com/grpc-ecosystem/grpc-gateway", "google.golang.org/grpc"}
-	libp2p = []string{"github.com/libp2p/go-libp2p", "github.com/multiformats"}
+	libp2p = []string{"github.com/libp2p/go-libp2p", "github.com/multiformats", "go.uber.org/fx"} // fx: the only way to set how long a handshake may take
 )
 
 // layers is the one-way rule: cli → node → chain, store, p2p, engine, format →

@@ -45,19 +45,19 @@ const lookup = 2 * time.Second
 // readers knows who may read which lease's blobs.
 type readers struct {
 	mu     sync.Mutex
-	leases map[string]map[peer.ID]bool // by pin
+	leases map[string]p2p.Peers // by pin
 }
 
 // Serve lets the parties of a lease, and registered watchers, fetch its blobs
-// from here.
+// from here. The parties go before all others from then on.
 func (k *Kit) Serve(l *job.Lease) {
-	ids := map[peer.ID]bool{}
-	add := func(key []byte) {
+	ids := p2p.Peers{}
+	add := func(key []byte, addrs ...string) {
 		if id, err := p2p.PeerID(key); err == nil {
-			ids[id] = true
+			ids[id] = addrs
 		}
 	}
-	add(l.Order.Contact.Key)
+	add(l.Order.Contact.Key, l.Order.Contact.Addrs...)
 	for _, parties := range [][]job.Party{l.Providers, l.Auditors, l.Keepers} {
 		for _, p := range parties {
 			add(p.Key)
@@ -69,10 +69,11 @@ func (k *Kit) Serve(l *job.Lease) {
 	if p, err := k.Registered(ctx, l.Leads[0].Account); err == nil {
 		add(p.PeerKey)
 	}
+	k.Host.SetParties(Pin(l.Order.ID()), ids)
 	k.readers.mu.Lock()
 	defer k.readers.mu.Unlock()
 	if k.readers.leases == nil {
-		k.readers.leases = map[string]map[peer.ID]bool{}
+		k.readers.leases = map[string]p2p.Peers{}
 		k.Host.ServeBlocks(k.Store, k.mayRead)
 	}
 	k.readers.leases[Pin(l.Order.ID())] = ids
@@ -84,7 +85,7 @@ func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {
 	served := false
 	for _, pin := range pins {
 		ids, ok := k.readers.leases[pin]
-		if ids[who] {
+		if _, may := ids[who]; may {
 			k.readers.mu.Unlock()
 			return true
 		}

@@ -22,7 +22,8 @@ type peers struct {
 	mu       sync.Mutex
 	known    map[string]registered // by account
 	watchers map[peer.ID]bool
-	asked    int64 // height at which the watchers were listed
+	asked    int64 // height at which the registry was listed
+	seen     int   // strangers that had come by then
 	listing  sync.Mutex
 }
 
@@ -98,20 +99,48 @@ func (k *Kit) isWatcher(ctx context.Context, id peer.ID) bool {
 	k.peers.mu.Lock()
 	known, age := k.peers.watchers[id], now-k.peers.asked
 	k.peers.mu.Unlock()
-	if known && age < fresh || age == 0 || !k.peers.listing.TryLock() {
-		return known // however many strangers call, the chain is asked once a block
+	if !known && age > 0 || age >= fresh {
+		k.meet(ctx) // however many strangers call, the chain is asked once a block
+	}
+	k.peers.mu.Lock()
+	defer k.peers.mu.Unlock()
+	return k.peers.watchers[id]
+}
+
+// greet tells the host who is registered, now and then and when a stranger has come,
+// so that whoever has just registered is not one for longer than a block.
+func (k *Kit) greet(ctx context.Context, height int64) {
+	k.peers.mu.Lock()
+	due := k.peers.asked == 0 || height-k.peers.asked >= fresh || height > k.peers.asked && k.Host.Strangers() > k.peers.seen
+	k.peers.mu.Unlock()
+	if due {
+		go k.meet(ctx)
+	}
+}
+
+// meet lists the registry, unless that is being done.
+func (k *Kit) meet(ctx context.Context) {
+	if !k.peers.listing.TryLock() {
+		return
 	}
 	defer k.peers.listing.Unlock()
-	watchers := map[peer.ID]bool{}
-	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_WATCHER}
+	now, seen := k.Chain.Head().Height, k.Host.Strangers()
+	watchers, all := map[peer.ID]bool{}, p2p.Peers{}
+	q := &providerv1.QueryPeersRequest{}
 	for {
 		r, err := providerv1.NewQueryClient(k.Chain.Conn).Peers(ctx, q)
 		if err != nil {
-			return known
+			k.Log.Debug("cannot list the registry", "error", err)
+			return
 		}
 		for _, p := range r.Peers {
-			if w, err := p2p.PeerID(p.PeerKey); err == nil {
-				watchers[w] = true
+			id, err := p2p.PeerID(p.PeerKey)
+			if err != nil {
+				continue
+			}
+			all[id] = p.Listing.Addrs
+			if p.Role == providerv1.ROLE_WATCHER {
+				watchers[id] = true
 			}
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
@@ -119,10 +148,10 @@ func (k *Kit) isWatcher(ctx context.Context, id peer.ID) bool {
 		}
 		q.Pagination = next(r.Pagination)
 	}
+	k.Host.SetRegistered(all)
 	k.peers.mu.Lock()
 	defer k.peers.mu.Unlock()
-	k.peers.watchers, k.peers.asked = watchers, now
-	return watchers[id]
+	k.peers.watchers, k.peers.asked, k.peers.seen = watchers, now, seen
 }
 
 func next(p *query.PageResponse) *query.PageRequest { return &query.PageRequest{Key: p.NextKey} }

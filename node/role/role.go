@@ -95,6 +95,7 @@ func (k *Kit) EachBlock(ctx context.Context, do func(ctx context.Context, b clie
 			return ctx.Err()
 		}
 		height = b.Height
+		k.greet(ctx, height)
 		if err := do(ctx, b); err != nil && ctx.Err() == nil {
 			k.Log.Warn("will be tried again", "height", height, "error", err)
 			k.Emit(Event{Kind: Trouble, Unit: -1, Text: err.Error()})

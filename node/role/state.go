@@ -215,8 +215,12 @@ func WriteFile(name string, b []byte) error {
 func (k *Kit) Forget(order canon.Hash) error {
 	k.works.put(order, nil)
 	k.readers.mu.Lock()
+	_, served := k.readers.leases[Pin(order)]
 	delete(k.readers.leases, Pin(order))
 	k.readers.mu.Unlock()
+	if served {
+		k.Host.SetParties(Pin(order), nil)
+	}
 	if err := os.RemoveAll(k.Notes(order, "")); err != nil {
 		return err
 	}

@@ -1,0 +1,316 @@
+package p2p
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/x/rate"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// class is what a host knows of the other end of a connection. Each has a share of
+// its own, so that none can take what another needs.
+type class int
+
+const (
+	newcomer   class = iota // has not proven its key yet
+	expected                // likewise, at an address of somebody registered
+	stranger                // nobody vouches for its key
+	registered              // the chain's registry has it
+	party                   // it takes part in a lease here, or is somebody whom this host dials
+	classes
+)
+
+// share is what a class may have: all of it together, each peer, and each address
+// (an IPv4 address, or 56 bits of an IPv6 address). 0 is no limit.
+type share struct {
+	conns   int
+	streams int
+	memory  int64 // bytes that messages and the windows of streams may reserve
+	answers int   // requests being answered
+
+	peerConns   int
+	peerStreams int
+	peerMemory  int64 // bytes
+
+	addrConns int
+	addrBurst int     // connections at once,
+	addrRate  float64 // and then each second
+}
+
+// A connection starts at once as a newcomer and belongs to its peer's class from the
+// handshake on. Those of strangers are trimmed above trimLow when there are more than
+// trimHigh connections, so theirs are the only marks below a share.
+var shares = [classes]share{
+	newcomer:   {conns: 256, addrConns: 4, addrBurst: 16, addrRate: 1},
+	expected:   {conns: 128, addrConns: 64, addrBurst: 128, addrRate: 16},
+	stranger:   {conns: 64, streams: 512, memory: 256 << 20, answers: 8, peerConns: 2, peerStreams: 24, peerMemory: 16 << 20, addrConns: 8},
+	registered: {conns: 192, streams: 4096, memory: 512 << 20, answers: 32, peerConns: 8, peerStreams: 256, peerMemory: 64 << 20},
+	party:      {conns: 384, streams: 8192, memory: 1 << 30, answers: 128, peerConns: 8, peerStreams: 512, peerMemory: 128 << 20},
+}
+
+// Bits of an address that count as one.
+const addr4, addr6 = 32, 56
+
+// manager returns the resource manager that a share describes. It does not depend on
+// the machine, so that a host behaves the same everywhere.
+func (s share) manager() (network.ResourceManager, error) {
+	limits := rcmgr.DefaultLimits
+	libp2p.SetDefaultServiceLimits(&limits)
+	all := resources(s.conns, s.streams, s.memory)
+	negotiating := resources(s.conns, s.streams/2, s.memory/2)
+	each := resources(s.peerConns, s.peerStreams, s.peerMemory)
+	config := rcmgr.PartialLimitConfig{
+		System: all, Transient: negotiating, PeerDefault: each, ProtocolDefault: all, ProtocolPeerDefault: each,
+	}.Build(limits.Scale(s.memory, s.conns))
+
+	perAddr := func(bits int) []rcmgr.ConnLimitPerSubnet {
+		if s.addrConns == 0 {
+			return []rcmgr.ConnLimitPerSubnet{}
+		}
+		return []rcmgr.ConnLimitPerSubnet{{PrefixLength: bits, ConnCount: s.addrConns}}
+	}
+	pace := &rate.Limiter{}
+	if s.addrRate > 0 {
+		l := rate.Limit{RPS: s.addrRate, Burst: s.addrBurst}
+		pace.SubnetRateLimiter = rate.SubnetLimiter{
+			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: addr4, Limit: l}},
+			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: addr6, Limit: l}},
+		}
+	}
+	nowhere := []rcmgr.NetworkPrefixLimit{} // not even this machine's addresses are an exception
+	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(config), rcmgr.WithMetricsDisabled(),
+		rcmgr.WithLimitPerSubnet(perAddr(addr4), perAddr(addr6)), rcmgr.WithNetworkPrefixLimit(nowhere, nowhere),
+		rcmgr.WithConnRateLimiters(pace))
+}
+
+func resources(conns, streams int, memory int64) rcmgr.ResourceLimits {
+	c, s := rcmgr.LimitVal(conns), rcmgr.LimitVal(streams)
+	return rcmgr.ResourceLimits{
+		Conns: c, ConnsInbound: c, ConnsOutbound: c, FD: c,
+		Streams: s, StreamsInbound: s, StreamsOutbound: s, Memory: rcmgr.LimitVal64(memory),
+	}
+}
+
+// door is the resource manager of a host: one for each class, and who is in which.
+type door struct {
+	network.ResourceManager // of parties; who asks how resources stand sees theirs
+	managers                [classes]network.ResourceManager
+
+	mu        sync.RWMutex
+	groups    map[string]group
+	dialled   map[peer.ID]bool
+	strangers int // connections of strangers so far
+}
+
+// Peers are peers and the multiaddrs from which they may come.
+type Peers map[peer.ID][]string
+
+// group is whom a part of the node vouches for.
+type group struct {
+	class class
+	peers Peers
+	at    map[netip.Addr]bool
+}
+
+func newDoor() (*door, error) {
+	d := &door{groups: map[string]group{}, dialled: map[peer.ID]bool{}}
+	for c, s := range shares {
+		m, err := s.manager()
+		if err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+		d.managers[c] = m
+	}
+	d.ResourceManager = d.managers[party]
+	return d, nil
+}
+
+// Close implements network.ResourceManager.
+func (d *door) Close() (err error) {
+	for _, m := range d.managers {
+		if m != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}
+	return err
+}
+
+// vouch replaces a group, which is gone without peers, and returns whom that concerns.
+func (d *door) vouch(name string, c class, peers Peers) (changed []peer.ID) {
+	d.mu.RLock()
+	old := d.groups[name].peers
+	d.mu.RUnlock()
+	if maps.EqualFunc(old, peers, slices.Equal[[]string]) {
+		return nil
+	}
+	at := map[netip.Addr]bool{}
+	for _, addrs := range peers {
+		for _, text := range addrs[:min(len(addrs), MaxAddrs)] {
+			if a, err := ma.NewMultiaddr(text); err == nil {
+				if ip := address(a); ip.IsValid() {
+					at[ip] = true
+				}
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(peers) == 0 {
+		delete(d.groups, name)
+	} else {
+		d.groups[name] = group{c, peers, at}
+	}
+	return append(slices.Collect(maps.Keys(old)), slices.Collect(maps.Keys(peers))...)
+}
+
+// dials makes a party of a peer whose addresses the host was given.
+func (d *door) dials(id peer.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dialled[id] = true
+}
+
+// class returns the best class that somebody vouches for.
+func (d *door) class(id peer.ID) class {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.dialled[id] {
+		return party
+	}
+	best := stranger
+	for _, g := range d.groups {
+		if _, ok := g.peers[id]; ok {
+			best = max(best, g.class)
+		}
+	}
+	return best
+}
+
+// expects reports whether somebody who is vouched for may come from an address.
+func (d *door) expects(from netip.Addr) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, g := range d.groups {
+		if g.at[from] {
+			return true
+		}
+	}
+	return false
+}
+
+// address returns the IP address of a multiaddr, if it has one.
+func address(a ma.Multiaddr) netip.Addr {
+	if a == nil {
+		return netip.Addr{}
+	}
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return netip.Addr{}
+	}
+	out, _ := netip.AddrFromSlice(ip)
+	return out.Unmap()
+}
+
+// VerifySourceAddress implements network.ResourceManager. What a packet says of its
+// origin is not proven, so nobody is expected here.
+func (d *door) VerifySourceAddress(from net.Addr) bool {
+	return d.managers[newcomer].VerifySourceAddress(from)
+}
+
+// OpenConnection implements network.ResourceManager.
+func (d *door) OpenConnection(dir network.Direction, usefd bool, to ma.Multiaddr) (network.ConnManagementScope, error) {
+	c := newcomer
+	if dir == network.DirOutbound {
+		c = party // the host chose whom to dial
+	} else if d.expects(address(to)) {
+		c = expected
+	}
+	scope, err := d.managers[c].OpenConnection(dir, usefd, to)
+	if err != nil || dir == network.DirOutbound {
+		return scope, err
+	}
+	return &passage{door: d, scope: scope, usefd: usefd, from: to}, nil
+}
+
+// OpenStream implements network.ResourceManager.
+func (d *door) OpenStream(id peer.ID, dir network.Direction) (network.StreamManagementScope, error) {
+	return d.managers[d.class(id)].OpenStream(id, dir)
+}
+
+// passage is what an inbound connection takes: as a newcomer until its key is proven,
+// then as its peer.
+type passage struct {
+	door  *door
+	usefd bool
+	from  ma.Multiaddr
+
+	mu    sync.Mutex
+	scope network.ConnManagementScope
+	done  bool
+}
+
+// SetPeer implements network.ConnManagementScope.
+func (p *passage) SetPeer(id peer.ID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done || p.scope.PeerScope() != nil {
+		return fmt.Errorf("connection of peer %s is over, or another's", id)
+	}
+	c := p.door.class(id)
+	if c == stranger {
+		p.door.mu.Lock()
+		p.door.strangers++
+		p.door.mu.Unlock()
+	}
+	next, err := p.door.managers[c].OpenConnection(network.DirInbound, p.usefd, p.from)
+	if err != nil {
+		return err
+	}
+	if err := next.SetPeer(id); err != nil {
+		next.Done()
+		return err
+	}
+	p.scope.Done()
+	p.scope = next
+	return nil
+}
+
+// Done implements network.ConnManagementScope.
+func (p *passage) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = true
+	p.scope.Done()
+}
+
+func (p *passage) now() network.ConnManagementScope {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.scope
+}
+
+// PeerScope implements network.ConnManagementScope.
+func (p *passage) PeerScope() network.PeerScope { return p.now().PeerScope() }
+
+// ReserveMemory implements network.ResourceScope.
+func (p *passage) ReserveMemory(size int, prio uint8) error { return p.now().ReserveMemory(size, prio) }
+
+// ReleaseMemory implements network.ResourceScope.
+func (p *passage) ReleaseMemory(size int) { p.now().ReleaseMemory(size) }
+
+// Stat implements network.ResourceScope.
+func (p *passage) Stat() network.ScopeStat { return p.now().Stat() }
+
+// BeginSpan implements network.ResourceScope.
+func (p *passage) BeginSpan() (network.ResourceScopeSpan, error) { return p.now().BeginSpan() }

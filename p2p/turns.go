@@ -1,0 +1,91 @@
+package p2p
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// turns lets so many requests be answered at a time, and of one peer a quarter of them.
+// A place that becomes free goes to the peer that has the fewest, of those to the one
+// that has waited longest; so a peer that asks for much waits behind those that ask for
+// little.
+type turns struct {
+	mu      sync.Mutex
+	free    int
+	each    int
+	taken   map[peer.ID]int
+	waiting []waiter // in the order in which they came
+}
+
+type waiter struct {
+	peer peer.ID
+	turn chan struct{}
+}
+
+func newTurns(n int) *turns { return &turns{free: n, each: max(1, n/4), taken: map[peer.ID]int{}} }
+
+// take waits for a place until ctx ends. The caller calls leave once.
+func (t *turns) take(ctx context.Context, id peer.ID) (leave func(), err error) {
+	t.mu.Lock()
+	w := waiter{id, make(chan struct{})}
+	t.waiting = append(t.waiting, w)
+	t.next()
+	t.mu.Unlock()
+	leave = func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.free++
+		if t.taken[id]--; t.taken[id] == 0 {
+			delete(t.taken, id)
+		}
+		t.next()
+	}
+	select {
+	case <-w.turn:
+		return leave, nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	i := slices.Index(t.waiting, w)
+	if i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+	}
+	t.mu.Unlock()
+	if i < 0 {
+		leave() // its turn had just come
+	}
+	return nil, ctx.Err()
+}
+
+// busy returns how many places are taken.
+func (t *turns) busy() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.taken {
+		n += k
+	}
+	return n
+}
+
+// next gives the free places away. The caller holds mu.
+func (t *turns) next() {
+	for t.free > 0 {
+		best, fewest := -1, t.each
+		for i, w := range t.waiting {
+			if n := t.taken[w.peer]; n < fewest {
+				best, fewest = i, n
+			}
+		}
+		if best < 0 {
+			return
+		}
+		w := t.waiting[best]
+		t.waiting = slices.Delete(t.waiting, best, best+1)
+		t.free--
+		t.taken[w.peer]++
+		close(w.turn)
+	}
+}
