@@ -45,7 +45,7 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 		shares(w, o.SlashPaid, name)
 	}
 	if len(o.Prizes) > 0 {
-		fmt.Fprintln(w, "  forced errors, paid by the jackpot pool")
+		fmt.Fprintln(w, "  forced errors, paid out of the tax")
 		shares(w, o.Prizes, name)
 	}
 	fmt.Fprintf(w, "  state     %s\n", o.FinalRoot)

@@ -10,9 +10,6 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// bankroll is what the jackpot pool has from other leases, in utally.
-const bankroll = 1 << 40
-
 // lots is what a scene knows of forced attempts. Only the first attempt of the first
 // unit can be one.
 type lots struct {

@@ -131,6 +131,9 @@ func (l *Lease) checkMoney() error {
 	if l.Phase == Settled && m.Escrow != 0 {
 		return fmt.Errorf("settled with %d utally in escrow", m.Escrow)
 	}
+	if t := total(m.Prizes); t > m.Tax {
+		return fmt.Errorf("forced attempts were paid %d utally out of a tax of %d", t, m.Tax)
+	}
 	if t := total(m.SlashPaid); t != m.Slashed {
 		return fmt.Errorf("%d utally were slashed, %d paid out of it", m.Slashed, t)
 	}

@@ -110,6 +110,8 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		defender = account
 	}
 	switch {
+	case e.Target == Target{Index: e.Target.Index} && l.Units[e.Target.Index].Status == Received:
+		return nil, fmt.Errorf("unit %d is disputed once a quorum of keepers has attested to it", e.Target.Index)
 	case defender == e.Challenger:
 		return nil, fmt.Errorf("%s cannot challenge its own work", defender)
 	case l.Phase == Closing && now >= l.WindowEnd:

@@ -27,7 +27,7 @@ func (p *Params) Equilibrium() error {
 			"passing what one has not looked at, or what another has passed, would pay: forced_bps · verdict_factor = %d · %d = %d < 20000",
 			p.ForcedBps, p.VerdictFactor, p.ForcedBps*p.VerdictFactor)},
 		{p.TaxBps*rest >= p.ForcedBps*(1+p.JackpotFactor)*bps, fmt.Sprintf(
-			"the jackpot pool would run dry: tax_bps · (10000 − forced_bps) = %d · %d < forced_bps · (1 + jackpot_factor) · 10000 = %d · %d · 10000",
+			"the tax would not pay what is forced: tax_bps · (10000 − forced_bps) = %d · %d < forced_bps · (1 + jackpot_factor) · 10000 = %d · %d · 10000",
 			p.TaxBps, rest, p.ForcedBps, 1+p.JackpotFactor)},
 		{2*p.RewardBps < bps, fmt.Sprintf("challenging oneself would pay: 2 · reward_bps = 2 · %d ≥ 10000", p.RewardBps)},
 		{p.KeepFactor*(bps-p.RewardBps) > bps+p.KeeperBps, fmt.Sprintf(

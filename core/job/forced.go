@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -17,7 +18,7 @@ import (
 
 // Forced is a forced attempt that was shown. What is said there to be true is a
 // claim of its provider, open to dispute until the lease ends; then it is paid
-// for, out of the jackpot pool.
+// for, out of the lease's own tax.
 type Forced struct {
 	Index       int
 	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
@@ -256,65 +257,103 @@ func (l *Lease) jackpot() (uint64, error) {
 	return min(j, max(blind, 1)-1), err
 }
 
-// payForced settles the forced attempts: who did as it should is paid out of the
-// jackpot pool as if the unit had been accepted, auditors that were blind lose
-// their bond, a share of it to the provider. Each of c challengers gets the jackpot
-// over 2^(c−1), so that to challenge under many names does not pay. What the pool
-// does not have is not paid.
-func (l *Lease) payForced(pool uint64) (effects []Effect, err error) {
+// payForced settles the forced attempts: who did as it should is paid as if the unit
+// had been accepted, auditors that were blind lose their bond, a share of it to the
+// provider. Each of c challengers gets the jackpot over 2^(c−1), so that to challenge
+// under many names does not pay; the provider gets what they leave of it, so that to
+// tell one of them does not. All of it comes out of the tax of this very lease, in
+// proportion if that is less: nobody gains by forcing attempts in a lease of its own.
+func (l *Lease) payForced() (effects []Effect, err error) {
+	var due []Share
 	for i := range l.Forced {
-		f := &l.Forced[i]
-		u := &f.Unit
-		pay, err := l.pay(u.Provider)
+		prizes, more, err := l.prizes(&l.Forced[i])
 		if err != nil {
 			return nil, err
 		}
-		prizes := []Share{{u.Provider, pay}}
-		effects = append(effects, release(u.Provider, u.Bond, "forced")...)
-		for j := range u.Audits {
-			a := &u.Audits[j]
-			switch {
-			case a.Bond == 0:
-			case f.Right(a):
-				wage, err := l.auditWage(u)
-				if err != nil {
-					return nil, err
-				}
-				prizes = append(prizes, Share{a.Auditor, wage})
-				effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
-			default:
-				shares, err := l.divide(a.Bond, u.Provider, nil)
-				if err != nil {
-					return nil, err
-				}
-				effects = append(effects, l.slash(a.Auditor, a.Bond, shares)...)
-				effects = append(effects, Effect{Kind: Jail, Account: a.Auditor}, Effect{Emit, a.Auditor, uint64(f.Index), "blind"})
-			}
-		}
-		for _, k := range u.Attested {
-			if !k.Failed {
-				prizes = append(prizes, Share{k.Keeper, l.Quote.Keep})
-			}
-		}
-		jackpot, err := l.jackpot()
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range f.Challengers {
-			prizes = append(prizes, Share{c, jackpot >> (len(f.Challengers) - 1)})
-		}
+		effects = append(effects, more...)
 		for _, s := range prizes {
-			s.Amount = min(s.Amount, pool)
-			if len(l.Ledger.Prizes) >= maxRecords { // cannot be recorded
-				s.Amount = 0
-			}
-			pool -= s.Amount
-			if s.Amount > 0 {
-				l.Ledger.Prizes = addShare(l.Ledger.Prizes, s)
-				effects = append(effects, Effect{Kind: Prize, Account: s.Account, Amount: s.Amount})
-			}
+			due = addShare(due, s)
 		}
 	}
 	l.Forced = nil
+	due = due[:min(len(due), maxRecords)] // more cannot be recorded
+	if l.Ledger.Prizes, err = within(due, l.Ledger.Tax); err != nil {
+		return nil, err
+	}
+	for _, s := range l.Ledger.Prizes {
+		effects = append(effects, Effect{Kind: Prize, Account: s.Account, Amount: s.Amount})
+	}
 	return effects, nil
+}
+
+// prizes returns what a forced attempt is worth to whom, and what becomes of the bonds
+// behind it.
+func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) {
+	u := &f.Unit
+	pay, err := l.pay(u.Provider)
+	if err != nil {
+		return nil, nil, err
+	}
+	jackpot, err := l.jackpot()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range f.Challengers {
+		prizes = append(prizes, Share{c, jackpot >> (len(f.Challengers) - 1)})
+	}
+	for _, s := range prizes {
+		jackpot -= s.Amount
+	}
+	if pay, err = sum(pay, jackpot); err != nil {
+		return nil, nil, err
+	}
+	prizes = append(prizes, Share{u.Provider, pay})
+	effects = release(u.Provider, u.Bond, "forced")
+	for j := range u.Audits {
+		a := &u.Audits[j]
+		switch {
+		case a.Bond == 0:
+		case f.Right(a):
+			wage, err := l.auditWage(u)
+			if err != nil {
+				return nil, nil, err
+			}
+			prizes = append(prizes, Share{a.Auditor, wage})
+			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+		default:
+			shares, err := l.divide(a.Bond, u.Provider, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			effects = append(effects, l.slash(a.Auditor, a.Bond, shares)...)
+			effects = append(effects, Effect{Kind: Jail, Account: a.Auditor}, Effect{Emit, a.Auditor, uint64(f.Index), "blind"})
+		}
+	}
+	for _, k := range u.Attested {
+		if !k.Failed {
+			prizes = append(prizes, Share{k.Keeper, l.Quote.Keep})
+		}
+	}
+	return prizes, effects, nil
+}
+
+// within returns shares that add up to no more than limit, each cut in the same
+// proportion; none is empty.
+func within(shares []Share, limit uint64) (out []Share, err error) {
+	var total uint64
+	for _, s := range shares {
+		if total, err = sum(total, s.Amount); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range shares {
+		if total > limit {
+			hi, lo := bits.Mul64(s.Amount, limit)
+			s.Amount, _ = bits.Div64(hi, lo, total) // hi < total: limit < total, and the amount fits 64 bits
+		}
+		if s.Amount > 0 {
+			out = append(out, s)
+		}
+	}
+	return out, nil
 }

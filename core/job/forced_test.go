@@ -15,7 +15,7 @@ import (
 )
 
 // forcedWorld is a world in which attempts are forced, with a pool that earlier
-// leases have filled.
+// leases have filled, and a tax that pays every forced attempt of a small order.
 func forcedWorld(t fataler) *world {
 	t.Helper()
 	return forcedWorldOf(t, func(*Order) {})
@@ -26,7 +26,7 @@ func forcedWorldOf(t fataler, bend func(*Order)) *world {
 	w := newWorld(t)
 	m := testMatch()
 	m.Params = DefaultParams
-	m.Params.LeadTimeout = 200
+	m.Params.LeadTimeout, m.Params.TaxBps, m.Order.Conditions.MaxPrice = 200, bps, 1<<40
 	bend(&m.Order)
 	l, effects, err := NewLease(m, w.now)
 	if err != nil {
@@ -175,7 +175,11 @@ func TestForcedAttempts(t *testing.T) {
 			}
 			quote, params := w.lease.Quote, w.lease.Params
 			w.settle()
-			pay := uint64(30*1000 + 6*10)
+			jackpot := quote.Unit * params.JackpotFactor
+			pay := uint64(30*1000+6*10) + jackpot
+			for range c.challenged {
+				pay -= jackpot * uint64(c.jackpots) / 4
+			}
 			if c.refuted == (w.stakeOf("p0") >= stake) {
 				t.Errorf("the provider has a stake of %d", w.stakeOf("p0"))
 			}
@@ -190,7 +194,6 @@ func TestForcedAttempts(t *testing.T) {
 			if lost := w.stakeOf(auditor) < stake; lost != (c.auditor == "slashed") {
 				t.Errorf("the auditor has a stake of %d", w.stakeOf(auditor))
 			}
-			jackpot := quote.Unit * params.JackpotFactor
 			for i, who := range c.challenged {
 				if who != "auditor" && w.purse[who] != jackpot*uint64(c.jackpots)/4 {
 					t.Errorf("challenger %d got %d of a jackpot of %d", i, w.purse[who], jackpot)
@@ -286,18 +289,96 @@ func TestForcedAttemptWithoutAuditorsIsSettled(t *testing.T) {
 	}
 }
 
-// Prizes are capped by what the pool has.
-func TestEmptyPoolPaysNothing(t *testing.T) {
+// sellOut plays an order of one person in every role: it forces every attempt that it
+// may, and computes none of them. It returns what the person has more than before.
+func sellOut(t *testing.T, attempts int) int64 {
 	w := forcedWorld(t)
-	w.pool, w.donated = 0, 0
-	w.present(0, "p0")
-	w.pass(110)
+	w.lease.Params.TaxBps = DefaultParams.TaxBps
+	wealth := func() (n int64) {
+		for _, m := range []map[string]uint64{w.free, w.held, w.purse} {
+			for who, x := range m {
+				if who != Insurance {
+					n += int64(x)
+				}
+			}
+		}
+		return n
+	}
+	before := wealth() + int64(w.lease.Quote.Price)
+	for i := range attempts {
+		p := fmt.Sprintf("p%d", i%3)
+		if err := w.assign(0, p); err != nil {
+			break // as often as the rules let one unit be given out
+		}
+		w.do(w.receipt(0, fmt.Sprint("garbage ", i)))
+		w.attest(0) // its own keepers
+		w.do(OpenDispute{ID: uint64(i + 1), Attempt: i, Challenger: "c"})
+		w.pass(1)
+		if err := w.reveal(0, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settle()
+	return wealth() - before
+}
+
+// One person in every role gets no more out of the pool than its own lease paid in, and
+// not what is burnt, however often it forces.
+func TestPoolIsNotDrained(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 8} {
+		if got := sellOut(t, n); got >= 0 {
+			t.Errorf("%d forced attempts in a lease of one's own gain %d utally", n, got)
+		}
+	}
+}
+
+// What is due is cut in proportion, so that who comes first has no more than others.
+func TestPrizesAreCutInProportion(t *testing.T) {
+	w := forcedWorld(t)
+	w.lease.Params.TaxBps = 50
+	auditor := w.present(0, "p0")
+	w.do(w.diligent(0, auditor))
+	w.pass(20)
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
+	due, _, err := w.lease.prizes(&w.lease.Forced[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total uint64
+	for _, s := range due {
+		total += s.Amount
+	}
+	pool := w.pool
 	w.settle()
-	if w.pool != 0 || w.purse["p0"] == 0 || w.purse["p0"] > w.lease.Ledger.Tax {
-		t.Errorf("the provider got %d of a tax of %d, the pool has %d", w.purse["p0"], w.lease.Ledger.Tax, w.pool)
+	var paid uint64
+	for _, s := range w.lease.Ledger.Prizes {
+		paid += s.Amount
+		for _, d := range due {
+			if want := d.Amount * w.lease.Ledger.Tax / total; d.Account == s.Account && s.Amount != want {
+				t.Errorf("%s got %d, want %d of %d", s.Account, s.Amount, want, d.Amount)
+			}
+		}
+	}
+	if tax := w.lease.Ledger.Tax; paid > tax || paid+10 < tax || w.pool < pool {
+		t.Errorf("%d of a tax of %d were paid, the pool went from %d to %d", paid, tax, pool, w.pool)
+	}
+}
+
+// A receipt that no quorum of keepers has attested to cannot be disputed, so that its
+// lot cannot be shown, and nothing be paid for it.
+func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
+	w := forcedWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.do(w.receipt(0, "garbage"))
+	if err := w.try(OpenDispute{ID: 1, Challenger: "c"}); err == nil || !strings.Contains(err.Error(), "once a quorum of keepers has attested") {
+		t.Fatalf("a dispute about a receipt without attestations: %v", err)
+	}
+	if err := w.reveal(0, true); err == nil {
+		t.Fatal("a lot was shown of a receipt without attestations")
 	}
 }
 
@@ -359,13 +440,14 @@ func TestLotsAreShownAtTheirTime(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	// A dispute ends the secret at once, even before the receipt counts.
+	// A dispute ends the secret at once, even before anybody has audited it.
 	if err := w.assign(1, "p1"); err != nil {
 		t.Fatal(err)
 	}
 	w.do(w.receipt(1, ""))
+	w.attest(1)
 	if w.reveal(1, false) == nil {
-		t.Fatal("a lot was shown of a receipt that nobody had seen")
+		t.Fatal("a lot was shown of a receipt that nobody had audited")
 	}
 	w.do(OpenDispute{ID: 1, Target: Target{Index: 1}, Challenger: "c"})
 	if err := w.reveal(1, true); err != nil {

@@ -256,7 +256,7 @@ func (w *world) pass(ms int64) {
 // tick lets a block end.
 func (w *world) tick() {
 	w.t.Helper()
-	w.do(Tick{canon.Sum("block", []byte(fmt.Sprint(w.now))), w.pool})
+	w.do(Tick{canon.Sum("block", []byte(fmt.Sprint(w.now)))})
 }
 
 func (w *world) assign(unit int, provider string) error {
@@ -379,7 +379,7 @@ func TestHonestOrderIsSettled(t *testing.T) {
 	if s.Final != l.FinalRoot() || s.Order != l.Order.ID() {
 		t.Error("the settlement speaks of another order")
 	}
-	if err := w.try(Tick{Pool: w.pool}); !errors.Is(err, ErrEnded) {
+	if err := w.try(Tick{}); !errors.Is(err, ErrEnded) {
 		t.Errorf("an ended lease took an event: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ type Params struct {
 	AnswerTime    int64  // ms that a keeper has for it
 	AnswerLoad    int    // questions of a lease that a keeper can answer in that time; it has more for more
 	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
-	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit
+	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit, or its provider if nobody challenges it
 }
 
 // DefaultParams are those of a new chain.

@@ -57,9 +57,9 @@ func (l *Lease) auditWage(u *Unit) (uint64, error) {
 
 // settle pays out. Verified work earns its pay, whether the order was completed
 // or stopped early; the validator that leads at the end earns the fee on it; a
-// part is burnt, a part goes to the jackpot pool, which then pays forced attempts;
-// the rest goes back to the consumer.
-func (l *Lease) settle(pool uint64) ([]Effect, error) {
+// part is burnt, a part goes to the jackpot pool, and as much of it at most out again
+// to forced attempts; the rest goes back to the consumer.
+func (l *Lease) settle() ([]Effect, error) {
 	shares, err := l.wages()
 	if err != nil {
 		return nil, err
@@ -88,10 +88,7 @@ func (l *Lease) settle(pool uint64) ([]Effect, error) {
 	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Tax, l.Ledger.Refund = 0, shares, burn, tax, refund
 	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Tax, Amount: tax}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
 	effects = append(effects, l.credits()...)
-	if pool, err = sum(pool, tax); err != nil {
-		return nil, err
-	}
-	forced, err := l.payForced(pool)
+	forced, err := l.payForced()
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 // of an earlier block.
 type Tick struct {
 	Seed canon.Hash
-	Pool uint64 // utally in the jackpot pool
 }
 
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
@@ -41,7 +40,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		l.close(now)
 	}
 	if l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Requests) == 0 {
-		more, err := l.settle(e.Pool)
+		more, err := l.settle()
 		return append(effects, more...), err
 	}
 	return effects, nil

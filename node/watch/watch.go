@@ -89,7 +89,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 func (w *watcher) next(l *job.Lease) (t job.Target, id canon.Hash, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
-		if u := &l.Units[i]; u.Receipt != nil && !w.waits(l, job.Target{Index: i}) {
+		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.Target{Index: i}) {
 			if id := u.Receipt.ID(); !w.checked(l, id) {
 				return job.Target{Index: i}, id, true
 			}

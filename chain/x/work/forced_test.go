@@ -9,6 +9,8 @@ import (
 
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -19,6 +21,14 @@ import (
 // its provider, or is not, and brings that to a receipt that counts.
 func forced(t testing.TB, want bool) *worktest.Play {
 	t.Helper()
+	p := lotOf(t, want)
+	p.Attest(0)
+	return p
+}
+
+// lotOf is forced, but for the keepers' word.
+func lotOf(t testing.TB, want bool) *worktest.Play {
+	t.Helper()
 	for nonce := range uint64(60) {
 		o := worktest.Order()
 		o.Nonce, o.Conditions.AuditSegments = nonce, o.Problem.Segments()
@@ -26,7 +36,6 @@ func forced(t testing.TB, want bool) *worktest.Play {
 		p.Assign(0, "p0")
 		p.Submit(0)
 		if _, forced := p.RevealMsg(0); forced == want {
-			p.Attest(0)
 			return p
 		}
 	}
@@ -86,6 +95,30 @@ func TestForcedAttempt(t *testing.T) {
 	}
 }
 
+// stubborn claims that nothing changes.
+type stubborn struct{ root canon.Hash }
+
+func (s stubborn) Root(int) (canon.Hash, error)              { return s.root, nil }
+func (s stubborn) Execution(int) (*dispute.Execution, error) { return nil, nil }
+
+// The jackpot pool was drained by a receipt that nobody had seen, an accomplice who
+// disputed it, and a lot shown because of that.
+func TestUnattestedForcedAttempt(t *testing.T) {
+	p := lotOf(t, true)
+	m, _ := p.RevealMsg(0)
+	open := p.OpenMsg(job.Target{}, 0, stubborn{canon.Hash(p.Unit(0).Receipt.Start)})
+	if text := p.Refuse(work.ErrRefused, worktest.Challenger, open); !strings.Contains(text, "once a quorum of keepers has attested") {
+		t.Errorf("refused with %q", text)
+	}
+	p.Refuse(work.ErrRefused, chaintest.Named("p0"), m)
+	p.Attest(0)
+	p.Deliver(worktest.Challenger, open)
+	p.Deliver(chaintest.Named("p0"), m)
+	if s := p.Finish(); len(s.Ledger.Prizes) == 0 {
+		t.Error("an attempt that counted was not paid")
+	}
+}
+
 // A unit that was not forced is accepted once that is shown, and no truth beside the
 // receipt is taken.
 func TestPlainAttempt(t *testing.T) {
@@ -126,7 +159,7 @@ func TestUpdateParams(t *testing.T) {
 	for why, bend := range map[string]func(*workv1.Params){
 		"forced_bps is 0":                        func(p *workv1.Params) { p.ForcedBps = 0 },
 		"forced_bps · verdict_factor = 200 · 99": func(p *workv1.Params) { p.VerdictFactor = 99 },
-		"the jackpot pool would run dry":         func(p *workv1.Params) { p.TaxBps = 1 },
+		"the tax would not pay what is forced":   func(p *workv1.Params) { p.TaxBps = 1 },
 		"would pay for challenging oneself":      func(p *workv1.Params) { p.RewardBps = 5000 },
 		"jail of -1 ms":                          func(p *workv1.Params) { p.JailMs = -1 },
 		"every attempt is forced":                func(p *workv1.Params) { p.ForcedBps = 10_000 },

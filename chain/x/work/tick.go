@@ -32,7 +32,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 	}
 	for _, id := range due {
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			_, err := k.apply(ctx, id, job.Tick{Seed: seed, Pool: k.Pool(ctx)})
+			_, err := k.apply(ctx, id, job.Tick{Seed: seed})
 			return err
 		})
 		if err == nil {
