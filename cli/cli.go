@@ -81,6 +81,9 @@ Check that it was trained right:          tally verify proof.bundle
 Sell the computation of an idle machine:  tally provide`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkNumbers(cmd.Flags()); err != nil {
+				return err
+			}
 			e.started = true
 			return e.prepare(cmd)
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/node/demo"
+	"github.com/tally-network/tally/node/devnet"
 )
 
 func (e *env) demo() *cobra.Command {
@@ -36,7 +37,7 @@ its proof are kept.`,
 	f.StringVar(&o.Dir, "dir", "", "directory of the network and its results (default: a temporary one)")
 	f.StringVar(&o.Data, "data", "", "text file to train on (default: a text that comes with the program)")
 	f.StringVar((*string)(&o.Cheat), "cheat", string(demo.CheatULP), "how one provider cheats: ulp or none")
-	f.IntVar(&o.Threads, "threads", 0, "threads of each role that computes (default 1)")
+	f.Var(within(&o.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,15 +48,15 @@ the stakes of more roles.`,
 	f := cmd.Flags()
 	f.StringVar(&c.Dir, "dir", "tally-devnet", "directory of the network")
 	f.BoolVar(&create, "create", false, "make the homes and the genesis, and start nothing")
-	f.IntVar(&c.Validators, "validators", 0, "number of validators (default 4)")
-	f.IntVar(&c.Providers, "providers", 0, "number of providers (default 4)")
-	f.IntVar(&c.Watchers, "watchers", 0, "number of watchers (default 1)")
-	f.IntVar(&c.Spread, "spread", 0, "validators that the providers work under (default 1)")
-	f.IntVar(&c.Threads, "threads", 0, "threads of each role that computes (default 1)")
+	f.Var(within(&c.Validators, 0, devnet.MaxPeers), "validators", "number of validators (default 4)")
+	f.Var(within(&c.Providers, 0, devnet.MaxPeers), "providers", "number of providers (default 4)")
+	f.Var(within(&c.Watchers, 0, devnet.MaxPeers), "watchers", "number of watchers (default 1)")
+	f.Var(within(&c.Spread, 0, devnet.MaxPeers), "spread", "validators that the providers work under (default 1)")
+	f.Var(within(&c.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	f.BoolVar(&c.Metrics, "metrics", false, "serve Prometheus metrics of each role")
 	f.Var(&funds, "funds", "what the consumer has at first (default 1000000tally)")
-	f.DurationVar(&c.CommitTimeout, "commit-timeout", 0, "pause after a block (default 200ms)")
-	f.DurationVar(&c.EmptyInterval, "empty-interval", 0, "longest time without a block (default 1s)")
+	f.Var(within(&c.CommitTimeout, 0, time.Hour), "commit-timeout", "pause after a block (default 200ms)")
+	f.Var(within(&c.EmptyInterval, 0, time.Hour), "empty-interval", "longest time without a block (default 1s)")
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC33
 func (e *env) orderLs() *cobra.Command {
 	r := &reader{e: e}
 	var all bool
-	var most int
+	most := 1000
 	cmd := &cobra.Command{
 		Use: "ls", Short: "List orders",
 		Long:    `Lists the orders of the home's account, or those of everybody, oldest first.`,
@@ -100,7 +100,7 @@ func (e *env) orderLs() *cobra.Command {
 	}
 	r.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "orders of everybody")
-	cmd.Flags().IntVar(&most, "limit", 1000, "orders at most")
+	cmd.Flags().Var(within(&most, 1, 1_000_000), "limit", "orders at most")
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,10 @@ import (
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
 )
+
+// maxNew bounds the parameters of a model that is written here: it is made in
+// memory.
+const maxNew = 1 << 28
 
 // begun is what tally order new tells.
 type begun struct {
@@ -49,12 +54,12 @@ ONNX model in the supported operators does as well.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&body, "text", "", "UTF-8 text to train on")
-	f.IntVar(&g.Context, "context", g.Context, "characters that the model reads at once")
-	f.IntVar(&g.Width, "width", g.Width, "width of the model")
-	f.IntVar(&g.Layers, "layers", g.Layers, "layers of the model")
-	f.IntVar(&g.Heads, "heads", g.Heads, "attention heads")
-	f.IntVar(&batch, "batch", batch, "records of a training step")
-	f.Uint64Var(&g.Seed, "seed", g.Seed, "of the initial weights")
+	f.Var(within(&g.Context, 1, demo.MaxExtent), "context", "characters that the model reads at once")
+	f.Var(within(&g.Width, 1, demo.MaxExtent), "width", "width of the model")
+	f.Var(within(&g.Layers, 0, demo.MaxLayers), "layers", "layers of the model")
+	f.Var(within(&g.Heads, 1, demo.MaxExtent), "heads", "attention heads")
+	f.Var(within(&batch, 1, demo.MaxExtent), "batch", "records of a training step")
+	f.Var(within(&g.Seed, 0, math.MaxUint64), "seed", "of the initial weights")
 	return cmd
 }
 
@@ -78,6 +83,12 @@ func beginOrder(dir, textFile string, g demo.GPT, batch int) (*begun, error) {
 	}
 	if g.Vocab, err = demo.Vocabulary(body); err != nil {
 		return nil, err
+	}
+	if err := g.Check(); err != nil {
+		return nil, err
+	}
+	if n := g.Parameters(); n > maxNew {
+		return nil, fmt.Errorf("the model would have %d parameters, limit %d: give a smaller --width or fewer --layers", n, maxNew)
 	}
 	model, err := g.Graph(batch)
 	if err != nil {

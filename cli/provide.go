@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -35,9 +36,9 @@ are written to tally.yaml in the home, so later calls need none.
 	}
 	m.flags(cmd.Flags())
 	f := cmd.Flags()
-	f.Uint64Var(&prices.UnitPrice, "price", prices.UnitPrice, "price of computation, in utally per GFLOP")
-	f.Uint64Var(&prices.BytePrice, "byte-price", prices.BytePrice, "price of data moved, in utally per GB")
+	f.Var(within(&prices.UnitPrice, 0, provider.MaxPrice), "price", "price of computation, in utally per GFLOP")
+	f.Var(within(&prices.BytePrice, 0, provider.MaxPrice), "byte-price", "price of data moved, in utally per GB")
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee)")
-	f.IntVar(&nice, "nice", 0, "let other programs go first: 1 to 19")
+	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -183,7 +184,8 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 	name := strings.ReplaceAll(string(f.Name()), "_", "-")
 	switch {
 	case f.Message() != nil && f.Message().FullName() == page:
-		set.Uint64(flags.FlagLimit, 100, "entries of a page")
+		limit := uint64(100)
+		set.Var(within(&limit, 1, 1_000_000), flags.FlagLimit, "entries of a page")
 		set.String(flags.FlagPageKey, "", "next_key of the page before")
 	case f.Message() != nil || f.IsList():
 		// Requests by hand hold nothing of the kind.
@@ -196,7 +198,7 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 	case f.Kind() == protoreflect.StringKind:
 		set.String(name, "", "")
 	default:
-		set.Uint64(name, 0, "")
+		set.Var(within(new(uint64), 0, math.MaxUint64), name, "")
 	}
 }
 

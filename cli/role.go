@@ -35,8 +35,8 @@ func (m *member) peer(f *pflag.FlagSet) {
 	f.StringVar(&m.settings.Node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
 	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at (default a free port of 127.0.0.1)")
 	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine")
-	f.IntVar(&m.settings.Threads, "threads", 0, "threads that compute (default one per processor)")
-	f.Int64Var(&m.settings.StoreGB, "store-gb", 0, "disk space for blobs in GB (default 10)")
+	f.Var(within(&m.settings.Threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	f.Var(within(&m.settings.StoreGB, 0, home.MaxStoreGB), "store-gb", "disk space for blobs in GB (default 10)")
 }
 
 // flags adds those of a registered role.

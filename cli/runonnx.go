@@ -20,10 +20,11 @@ import (
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/model"
+	"github.com/tally-network/tally/node/home"
 )
 
 func (e *env) runONNX() *cobra.Command {
-	r := onnxRun{e: e}
+	r := onnxRun{e: e, memory: defaultMemoryMB}
 	cmd := &cobra.Command{
 		Use: "run-onnx MODEL", GroupID: "other",
 		Short: "Run an ONNX model on this machine",
@@ -45,9 +46,15 @@ shown with the root by which the network knows it.`,
 	f.StringVar(&r.out, "out", ".", "directory for the outputs, made if it is missing")
 	f.StringVar(&r.executor, "executor", model.Executors[0], "what computes: cpu, or reference, which is slow and defines the result")
 	f.TextVar(&r.profile, "profile", op.FP32, "arithmetic of matrix products: fp32, mixed (factors as bfloat16) or int8")
-	f.Uint64Var(&r.memory, "memory-mb", 8192, "refuse models that need more memory than this")
+	f.Var(within(&r.memory, 1, maxMemoryMB), "memory-mb", "refuse models that need more memory than this")
 	return cmd
 }
+
+// What one run of a program may take, in MiB.
+const (
+	defaultMemoryMB = 8192
+	maxMemoryMB     = home.MaxMemoryGB << 10
+)
 
 type onnxRun struct {
 	e        *env

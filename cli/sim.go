@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"text/tabwriter"
 
@@ -23,7 +24,7 @@ func (e *env) sim() *cobra.Command {
 }
 
 func (e *env) simAdversaries() *cobra.Command {
-	o := sim.Options{}
+	o := sim.Options{Runs: 200, Seed: 1}
 	var only string
 	cmd := &cobra.Command{
 		Use:   "adversaries",
@@ -43,9 +44,6 @@ explain the difference between measurement and formula.`,
 			if o.Only, err = regexp.Compile(only); err != nil {
 				return fmt.Errorf("--only: %w", err)
 			}
-			if o.Runs < 1 {
-				return errors.New("--runs is less than 1")
-			}
 			o.Told = func(done, all int, name string) { fmt.Fprintf(e.err, "%3d of %d  %s\n", done, all, name) }
 			rows, err := sim.Adversaries(cmd.Context(), o)
 			if err != nil {
@@ -61,8 +59,8 @@ explain the difference between measurement and formula.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Runs, "runs", 200, "orders played for each attack and policy")
-	f.Uint64Var(&o.Seed, "seed", 1, "from which everything follows")
+	f.Var(within(&o.Runs, 1, 1_000_000), "runs", "orders played for each attack and policy")
+	f.Var(within(&o.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
 	f.StringVar(&only, "only", "", "attacks whose name matches this regular expression")
 	return cmd
 }

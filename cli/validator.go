@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"time"
 
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/spf13/cobra"
 
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -43,8 +45,8 @@ node follows the chain, and has a vote in consensus only if the genesis says so.
 	}
 	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
 	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, for a new home")
-	f.Uint32Var(&v.FeeBps, "fee-bps", v.FeeBps, "fee on the providers' pay, in 1/10000")
-	f.Uint32Var(&v.MaxLeases, "max-leases", v.MaxLeases, "orders to lead at the same time")
+	f.Var(within(&v.FeeBps, 0, market.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
+	f.Var(within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/evidence"
+	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/plausibility"
 )
 
@@ -46,7 +47,7 @@ type counted struct {
 }
 
 func (e *env) verify() *cobra.Command {
-	var v verifier
+	v := verifier{segments: 4}
 	cmd := &cobra.Command{
 		Use: "verify BUNDLE", GroupID: "orders",
 		Short: "Check a proof of training, without a network",
@@ -74,11 +75,11 @@ from.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&v.full, "full", false, "execute everything again")
-	f.IntVar(&v.segments, "segments", 4, "segments to execute again")
+	f.Var(within(&v.segments, 0, 1_000_000), "segments", "segments to execute again")
 	f.BoolVar(&v.plausible, "plausibility", false, "judge the checkpoints by the six rules of proof of training")
 	f.StringVar(&v.plots, "plots", "", "SVG file to draw loss, distances and changes in")
-	f.StringVar(&v.trust, "trust", "", "hash of the validator set to trust, or a file that notes it")
-	f.IntVar(&v.threads, "threads", 0, "threads that compute (default one per processor)")
+	f.StringVar(&v.trust, "trust", "", "validator set to trust: its hash, of 64 digits, or else a file that notes it")
+	f.Var(within(&v.threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
 	return cmd
 }
 
@@ -198,10 +199,12 @@ func (v *verifier) trusted() (t evidence.Trust, from string, err error) {
 		}
 		return t, file, err
 	}
-	if _, err := os.Stat(text); err == nil {
-		t, err = evidence.ReadTrust(text)
-		return t, text, err
+	if _, err := canon.ParseHash(text); err == nil { // never a file, whatever lies here
+		t, err = evidence.ParseTrust(text)
+		return t, from, err
 	}
-	t, err = evidence.ParseTrust(text)
-	return t, from, err
+	if t, err = evidence.ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
+	}
+	return t, text, err
 }

@@ -29,6 +29,12 @@ func NewGPT(vocab int, seed uint64) GPT {
 	return GPT{Vocab: vocab, Context: 64, Width: 48, Layers: 2, Heads: 4, Seed: seed}
 }
 
+// Limits on a model that Graph builds.
+const (
+	MaxExtent = 1 << 12 // of context and width
+	MaxLayers = 64
+)
+
 // MaxParameters bounds the demo's model.
 const MaxParameters = 120_000
 
@@ -37,7 +43,7 @@ func (c GPT) Check() error {
 	switch {
 	case c.Vocab < 2 || c.Vocab > 1<<16:
 		return fmt.Errorf("a vocabulary of %d characters is not between 2 and 65536; give a text", c.Vocab)
-	case c.Context < 1 || c.Context > 1<<12 || c.Width < 1 || c.Width > 1<<12 || c.Layers < 0 || c.Layers > 64:
+	case c.Context < 1 || c.Context > MaxExtent || c.Width < 1 || c.Width > MaxExtent || c.Layers < 0 || c.Layers > MaxLayers:
 		return fmt.Errorf("context %d, width %d and %d layers are out of range", c.Context, c.Width, c.Layers)
 	case c.Heads < 1 || c.Width%c.Heads != 0:
 		return fmt.Errorf("%d heads do not divide the width %d", c.Heads, c.Width)

@@ -68,7 +68,7 @@ type Config struct {
 
 const (
 	tally     = 1_000_000 // utally
-	maxPeers  = 64        // of each role
+	MaxPeers  = 64        // of each role
 	maxConfig = 64 << 10  // bytes of the file
 )
 
@@ -92,8 +92,8 @@ func (c *Config) check() error {
 		what string
 		n    int
 	}{{"validators", c.Validators}, {"providers", c.Providers}, {"watchers", c.Watchers}, {"threads", c.Threads}} {
-		if n.n < 1 || n.n > maxPeers {
-			return fmt.Errorf("%d %s: give 1 to %d", n.n, n.what, maxPeers)
+		if n.n < 1 || n.n > MaxPeers {
+			return fmt.Errorf("%d %s: give 1 to %d", n.n, n.what, MaxPeers)
 		}
 	}
 	if c.Spread < 1 || c.Spread > c.Validators {

@@ -293,7 +293,7 @@ func TestStartRefuses(t *testing.T) {
 		words  string
 	}{
 		"no directory":       {t.Context(), Config{}, "name a directory"},
-		"too many":           {t.Context(), Config{Dir: t.TempDir(), Providers: maxPeers + 1}, "65 providers"},
+		"too many":           {t.Context(), Config{Dir: t.TempDir(), Providers: MaxPeers + 1}, "65 providers"},
 		"none":               {t.Context(), Config{Dir: t.TempDir(), Validators: -1}, "-1 validators"},
 		"no such validators": {t.Context(), Config{Dir: t.TempDir(), Spread: 5}, "under 5 validators"},
 		"another network":    {t.Context(), Config{Dir: made, Validators: 2, Funds: 5}, "funds is 1000000000000, not 5; validators is 1, not 2"},

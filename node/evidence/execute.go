@@ -60,7 +60,7 @@ func draw(from []Piece, n int) []Piece {
 	_, _ = rand.Read(key[:]) // never fails
 	r := mathrand.New(mathrand.NewChaCha8(key))
 	r.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
-	return from[:min(n, len(from))]
+	return from[:min(max(n, 0), len(from))]
 }
 
 // Execute computes a piece again and compares where it ends.

@@ -81,10 +81,11 @@ type ValidatorSettings struct {
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
 }
 
+// Limits on settings.
 const (
-	maxThreads = 1024
-	maxStoreGB = 1 << 20
-	maxMemory  = 1 << 14 // GB
+	MaxThreads  = 1024
+	MaxStoreGB  = 1 << 20
+	MaxMemoryGB = 1 << 14
 )
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -174,14 +175,14 @@ func (s *Settings) Check() error {
 	if s.Metrics != "" {
 		hostPort("metrics", s.Metrics)
 	}
-	if s.Threads < 0 || s.Threads > maxThreads {
-		bad("threads", "%d is not between 0 and %d", s.Threads, maxThreads)
+	if s.Threads < 0 || s.Threads > MaxThreads {
+		bad("threads", "%d is not between 0 and %d", s.Threads, MaxThreads)
 	}
-	if s.StoreGB < 1 || s.StoreGB > maxStoreGB {
-		bad("store_gb", "%d is not between 1 and %d", s.StoreGB, maxStoreGB)
+	if s.StoreGB < 1 || s.StoreGB > MaxStoreGB {
+		bad("store_gb", "%d is not between 1 and %d", s.StoreGB, MaxStoreGB)
 	}
-	if s.MemoryGB < 0 || s.MemoryGB > maxMemory {
-		bad("memory_gb", "%d is not between 0 and %d", s.MemoryGB, maxMemory)
+	if s.MemoryGB < 0 || s.MemoryGB > MaxMemoryGB {
+		bad("memory_gb", "%d is not between 0 and %d", s.MemoryGB, MaxMemoryGB)
 	}
 	if !slices.Contains(role.Policies, cmp.Or(s.Checkpoints, role.KeepAll)) {
 		bad("checkpoints", "%.80q is none of %v", s.Checkpoints, role.Policies)

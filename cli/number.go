@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// number is a flag that takes an integer, or a time, within bounds. All numeric
+// flags of ours are of this type; a test holds that.
+type number[T ~int | ~int64 | ~uint32 | ~uint64] struct {
+	to          *T
+	least, most T
+}
+
+// within returns the flag for a number between least and most, both included.
+// What to holds is its default.
+func within[T ~int | ~int64 | ~uint32 | ~uint64](to *T, least, most T) pflag.Value {
+	return &number[T]{to, least, most}
+}
+
+// String implements pflag.Value.
+func (n *number[T]) String() string {
+	if n.to == nil || *n.to == 0 {
+		return "0"
+	}
+	return fmt.Sprint(*n.to)
+}
+
+// Type implements pflag.Value.
+func (n *number[T]) Type() string {
+	if _, ok := any(n.least).(time.Duration); ok {
+		return "duration"
+	}
+	return "number"
+}
+
+// Set implements pflag.Value.
+func (n *number[T]) Set(text string) error {
+	var v T
+	var err error
+	switch to := any(&v).(type) {
+	case *time.Duration:
+		*to, err = time.ParseDuration(text)
+	case *uint64:
+		*to, err = strconv.ParseUint(text, 10, 64)
+	default:
+		var i int64
+		i, err = strconv.ParseInt(text, 10, 64)
+		if v = T(i); int64(v) != i {
+			err = strconv.ErrRange
+		}
+	}
+	if err != nil || v < n.least || v > n.most {
+		return fmt.Errorf("give a %s between %v and %v", n.Type(), n.least, n.most)
+	}
+	*n.to = v
+	return nil
+}
+
+// checkNumbers refuses numbers below zero, and such that are none, in flags
+// that are not ours: the SDK's commands take any.
+func checkNumbers(f *pflag.FlagSet) (err error) {
+	f.Visit(func(x *pflag.Flag) {
+		var v float64
+		switch x.Value.Type() {
+		case "int", "int32", "int64", "float64":
+			v, _ = strconv.ParseFloat(x.Value.String(), 64)
+		case "duration":
+			d, _ := time.ParseDuration(x.Value.String())
+			v = float64(d)
+		}
+		if err == nil && (v < 0 || math.IsNaN(v) || math.IsInf(v, 0)) {
+			err = fmt.Errorf("--%s %s: give a number that is not below zero", x.Name, x.Value)
+		}
+	})
+	return err
+}
