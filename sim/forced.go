@@ -97,7 +97,7 @@ func (s *scene) doubt() (bool, error) {
 	for i := range s.lease.Forced {
 		f := &s.lease.Forced[i]
 		for g := range f.Truth {
-			t := job.Target{Index: f.Index, Segment: g + 1}
+			t := job.TruthTarget(f.Index, g)
 			if s.seen[fmt.Sprint(t)] {
 				continue
 			}
@@ -239,5 +239,5 @@ func dilemma(t *training, pay float64) (out []experiment) {
 // forcedNow reports whether a receipt is that of a forced attempt whose lot will be
 // shown.
 func (s *scene) forcedNow(t job.Target) bool {
-	return t == job.Target{} && s.lots.on && !s.lots.hidden && s.lease.Units[0].Attempt == 0 && s.lots.altered >= 0
+	return t == job.UnitTarget(0) && s.lots.on && !s.lots.hidden && s.lease.Units[0].Attempt == 0 && s.lots.altered >= 0
 }

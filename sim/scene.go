@@ -207,7 +207,7 @@ func (s *scene) audit() (bool, error) {
 			}
 			acted = true
 			if !pass { // and the unit is another's from now on
-				return true, s.dispute(a.Auditor, job.Target{Index: i})
+				return true, s.dispute(a.Auditor, job.UnitTarget(i))
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (s *scene) grieve() (bool, error) {
 		who := s.challenges(i, &u)
 		if u.Status == job.Counted && who != "" && s.challenged[who] <= s.again {
 			s.challenged[who]++
-			return true, s.dispute(who, job.Target{Index: i})
+			return true, s.dispute(who, job.UnitTarget(i))
 		}
 	}
 	return false, nil
@@ -277,7 +277,7 @@ func (s *scene) watch() (bool, error) {
 			continue
 		}
 		i := s.lease.Unit(s.lease.Round, shard)
-		if bad, err := look(job.Target{Index: i}, func() (bool, error) {
+		if bad, err := look(job.UnitTarget(i), func() (bool, error) {
 			roots, err := s.training.play(u.Receipt.Start, i, 0, steps)
 			s.spent[watcher] += s.problem.UnitFLOPs()
 			return err == nil && !slices.Equal(checkpoints(roots), u.Receipt.Checkpoints), err
@@ -287,7 +287,7 @@ func (s *scene) watch() (bool, error) {
 	}
 	for r := range s.lease.Round {
 		m := s.lease.Merges[r]
-		if bad, err := look(job.Target{Merge: true, Index: r}, func() (bool, error) {
+		if bad, err := look(job.MergeTarget(r), func() (bool, error) {
 			root, err := s.training.merge(m.Inputs)
 			return root != m.Root, err
 		}); bad || err != nil {
@@ -337,7 +337,7 @@ func (s *scene) succeed() (bool, error) {
 // dispute plays the game that somebody opens, to its end.
 func (s *scene) dispute(challenger string, t job.Target) error {
 	attempt := s.attempt(t)
-	claim, err := s.lease.Claim(t, attempt)
+	subject, err := s.lease.Subject(t, attempt)
 	if err != nil {
 		return err
 	}
@@ -345,16 +345,16 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 	if err != nil {
 		return err
 	}
-	opening, err := dispute.Challenge(claim, points, doubts)
+	opening, err := dispute.Challenge(subject.Claim, points, doubts)
 	if err != nil {
 		return err
 	}
 	s.games++
-	defender, bond := s.defender(t), s.lease.ChallengeBond(t)
+	defender, bond := subject.Defender, s.lease.ChallengeBond(t)
 	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: attempt, Segment: opening.Segment, Challenger: challenger}); err != nil {
 		return err
 	}
-	g, err := dispute.Open(claim, dispute.DefaultRules, opening, s.now)
+	g, err := dispute.Open(subject.Claim, dispute.DefaultRules, opening, s.now)
 	if err != nil {
 		return err
 	}
@@ -378,20 +378,10 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 	return s.do(job.CloseDispute{ID: s.games, Loser: g.Loser})
 }
 
-func (s *scene) defender(t job.Target) string {
-	switch {
-	case t.Merge:
-		return s.lease.Merges[t.Index].By
-	case t.Segment > 0:
-		return s.lease.Forced[0].Unit.Provider
-	}
-	return s.lease.Units[t.Index].Provider
-}
-
 // attempt returns the one that a dispute would be about. A scene has one forced
 // attempt at most.
 func (s *scene) attempt(t job.Target) int {
-	if t.Segment > 0 {
+	if t.Kind() == job.AboutTruth {
 		return s.lease.Forced[0].Unit.Attempt
 	}
 	return s.lease.Attempt(t)
@@ -427,22 +417,23 @@ func (s *scene) move(g dispute.Game, who string, account dispute.Witness) (dispu
 // accounts returns what both sides say about the work in question, and the
 // checkpoints of a unit.
 func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispute.Witness, points []canon.Hash, err error) {
-	if t.Merge {
-		m := s.lease.Merges[t.Index]
+	i := t.Index()
+	switch t.Kind() {
+	case job.AboutMerge:
+		m := s.lease.Merges[i]
 		truth, err := s.training.merge(m.Inputs)
 		return mergeAccount{s.training, m.Inputs, m.Root}, mergeAccount{s.training, m.Inputs, truth}, nil, err
-	}
-	if t.Segment > 0 {
-		g := t.Segment - 1
+	case job.AboutTruth:
+		g := t.Segment()
 		points, first := s.lease.Forced[0].Points(&s.problem, g), g*interval
-		honest, err := s.training.play(points[0], t.Index, first, first+interval)
+		honest, err := s.training.play(points[0], i, first, first+interval)
 		said := slices.Clone(s.lots.said[first : first+interval+1])
 		said[interval] = s.lots.truth[g].End
-		return account{s.training, t.Index, first, said}, account{s.training, t.Index, first, honest}, points, err
+		return account{s.training, i, first, said}, account{s.training, i, first, honest}, points, err
 	}
-	r := s.lease.Units[t.Index].Receipt
-	honest, err := s.doubted(challenger, t.Index, r)
-	return account{s.training, t.Index, 0, s.ends[t.Index]}, account{s.training, t.Index, 0, honest}, r.Checkpoints, err
+	r := s.lease.Units[i].Receipt
+	honest, err := s.doubted(challenger, i, r)
+	return account{s.training, i, 0, s.ends[i]}, account{s.training, i, 0, honest}, r.Checkpoints, err
 }
 
 // doubted returns the states that a challenger sets against a receipt: those of

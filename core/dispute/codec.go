@@ -38,7 +38,7 @@ func (g *Game) Code(c *canon.Codec) {
 	codeWords(c, &g.FromState)
 	codeWords(c, &g.ToState)
 	canon.Seq(c, &g.BlockState, maxPosted, 1, codeWords)
-	c.String(&g.Reason, 1<<10)
+	c.String(&g.Reason, maxReason)
 }
 
 // Trim drops from a game that is over what only its moves needed.

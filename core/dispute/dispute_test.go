@@ -497,6 +497,19 @@ func TestOpenRefusesAndConvictsOutright(t *testing.T) {
 			t.Errorf("%s: a game was opened", name)
 		}
 	}
+	one := c
+	one.Checkpoints, one.Steps = canon.Hash{}, 1
+	for name, o := range map[string]Opening{
+		"segment": {Segment: 257}, "below": {Segment: -1}, "from": {From: points[0]}, "to": {To: points[0]},
+		"path": {FromPath: points[:1]}, "other path": {ToPath: points[:1]},
+	} {
+		if _, err := Open(one, toyRules, o, 0); !errors.Is(err, ErrMove) {
+			t.Errorf("an opening with a %s of a claim with one step: %v", name, err)
+		}
+	}
+	if _, err := Open(one, toyRules, Opening{}, 0); err != nil {
+		t.Errorf("a claim with one step: %v", err)
+	}
 	c.Inputs = []canon.Hash{points[1]}
 	if g, err := Open(c, toyRules, o, 0); err != nil || g.Loser != Defender {
 		t.Errorf("a claim whose checkpoints start elsewhere: %v, %v", g.Loser, err)

@@ -2,6 +2,7 @@ package dispute
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -88,10 +89,13 @@ func (m mergeParty) Root(int) (canon.Hash, error) {
 
 func (m mergeParty) Execution(int) (*Execution, error) { return m.e, nil }
 
+// longName is a slot's name at its limit, which is four times as long when quoted.
+var longName = "y" + strings.Repeat("\x01", canon.MaxKey-1)
+
 func newMerge(t *testing.T, bend int) (Claim, mergeParty) {
 	s := tensor.Shape{40}
 	acc := tensor.Access{Type: tensor.Float32, Shape: s, Dims: axes(0)}
-	p := &graph.Program{Groups: 2, Slots: []graph.Slot{{Name: "x", Type: tensor.Float32, Shape: s}, {Name: "y", Type: tensor.Float32, Shape: s}},
+	p := &graph.Program{Groups: 2, Slots: []graph.Slot{{Name: "x", Type: tensor.Float32, Shape: s}, {Name: longName, Type: tensor.Float32, Shape: s}},
 		Nodes: []graph.Opcode{{
 			Primitive: &tensor.Primitive{Fn: tensor.Add, Type: tensor.Float32, Shape: s, Args: []tensor.Access{acc, acc}},
 			From:      []graph.Ref{{Kind: graph.RefSlot, Index: 0}, {Kind: graph.RefSlot, Index: 0, Group: 1}},

@@ -3,6 +3,7 @@ package dispute
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -198,6 +199,10 @@ type Opening struct {
 	FromPath, ToPath []canon.Hash
 }
 
+func (o *Opening) empty() bool {
+	return o.Segment == 0 && o.From.IsZero() && o.To.IsZero() && len(o.FromPath) == 0 && len(o.ToPath) == 0
+}
+
 // Open starts a game at block time now. A claim whose own checkpoints
 // contradict its start or its end is lost at once.
 func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
@@ -211,6 +216,9 @@ func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
 	if c.Checkpoints.IsZero() {
 		if c.Steps != 1 {
 			return Game{}, bad("a claim of %d steps without checkpoints", c.Steps)
+		}
+		if !o.empty() {
+			return Game{}, bad("the claim has one step and no checkpoints: there is nothing to open")
 		}
 		g.Hi, g.LoRoot, g.HiRoot = 1, c.Inputs[0], c.End
 		g.narrowSteps()
@@ -240,7 +248,22 @@ func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
 }
 
 func (g *Game) end(loser Side, reason string) {
-	g.Stage, g.Loser, g.Reason = Over, loser, reason
+	g.Stage, g.Loser, g.Reason = Over, loser, clip(reason)
+}
+
+// maxReason bounds Game.Reason in bytes. Reasons quote names that others chose.
+const maxReason = 1 << 10
+
+// clip cuts s between two runes to at most maxReason bytes.
+func clip(s string) string {
+	if len(s) <= maxReason {
+		return s
+	}
+	end := maxReason
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 func (g *Game) narrowSteps() {

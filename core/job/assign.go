@@ -161,7 +161,7 @@ func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
 	penalty = min(penalty, u.Bond)
 	effects := l.slash(u.Provider, penalty, []Share{{Insurance, penalty}})
 	u.Bond -= penalty
-	if !l.ghost(Target{Index: i}) {
+	if !l.ghost(UnitTarget(i)) {
 		effects = append(effects, release(u.Provider, u.Bond, why)...)
 	}
 	effects = append(effects, Effect{Emit, u.Provider, uint64(i), why})

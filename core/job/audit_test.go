@@ -45,7 +45,7 @@ func TestAuditsFollowTheRecord(t *testing.T) {
 	if want := w.lease.Quote.Audit * 2 / 3; err != nil || earned[1].Amount != want {
 		t.Fatalf("the auditor earns %d for two thirds, want %d; %v", earned[1].Amount, want, err)
 	}
-	w.do(OpenDispute{ID: 1, Target: Target{}, Challenger: "c"})
+	w.do(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"})
 	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
 	if w.record["p0"] != 0 {
 		t.Fatalf("a convict has a record of %d valid units", w.record["p0"])

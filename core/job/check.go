@@ -84,7 +84,7 @@ func (l *Lease) checkForm() error {
 		return fmt.Errorf("%d units and %d merges, want %d and %d", len(l.Units), len(l.Merges), p.Units(), p.Rounds)
 	}
 	for _, c := range l.Disputes {
-		if !c.Target.Merge && c.Target.Index >= p.Units() || c.Target.Merge && c.Target.Index >= p.Rounds {
+		if err := c.Target.Check(); err != nil || l.roundOf(c.Target) >= p.Rounds {
 			return fmt.Errorf("dispute %d is about nothing", c.ID)
 		}
 	}

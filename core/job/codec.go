@@ -107,10 +107,7 @@ func (m *Merge) Code(w *canon.Codec) {
 
 func codeContest(w *canon.Codec, c *Contest) {
 	w.U64(&c.ID)
-	w.Bool(&c.Target.Merge)
-	w.Int(&c.Target.Index, MaxUnits)
-	w.String(&c.Target.Auditor, maxAccount)
-	w.Int(&c.Target.Segment, MaxSegments)
+	c.Target.Code(w)
 	w.Int(&c.Attempt, maxAttempts)
 	w.Int(&c.Segment, MaxSegments)
 	w.String(&c.Defender, maxAccount)

@@ -4,55 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 )
-
-// Claim returns what an attempt of the work named by t asserts, for a dispute about
-// it. A verdict asserts what the receipt does.
-func (l *Lease) Claim(t Target, attempt int) (dispute.Claim, error) {
-	p := &l.Order.Problem
-	if t.Segment > 0 {
-		return l.truth(t, attempt)
-	}
-	if t.Auditor != "" {
-		_, r, err := l.Verdict(t.Index, attempt, t.Auditor)
-		if err != nil {
-			return dispute.Claim{}, err
-		}
-		return l.claimed(r), nil
-	}
-	if t.Merge {
-		if t.Index < 0 || t.Index >= l.Round {
-			return dispute.Claim{}, fmt.Errorf("round %d is not merged", t.Index)
-		}
-		m := l.Merges[t.Index]
-		return dispute.Claim{Program: p.Merge, Inputs: m.Inputs, Steps: 1, End: m.Root}, nil
-	}
-	if t.Index < 0 || t.Index >= len(l.Units) || l.Units[t.Index].Receipt == nil {
-		return dispute.Claim{}, fmt.Errorf("unit %d has no receipt", t.Index)
-	}
-	return l.claimed(l.Units[t.Index].Receipt), nil
-}
-
-// claimed returns what a receipt asserts.
-func (l *Lease) claimed(r *Receipt) dispute.Claim {
-	p := &l.Order.Problem
-	return dispute.Claim{
-		Program: p.Step, Inputs: []canon.Hash{r.Start}, Data: p.Data,
-		Batch: dispute.Batch{Order: p.Order(), Shard: r.Unit % p.Shards, First: r.Unit / p.Shards * p.Steps},
-		Steps: p.Steps, Interval: p.Interval, Checkpoints: canon.Root(r.Checkpoints), End: r.End(),
-	}
-}
-
-// defender returns who answers for the work named by t, and the attempt that
-// stands.
-func (l *Lease) defender(t Target) (account string, attempt int) {
-	if t.Merge {
-		return l.Merges[t.Index].By, l.Merges[t.Index].Attempt
-	}
-	return l.Units[t.Index].Provider, l.Units[t.Index].Attempt
-}
 
 // contests returns the open disputes about the work named by t that stands.
 func (l *Lease) contests(t Target) (out []*Contest) {
@@ -66,7 +19,7 @@ func (l *Lease) contests(t Target) (out []*Contest) {
 
 // held reports whether a dispute keeps a unit from going on.
 func (l *Lease) held(unit int) bool {
-	return slices.ContainsFunc(l.contests(Target{Index: unit}), func(c *Contest) bool { return c.Holds })
+	return slices.ContainsFunc(l.contests(UnitTarget(unit)), func(c *Contest) bool { return c.Holds })
 }
 
 // maxDoublings bounds the doubling of a challenger's bond.
@@ -90,35 +43,24 @@ type OpenDispute struct {
 }
 
 func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
-	if _, err := l.Claim(e.Target, e.Attempt); err != nil {
+	s, err := l.Subject(e.Target, e.Attempt)
+	if err != nil {
 		return nil, err
 	}
-	defender := e.Target.Auditor
-	if e.Target.Segment > 0 {
-		defender = l.Forced[l.forced(e.Target.Index, e.Attempt)].Unit.Provider
-	} else if defender != "" {
-		a, _, err := l.Verdict(e.Target.Index, e.Attempt, defender)
-		if err == nil {
-			err = a.challengeable(e.Segment)
-		}
-		if err != nil {
-			return nil, err
-		}
-	} else if account, attempt := l.defender(e.Target); attempt != e.Attempt {
-		return nil, fmt.Errorf("attempt %d was given up; attempt %d stands", e.Attempt, attempt)
-	} else {
-		defender = account
-	}
-	switch {
-	case e.Target == Target{Index: e.Target.Index} && l.Units[e.Target.Index].Status == Received:
-		return nil, fmt.Errorf("unit %d is disputed once a quorum of keepers has attested to it", e.Target.Index)
-	case defender == e.Challenger:
-		return nil, fmt.Errorf("%s cannot challenge its own work", defender)
+	switch n := s.Claim.Segments(); {
+	case e.Segment < 0 || e.Segment >= n:
+		return nil, fmt.Errorf("the %v has no segment %d, only %d of them", e.Target, e.Segment, n)
+	case e.Target.kind == AboutVerdict && !slices.Contains(s.Audited, e.Segment):
+		return nil, fmt.Errorf("%s audited segments %v, not segment %d", s.Defender, s.Audited, e.Segment)
+	case e.Target.kind == AboutUnit && l.Units[e.Target.index].Status == Received:
+		return nil, fmt.Errorf("unit %d is disputed once a quorum of keepers has attested to it", e.Target.index)
+	case s.Defender == e.Challenger:
+		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
 	case l.full():
 		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
-	case e.Target.Auditor != "" && len(l.Verdicts)+len(l.Disputes) >= maxRecords:
+	case e.Target.kind == AboutVerdict && len(l.Verdicts)+len(l.Disputes) >= maxRecords:
 		return nil, fmt.Errorf("%d verdicts about work that is void stand, and no more can be disputed", len(l.Verdicts))
 	}
 	for _, c := range l.contests(e.Target) {
@@ -126,10 +68,10 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
 	}
-	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: defender, Challenger: e.Challenger, At: now}
-	c.Holds = e.Target == Target{Index: e.Target.Index} && !l.due(&l.Units[e.Target.Index], now)
+	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: s.Defender, Challenger: e.Challenger, At: now}
+	c.Holds = e.Target.kind == AboutUnit && !l.due(&l.Units[e.Target.index], now)
 	l.Disputes = append(l.Disputes, c)
-	return []Effect{{Emit, defender, e.ID, "disputed"}}, nil
+	return []Effect{{Emit, s.Defender, e.ID, "disputed"}}, nil
 }
 
 // full reports whether the lists that disputes and questions may make longer, by
@@ -221,15 +163,50 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	c := l.Disputes[i]
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)
 	var effects []Effect
-	if e.Loser == dispute.Defender {
+	switch {
+	case l.moot(&c):
+		effects = []Effect{{Emit, c.Defender, c.ID, "moot"}}
+	case e.Loser == dispute.Defender:
 		if effects, err = l.convict(c, now); err != nil {
 			return nil, err
 		}
-	} else {
+	default:
 		effects = l.acquit(c)
 	}
+	l.dropMoot()
 	l.watchLead(now)
 	return effects, nil
+}
+
+// Moot reports whether a dispute of the lease is about what is gone: nothing is
+// left to be judged, so nobody loses it.
+func (l *Lease) Moot(id uint64) bool {
+	i, err := l.dispute(id)
+	return err == nil && l.moot(&l.Disputes[i])
+}
+
+func (l *Lease) moot(c *Contest) bool {
+	switch t := c.Target; t.kind {
+	case AboutUnit: // the bond of one that is void stays with its disputes
+		u := &l.Units[t.index]
+		return !c.Void && (u.Receipt == nil || u.Attempt != c.Attempt)
+	case AboutMerge: // of one that is void, its lead's bond
+		return c.Void && l.gone(c.Defender) || !c.Void && l.Merges[t.index].Attempt != c.Attempt
+	case AboutVerdict:
+		a, _, err := l.Verdict(t.index, c.Attempt, t.auditor)
+		return err != nil || a.Bond == 0
+	case AboutTruth:
+		return l.forced(t.index, c.Attempt) < 0
+	}
+	return true
+}
+
+// dropMoot ends disputes about void merges of a lead that has lost its bond. All
+// others that an event makes moot it ends itself.
+func (l *Lease) dropMoot() {
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool {
+		return c.Target.kind == AboutMerge && c.Void && l.gone(c.Defender)
+	})
 }
 
 // acquit lets work stand, and its bond with it. The bond of work that was voided
@@ -237,7 +214,7 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 func (l *Lease) acquit(c Contest) []Effect {
 	l.Rejected = min(l.Rejected+1, maxDoublings)
 	switch {
-	case c.Target.Merge || c.Target.Auditor != "" || c.Target.Segment > 0:
+	case c.Target.kind != AboutUnit:
 	case c.Void:
 		for i := range l.Disputes {
 			if d := &l.Disputes[i]; d.sameClaim(c) {
@@ -247,7 +224,7 @@ func (l *Lease) acquit(c Contest) []Effect {
 		}
 		return release(c.Defender, c.Bond, "cleared")
 	case len(l.contests(c.Target)) == 0:
-		l.Units[c.Target.Index].HeldUntil = 0
+		l.Units[c.Target.index].HeldUntil = 0
 	}
 	return nil
 }
@@ -275,15 +252,18 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 		}
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool { return d.sameClaim(c) })
-	switch {
-	case c.Target.Segment > 0:
+	merge := false
+	switch c.Target.kind {
+	case AboutTruth:
 		return l.expose(c)
-	case c.Target.Auditor != "":
+	case AboutVerdict:
 		return l.refute(c, now)
+	case AboutMerge:
+		merge = true
 	}
 	if !c.Void {
-		if !c.Target.Merge {
-			c.Bond = l.Units[c.Target.Index].Bond
+		if !merge {
+			c.Bond = l.Units[c.Target.index].Bond
 		}
 		var err error
 		if lost, effects, err = l.void(c); err != nil {
@@ -291,7 +271,7 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 		}
 	}
 	l.bar(c.Defender)
-	if c.Target.Merge {
+	if merge {
 		c.Bond = l.dismiss(c.Defender)
 	} else {
 		effects = append(effects, Effect{Kind: Discredit, Account: c.Defender})
@@ -327,14 +307,13 @@ func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, e
 // people lose by it and the bonds that become free.
 func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 	w := l.Order.Problem.Shards
-	round := c.Target.Index
-	if !c.Target.Merge {
-		round = c.Target.Index / w
-		if lost, err = l.losses(lost, c.Target.Index, true, c.Defender); err != nil {
+	round := l.roundOf(c.Target)
+	if i := c.Target.index; c.Target.kind == AboutUnit {
+		if lost, err = l.losses(lost, i, true, c.Defender); err != nil {
 			return nil, nil, err
 		}
-		effects = l.retire(c.Target.Index, c.Segment)
-		l.reopen(c.Target.Index)
+		effects = l.retire(i, c.Segment)
+		l.reopen(i)
 	}
 	// The cheater's other unfinished units of the round go to others; finished
 	// ones were audited and stay open to challenge.
@@ -350,14 +329,14 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 			}
 			effects = append(effects, l.retire(i, -1)...)
 		}
-		if !l.ghost(Target{Index: i}) {
+		if !l.ghost(UnitTarget(i)) {
 			effects = append(effects, release(u.Provider, u.Bond, "voided")...)
 		}
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "voided"})
 		l.reopen(i)
 	}
 	for r := round; r < l.Round; r++ {
-		l.ghost(Target{Merge: true, Index: r})
+		l.ghost(MergeTarget(r))
 		l.Merges[r] = Merge{Attempt: l.Merges[r].Attempt + 1}
 	}
 	if l.Round > round {
@@ -390,8 +369,8 @@ func (l *Lease) ghost(t Target) bool {
 	open := l.contests(t)
 	for i, c := range open {
 		c.Void = true
-		if i == 0 && !t.Merge {
-			c.Bond = l.Units[t.Index].Bond
+		if i == 0 && t.kind == AboutUnit {
+			c.Bond = l.Units[t.index].Bond
 		}
 	}
 	return len(open) > 0

@@ -27,7 +27,7 @@ func TestManyChallengersDelayAUnitNoLongerThanOne(t *testing.T) {
 	begun := w.now
 	end := w.lease.Units[0].WindowEnd
 	for id := uint64(1); w.lease.Units[0].Status != Accepted; id++ {
-		if err := w.challenge(id, Target{}, fmt.Sprintf("c%d", id)); err != nil {
+		if err := w.challenge(id, UnitTarget(0), fmt.Sprintf("c%d", id)); err != nil {
 			t.Fatal(err)
 		}
 		for range game {
@@ -53,14 +53,14 @@ func TestNoDisputeBeginsAfterTheWindow(t *testing.T) {
 		w.finishRound()
 	}
 	end := w.lease.WindowEnd
-	if err := w.challenge(1, Target{Index: 5}, "c"); err != nil {
+	if err := w.challenge(1, UnitTarget(5), "c"); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(end - w.now)
 	if w.lease.Phase != Closing {
 		t.Fatalf("the lease is %v while a dispute is open", w.lease.Phase)
 	}
-	if err := w.challenge(2, Target{Index: 4}, "d"); err == nil {
+	if err := w.challenge(2, UnitTarget(4), "d"); err == nil {
 		t.Fatal("a dispute began after the window")
 	}
 	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
@@ -77,7 +77,7 @@ func TestBondsEscalate(t *testing.T) {
 	base := w.lease.Params.ChallengeBond
 	w.received("")
 	w.compute(1, "p1", "")
-	a, b := Target{Index: 0}, Target{Index: 1}
+	a, b := UnitTarget(0), UnitTarget(1)
 	bonds := func(wantA, wantB uint64) {
 		t.Helper()
 		if gotA, gotB := w.lease.ChallengeBond(a), w.lease.ChallengeBond(b); gotA != wantA*base || gotB != wantB*base {
@@ -108,12 +108,12 @@ func TestBondsEscalate(t *testing.T) {
 func TestConvictionEndsTheOthers(t *testing.T) {
 	for _, merge := range []bool{false, true} {
 		w := newWorld(t)
-		target := Target{Merge: merge}
+		target := map[bool]Target{false: UnitTarget(0), true: MergeTarget(0)}[merge]
 		w.received("lie")
 		w.compute(1, "p1", "")
 		w.pass(20)
 		w.do(w.merge())
-		other := Target{Index: 1}
+		other := UnitTarget(1)
 		for id, x := range []Target{target, target, target, other} {
 			if err := w.challenge(uint64(id+1), x, fmt.Sprintf("c%d", id)); err != nil {
 				t.Fatal(err)
@@ -148,11 +148,11 @@ func TestBondOfVoidWorkWaitsForEveryDispute(t *testing.T) {
 		w.do(w.merge())
 		w.compute(2, "p2", "lie")
 		for id, who := range []string{"c", "d"} {
-			if err := w.challenge(uint64(id+1), Target{Index: 2}, who); err != nil {
+			if err := w.challenge(uint64(id+1), UnitTarget(2), who); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.challenge(9, Target{}, "c"); err != nil {
+		if err := w.challenge(9, UnitTarget(0), "c"); err != nil {
 			t.Fatal(err)
 		}
 		w.do(CloseDispute{ID: 9, Loser: dispute.Defender})
@@ -183,7 +183,7 @@ func TestBondOfVoidWorkWaitsForEveryDispute(t *testing.T) {
 func TestMissedAnswerBarsFromNewWork(t *testing.T) {
 	w := newWorld(t)
 	w.received("")
-	if err := w.challenge(1, Target{}, "c"); err != nil {
+	if err := w.challenge(1, UnitTarget(0), "c"); err != nil {
 		t.Fatal(err)
 	}
 	for _, answered := range []Event{MissAnswer{1, false}, CloseDispute{ID: 1, Loser: dispute.Challenger}} {
@@ -211,7 +211,7 @@ func TestMissedAnswerBarsFromNewWork(t *testing.T) {
 func TestSubstituteIsRewarded(t *testing.T) {
 	w := newWorld(t)
 	w.received("lie")
-	if err := w.challenge(1, Target{}, "c"); err != nil {
+	if err := w.challenge(1, UnitTarget(0), "c"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.try(Substitute{1, "p0"}); err == nil {
@@ -229,7 +229,7 @@ func TestLeaseStopsWhenEveryProviderIsBarred(t *testing.T) {
 	w := newWorld(t)
 	for id, p := range []string{"p0", "p1", "p2"} {
 		w.compute(0, p, "lie")
-		if err := w.challenge(uint64(id+1), Target{}, "c"); err != nil {
+		if err := w.challenge(uint64(id+1), UnitTarget(0), "c"); err != nil {
 			t.Fatal(err)
 		}
 		w.do(CloseDispute{ID: uint64(id + 1), Loser: dispute.Defender})
@@ -237,5 +237,51 @@ func TestLeaseStopsWhenEveryProviderIsBarred(t *testing.T) {
 	w.pass(1)
 	if w.lease.Phase != Settled || w.free["v0"] != stake || w.purse["consumer"] != w.lease.Quote.Price {
 		t.Fatalf("the lease is %v (%s), the lead has %d", w.lease.Phase, w.lease.Reason, w.free["v0"])
+	}
+}
+
+// Whatever a dispute is about may be gone before its game is over. Then it ends
+// without a loser, and the lease goes on.
+func TestDisputesOfWhatIsGoneEndWithoutALoser(t *testing.T) {
+	for _, loser := range []dispute.Side{dispute.Defender, dispute.Challenger} {
+		w := newWorld(t)
+		w.received("lie")
+		w.compute(1, "p1", "")
+		w.pass(20)
+		w.do(w.merge())
+		lead := w.lease.Merges[0].By
+		w.do(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"})
+		w.do(OpenDispute{ID: 2, Target: MergeTarget(0), Challenger: "d"})
+		w.do(OpenDispute{ID: 3, Target: MergeTarget(0), Challenger: "e"})
+		w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+		if n := len(w.lease.Disputes); n != 2 || !w.lease.Disputes[0].Void {
+			t.Fatalf("%d disputes are left: %+v", n, w.lease.Disputes)
+		}
+		w.lease.Leads[w.lease.inLine(lead)].Gone = true // as by another merge of it
+		if !w.lease.Moot(2) || w.lease.Moot(9) {
+			t.Fatal("a void merge of a lead without a bond can still be judged")
+		}
+		slashed := w.lease.Ledger.Slashed
+		w.do(CloseDispute{ID: 2, Loser: loser})
+		if len(w.lease.Disputes) != 0 || w.lease.Ledger.Slashed != slashed {
+			t.Fatalf("loser %v: %d disputes are left, %d slashed", loser, len(w.lease.Disputes), w.lease.Ledger.Slashed-slashed)
+		}
+	}
+	// What no rule should let happen does not stop a lease either.
+	w := newWorld(t)
+	w.received("lie")
+	w.lease.Disputes = []Contest{
+		{ID: 1, Target: VerdictTarget(0, "nobody"), Defender: "v1", Challenger: "c"},
+		{ID: 2, Target: TruthTarget(0, 1), Defender: "p0", Challenger: "c"},
+		{ID: 3, Target: UnitTarget(0), Attempt: 7, Defender: "p0", Challenger: "c"},
+	}
+	for id := range uint64(3) {
+		if !w.lease.Moot(id + 1) {
+			t.Fatalf("dispute %d is about something", id+1)
+		}
+		w.do(CloseDispute{ID: id + 1, Loser: dispute.Defender})
+	}
+	if w.lease.Units[0].Attempt != 0 || w.lease.Ledger.Slashed != 0 {
+		t.Fatal("somebody lost a dispute about nothing")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
-	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/proof"
 )
 
@@ -72,17 +71,17 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		f.Unit.Attested[i].Bond = 0
 	}
 	first := now
-	for _, c := range l.contests(Target{Index: e.Unit}) {
+	for _, c := range l.contests(UnitTarget(e.Unit)) {
 		first = min(first, c.At)
 	}
-	for _, c := range l.contests(Target{Index: e.Unit}) {
+	for _, c := range l.contests(UnitTarget(e.Unit)) {
 		// The first dispute ends the secret, as the window does. Who comes later, or
 		// beside this, may have seen a lot that no block held yet.
 		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) && len(f.Challengers) < maxRivals {
 			f.Challengers = append(f.Challengers, c.Challenger)
 		}
 	}
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == Target{Index: e.Unit} })
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == UnitTarget(e.Unit) })
 	l.Forced = append(l.Forced, f)
 	l.reopen(e.Unit)
 	l.watchLead(now)
@@ -95,7 +94,7 @@ func (l *Lease) LotDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {
 	case !l.forces() || u.Plain || u.Status != Received && u.Status != Counted:
 		return false
-	case len(l.contests(Target{Index: unit})) > 0:
+	case len(l.contests(UnitTarget(unit))) > 0:
 		return true
 	default:
 		return u.Status == Counted && u.audited() && now >= u.WindowEnd
@@ -186,29 +185,10 @@ func (l *Lease) Shown(unit, attempt int) *Forced {
 	return nil
 }
 
-// truth returns what a provider says to be true of a segment of a forced attempt.
-func (l *Lease) truth(t Target, attempt int) (dispute.Claim, error) {
-	i, s := l.forced(t.Index, attempt), t.Segment-1
-	if i < 0 || t.Merge || t.Auditor != "" || s >= len(l.Forced[i].Truth) {
-		return dispute.Claim{}, fmt.Errorf("no truth of segment %d of attempt %d of unit %d was shown", s, attempt, t.Index)
-	}
-	f, p := &l.Forced[i], &l.Order.Problem
-	c := l.claimed(f.Unit.Receipt)
-	first, steps := p.Segment(s)
-	points := f.Points(p, s)
-	c.Inputs, c.Batch.First = points[:1], c.Batch.First+first
-	c.Steps, c.Interval = steps, steps
-	if len(points) > 2 {
-		c.Interval = steps - 1
-	}
-	c.Checkpoints, c.End = canon.Root(points), f.Truth[s].End
-	return c, nil
-}
-
 // expose takes the bond of a provider that showed as truth what is none: those whose
 // work it spoilt are paid out of it, and the challenger.
 func (l *Lease) expose(c Contest) ([]Effect, error) {
-	i := l.forced(c.Target.Index, c.Attempt)
+	i := l.forced(c.Target.index, c.Attempt)
 	f := l.Forced[i]
 	var lost []Share
 	var effects []Effect
@@ -221,7 +201,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 			return nil, err
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
-		if len(l.contests(Target{Index: f.Index, Auditor: a.Auditor})) > 0 {
+		if len(l.contests(VerdictTarget(f.Index, a.Auditor))) > 0 {
 			l.Verdicts = append(l.Verdicts, Verdict{f.Index, *f.Unit.Receipt, a})
 			continue
 		}
@@ -238,7 +218,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 	}
 	effects = append(l.slash(f.Unit.Provider, f.Unit.Bond, shares), effects...)
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool {
-		return d.Target.Segment > 0 && d.Target.Index == f.Index && d.Attempt == c.Attempt
+		return d.Target.kind == AboutTruth && d.Target.index == f.Index && d.Attempt == c.Attempt
 	})
 	l.Forced = slices.Delete(l.Forced, i, i+1)
 	l.bar(f.Unit.Provider)

@@ -156,7 +156,7 @@ func TestForcedAttempts(t *testing.T) {
 				if who == "auditor" {
 					who = auditor
 				}
-				w.do(OpenDispute{ID: uint64(i + 1), Target: Target{}, Segment: i % 3, Challenger: who})
+				w.do(OpenDispute{ID: uint64(i + 1), Target: UnitTarget(0), Segment: i % 3, Challenger: who})
 			}
 			if c.says == "nothing" {
 				w.pass(110)
@@ -170,7 +170,7 @@ func TestForcedAttempts(t *testing.T) {
 				t.Fatalf("the unit is %v, attempt %d; faults %v, disputes %v", u.Status, u.Attempt, w.lease.Faults, w.lease.Disputes)
 			}
 			if c.refuted {
-				w.do(OpenDispute{ID: 9, Target: Target{Segment: 2}, Challenger: "c"})
+				w.do(OpenDispute{ID: 9, Target: TruthTarget(0, 1), Challenger: "c"})
 				w.do(CloseDispute{ID: 9, Loser: dispute.Defender})
 			}
 			quote, params := w.lease.Quote, w.lease.Params
@@ -312,7 +312,7 @@ func sellOut(t *testing.T, attempts int) int64 {
 		}
 		w.do(w.receipt(0, fmt.Sprint("garbage ", i)))
 		w.attest(0) // its own keepers
-		w.do(OpenDispute{ID: uint64(i + 1), Attempt: i, Challenger: "c"})
+		w.do(OpenDispute{ID: uint64(i + 1), Target: UnitTarget(0), Attempt: i, Challenger: "c"})
 		w.pass(1)
 		if err := w.reveal(0, true); err != nil {
 			t.Fatal(err)
@@ -374,7 +374,7 @@ func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(w.receipt(0, "garbage"))
-	if err := w.try(OpenDispute{ID: 1, Challenger: "c"}); err == nil || !strings.Contains(err.Error(), "once a quorum of keepers has attested") {
+	if err := w.try(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"}); err == nil || !strings.Contains(err.Error(), "once a quorum of keepers has attested") {
 		t.Fatalf("a dispute about a receipt without attestations: %v", err)
 	}
 	if err := w.reveal(0, true); err == nil {
@@ -449,7 +449,7 @@ func TestLotsAreShownAtTheirTime(t *testing.T) {
 	if w.reveal(1, false) == nil {
 		t.Fatal("a lot was shown of a receipt that nobody had audited")
 	}
-	w.do(OpenDispute{ID: 1, Target: Target{Index: 1}, Challenger: "c"})
+	w.do(OpenDispute{ID: 1, Target: UnitTarget(1), Challenger: "c"})
 	if err := w.reveal(1, true); err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +464,7 @@ func TestLateChallengersGetNoJackpot(t *testing.T) {
 	w := forcedWorld(t)
 	w.do(w.diligent(0, w.present(0, "p0")))
 	w.pass(20)
-	w.do(OpenDispute{ID: 1, Target: Target{}, Challenger: "c"})
+	w.do(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"})
 	w.pass(1)
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
@@ -483,7 +483,7 @@ func TestWhoChallengesAfterAnotherGetsNoJackpot(t *testing.T) {
 		if who == "late" {
 			w.pass(1)
 		}
-		w.do(OpenDispute{ID: uint64(id + 1), Challenger: who})
+		w.do(OpenDispute{ID: uint64(id + 1), Target: UnitTarget(0), Challenger: who})
 	}
 	w.pass(1)
 	if err := w.reveal(0, true); err != nil {
@@ -537,30 +537,29 @@ func TestTruthIsDisputed(t *testing.T) {
 	} {
 		interval, steps := p.Interval, p.Steps
 		p.Interval, p.Steps, f.Truth[1].Before = 4, c.steps, c.before
-		claim, err := w.lease.Claim(Target{Segment: 2}, 0)
+		s, err := w.lease.Subject(TruthTarget(0, 1), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if claim.Inputs[0] != r.Checkpoints[1] || claim.Steps != c.steps-4 || claim.Interval != c.within || claim.Batch.First != 4 ||
+		if claim := s.Claim; claim.Inputs[0] != r.Checkpoints[1] || claim.Steps != c.steps-4 || claim.Interval != c.within || claim.Batch.First != 4 ||
 			claim.Segments()+1 != len(c.points) || claim.Checkpoints != canon.Root(c.points) || claim.End != truth[1].End {
-			t.Errorf("%s: claim %+v", c.name, claim)
+			t.Errorf("%s: claim %+v", c.name, s.Claim)
 		}
 		p.Interval, p.Steps, f.Truth[1].Before = interval, steps, truth[1].Before
 	}
 	for name, e := range map[string]OpenDispute{
-		"no segment":        {Target: Target{Segment: 4}, Challenger: "c"},
-		"another attempt":   {Target: Target{Segment: 1}, Attempt: 1, Challenger: "c"},
-		"another unit":      {Target: Target{Index: 1, Segment: 1}, Challenger: "c"},
-		"a merge":           {Target: Target{Merge: true, Segment: 1}, Challenger: "c"},
-		"a verdict's":       {Target: Target{Auditor: auditor, Segment: 1}, Challenger: "c"},
-		"of the challenger": {Target: Target{Segment: 1}, Challenger: "p0"},
+		"no segment":        {Target: TruthTarget(0, 3), Challenger: "c"},
+		"another attempt":   {Target: TruthTarget(0, 0), Attempt: 1, Challenger: "c"},
+		"another unit":      {Target: TruthTarget(1, 0), Challenger: "c"},
+		"no steps":          {Target: TruthTarget(0, 0), Segment: 2, Challenger: "c"},
+		"of the challenger": {Target: TruthTarget(0, 0), Challenger: "p0"},
 	} {
 		if w.try(e) == nil {
 			t.Errorf("a dispute about the truth of %s began", name)
 		}
 	}
 	for id := range uint64(3) { // the next attempt goes on meanwhile
-		w.do(OpenDispute{ID: id + 1, Target: Target{Segment: int(id) + 1}, Challenger: fmt.Sprint("c", id)})
+		w.do(OpenDispute{ID: id + 1, Target: TruthTarget(0, int(id)), Challenger: fmt.Sprint("c", id)})
 	}
 	w.compute(0, "p1", "")
 	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})

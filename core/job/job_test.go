@@ -391,7 +391,7 @@ func TestFinalRootDependsOnTheOrderAlone(t *testing.T) {
 	b.pass(33)
 	b.compute(1, "p0", "")
 	b.compute(0, "p0", "lie")
-	b.do(OpenDispute{ID: 1, Target: Target{Index: 0}, Challenger: "c"})
+	b.do(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"})
 	b.do(CloseDispute{ID: 1, Loser: dispute.Defender})
 	b.finish()
 	if a.lease.FinalRoot() != b.lease.FinalRoot() {
@@ -410,7 +410,7 @@ func TestLateFraudVoidsItsDescendantsAtTheCheatersCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := w.held["p0"]
-	w.do(OpenDispute{ID: 5, Target: Target{Index: 0}, Challenger: "c"})
+	w.do(OpenDispute{ID: 5, Target: UnitTarget(0), Challenger: "c"})
 	w.do(CloseDispute{ID: 5, Loser: dispute.Defender})
 	l := &w.lease
 	if l.Round != 0 || l.Units[0].Status != Open || l.Units[0].Attempt != 1 || l.Units[1].Status != Accepted || l.Units[2].Status != Open || l.Units[3].Status != Open {
@@ -447,7 +447,7 @@ func TestWrongMergeCostsTheLeadItsOffice(t *testing.T) {
 	m.Root = canon.Sum("wrong")
 	w.do(m)
 	w.compute(2, "p1", "")
-	w.do(OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"})
+	w.do(OpenDispute{ID: 1, Target: MergeTarget(0), Challenger: "c"})
 	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
 	l := &w.lease
 	if l.Lead() != "" || l.Round != 0 || w.held["v0"] != 0 || w.purse["p1"] == 0 {
@@ -467,7 +467,7 @@ func TestWrongMergeCostsTheLeadItsOffice(t *testing.T) {
 func TestLostChallengeChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p0", "")
-	w.do(OpenDispute{ID: 9, Target: Target{}, Challenger: "c"})
+	w.do(OpenDispute{ID: 9, Target: UnitTarget(0), Challenger: "c"})
 	w.pass(500) // nothing falls due while a game is played
 	if w.lease.Units[0].Status != Counted {
 		t.Fatalf("the disputed unit is %v", w.lease.Units[0].Status)
@@ -553,7 +553,7 @@ func TestFailedAuditHoldsTheUnitForADispute(t *testing.T) {
 	if w.lease.Units[0].Status != Counted {
 		t.Fatal("accepted although an auditor found a mismatch")
 	}
-	w.do(OpenDispute{ID: 1, Target: Target{}, Challenger: w.lease.Units[0].Audits[0].Auditor})
+	w.do(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: w.lease.Units[0].Audits[0].Auditor})
 	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
 	w.finish()
 }
@@ -700,8 +700,8 @@ func TestEventsAreRefused(t *testing.T) {
 		"is not next in line":  TakeLead{"v0"},
 		"no merged round":      Halt{},
 		"no dispute 7":         CloseDispute{ID: 7},
-		"no receipt":           OpenDispute{ID: 1, Target: Target{Index: 0}, Challenger: "c"},
-		"round 0 is not":       OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"},
+		"no receipt":           OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"},
+		"round 0 is not":       OpenDispute{ID: 1, Target: MergeTarget(0), Challenger: "c"},
 		"is not drawn":         Report{By: "p1"},
 		"round 2 cannot":       PostMerge{By: "v0", Round: 2},
 		"the merge has":        PostMerge{By: "v0"},
@@ -723,10 +723,10 @@ func TestEventsAreRefused(t *testing.T) {
 	if err := w.try(Report{By: "p1"}); err == nil || !strings.Contains(err.Error(), "not drawn") {
 		t.Errorf("a stranger audited: %v", err)
 	}
-	if err := w.try(OpenDispute{ID: 1, Target: Target{}, Challenger: "p0"}); err == nil {
+	if err := w.try(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "p0"}); err == nil {
 		t.Error("a provider challenged itself")
 	}
-	if err := w.try(OpenDispute{ID: 1, Target: Target{}, Attempt: 4, Challenger: "c"}); err == nil {
+	if err := w.try(OpenDispute{ID: 1, Target: UnitTarget(0), Attempt: 4, Challenger: "c"}); err == nil {
 		t.Error("an attempt that does not stand was disputed")
 	}
 	w.audit(0, true)
@@ -822,20 +822,16 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			case 4:
 				_ = w.try(Report{By: v, Unit: unit, Attempt: u.Attempt, Output: []byte(v), Pass: lie == ""})
 			case 5:
-				target := Target{Merge: rapid.Bool().Draw(t, "merge"), Index: unit}
-				_, attempt := 0, 0
-				if !target.Merge {
-					attempt = u.Attempt
-				} else if unit < len(w.lease.Merges) {
-					attempt = w.lease.Merges[unit].Attempt
-				}
+				target, attempt := UnitTarget(unit), u.Attempt
 				w.next++
-				if !target.Merge && rapid.Bool().Draw(t, "verdict") {
-					target.Auditor, attempt = v, max(u.Attempt-rapid.IntRange(0, 1).Draw(t, "ago"), 0)
+				if rapid.Bool().Draw(t, "merge") {
+					target, attempt = MergeTarget(unit), w.lease.Merges[min(unit, len(w.lease.Merges)-1)].Attempt
+				} else if rapid.Bool().Draw(t, "verdict") {
+					target, attempt = VerdictTarget(unit, v), max(u.Attempt-rapid.IntRange(0, 1).Draw(t, "ago"), 0)
 				}
 				if len(w.lease.Forced) > 0 && rapid.Bool().Draw(t, "truth") {
 					f := rapid.SampledFrom(w.lease.Forced).Draw(t, "forced attempt")
-					target, attempt = Target{Index: f.Index, Segment: rapid.IntRange(1, 4).Draw(t, "of")}, f.Unit.Attempt
+					target, attempt = TruthTarget(f.Index, rapid.IntRange(0, 3).Draw(t, "of")), f.Unit.Attempt
 				}
 				segment := rapid.IntRange(0, 2).Draw(t, "segment")
 				who := rapid.SampledFrom([]string{"c", "d", "e"}).Draw(t, "challenger")

@@ -406,7 +406,7 @@ func TestVoidUnitFreesItsKeepers(t *testing.T) {
 	who := k.keeper(0)
 	k.ask(who)
 	a := k.shown(who)
-	if err := k.challenge(1, Target{}, "c"); err != nil {
+	if err := k.challenge(1, UnitTarget(0), "c"); err != nil {
 		t.Fatal(err)
 	}
 	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})

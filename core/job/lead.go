@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 )
 
 // TakeLead lets a validator of the drawn succession take over from a lead that
@@ -62,6 +63,11 @@ func (l *Lease) dismiss(account string) (bond uint64) {
 	}
 	l.DueSince = 0
 	return bond
+}
+
+// gone reports whether a lead was dismissed: it has no bond to lose.
+func (l *Lease) gone(lead string) bool {
+	return slices.ContainsFunc(l.Leads, func(d Leader) bool { return d.Account == lead && d.Gone })
 }
 
 // Decline is a lead's word, before it has assigned anything, that the order

@@ -64,9 +64,9 @@ func TestLeadCannotLeaveAProviderOut(t *testing.T) {
 	}
 	w.pass(20)
 	w.do(PostMerge{By: "v0", Root: canon.Sum("one unit alone")})
-	claim, err := w.lease.Claim(Target{Merge: true}, 0)
-	if err != nil || !slices.Equal(claim.Inputs, ends) {
-		t.Fatalf("the merge claims to be of %v, %v", claim.Inputs, err)
+	s, err := w.lease.Subject(MergeTarget(0), 0)
+	if err != nil || !slices.Equal(s.Claim.Inputs, ends) {
+		t.Fatalf("the merge claims to be of %v, %v", s.Claim.Inputs, err)
 	}
 	// So a merge without p2's work is a wrong merge, and costs the lead its office.
 }

@@ -202,16 +202,6 @@ type Merge struct {
 	Attempt int
 }
 
-// Target names what a dispute is about: a unit's receipt, a merge, an auditor's
-// verdict that segments of a unit hold, or what a provider says to be true of a
-// segment of a forced attempt.
-type Target struct {
-	Merge   bool
-	Index   int    // unit, or round of a merge
-	Auditor string // of a verdict
-	Segment int    // of a forced attempt, counted from 1; 0 for all others
-}
-
 // Contest is an open dispute. Many may be open about one piece of work: they are
 // played beside one another, and the first conviction ends them all. Bond is that
 // of disputed work that was voided meanwhile, held by one of its contests; a

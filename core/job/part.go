@@ -60,9 +60,10 @@ func (l *Lease) Reach(e Event) (lo, hi int) {
 	return max(lo, 0), hi
 }
 
+// roundOf returns the round of the work that t is about.
 func (l *Lease) roundOf(t Target) int {
-	if t.Merge {
-		return t.Index
+	if t.kind == AboutMerge {
+		return t.index
 	}
-	return t.Index / l.Order.Problem.Shards
+	return t.index / l.Order.Problem.Shards
 }

@@ -65,8 +65,8 @@ func TestLeaseWaitsForDisputesAboutVoidWork(t *testing.T) {
 		w.compute(1, "p1", "")
 		w.pass(20)
 		w.do(w.merge())
-		w.do(OpenDispute{ID: 1, Target: Target{Merge: true}, Challenger: "c"})
-		w.do(OpenDispute{ID: 2, Target: Target{}, Challenger: "c"})
+		w.do(OpenDispute{ID: 1, Target: MergeTarget(0), Challenger: "c"})
+		w.do(OpenDispute{ID: 2, Target: UnitTarget(0), Challenger: "c"})
 		w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
 		for w.lease.Round < w.lease.Order.Problem.Rounds {
 			w.finishRound()
@@ -131,12 +131,12 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p0", "lie")
 	for i := range maxRecords {
-		w.lease.Disputes = append(w.lease.Disputes, Contest{ID: uint64(i + 1), Challenger: fmt.Sprint(i)})
+		w.lease.Disputes = append(w.lease.Disputes, Contest{ID: uint64(i + 1), Target: UnitTarget(0), Challenger: fmt.Sprint(i)})
 		if w.lease.full() {
 			break
 		}
 	}
-	if err := w.try(OpenDispute{ID: 1 << 20, Challenger: "c"}); err == nil {
+	if err := w.try(OpenDispute{ID: 1 << 20, Target: UnitTarget(0), Challenger: "c"}); err == nil {
 		t.Error("a dispute was opened beyond the limit")
 	}
 	if err := w.try(Ask{By: asker, Keeper: w.lease.Units[0].Attested[0].Keeper}); err == nil {

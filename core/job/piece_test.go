@@ -254,7 +254,7 @@ func TestVoidUnitFreesItsPieces(t *testing.T) {
 	for i := range 3 {
 		k.keep(k.keeper(i))
 	}
-	if err := k.challenge(1, Target{}, "c"); err != nil {
+	if err := k.challenge(1, UnitTarget(0), "c"); err != nil {
 		t.Fatal(err)
 	}
 	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})

@@ -61,7 +61,7 @@ func (a *Audit) challengeable(segment int) error {
 // rest insures. The auditor is drawn no more; a unit that rests on its word is
 // held for a dispute.
 func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
-	a, _, err := l.Verdict(c.Target.Index, c.Attempt, c.Target.Auditor)
+	a, _, err := l.Verdict(c.Target.index, c.Attempt, c.Target.auditor)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 	effects := l.slash(a.Auditor, a.Bond, shares)
 	a.Bond, a.Wrong = 0, true
 	l.bar(a.Auditor)
-	if u := &l.Units[c.Target.Index]; u.Attempt == c.Attempt && u.Status == Counted {
+	if u := &l.Units[c.Target.index]; u.Attempt == c.Attempt && u.Status == Counted {
 		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
 	}
 	l.Verdicts = slices.DeleteFunc(l.Verdicts, func(v Verdict) bool { return v.Audit.Bond == 0 })
@@ -87,7 +87,7 @@ func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	u := &l.Units[i]
 	effects = l.freeKeepers(i)
 	for _, a := range u.Audits {
-		disputed := len(l.contests(Target{Index: i, Auditor: a.Auditor})) > 0
+		disputed := len(l.contests(VerdictTarget(i, a.Auditor))) > 0
 		switch {
 		case a.Bond == 0:
 		case disputed || len(l.Verdicts)+len(l.Disputes) < maxRecords && a.challengeable(refuted) == nil:

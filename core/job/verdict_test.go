@@ -68,9 +68,9 @@ func TestSettlementOfEveryCombination(t *testing.T) {
 			}
 			loser := map[bool]dispute.Side{true: dispute.Challenger, false: dispute.Defender}[c.sound]
 			for id, what := range c.challenge {
-				target := Target{Index: 0}
+				target := UnitTarget(0)
 				if what == "verdict" {
-					target.Auditor = auditor
+					target = VerdictTarget(0, auditor)
 				}
 				w.do(OpenDispute{ID: uint64(id + 1), Target: target, Attempt: 0, Segment: forged, Challenger: "finder"})
 				w.do(CloseDispute{ID: uint64(id + 1), Loser: loser})
@@ -119,15 +119,15 @@ func TestVerdictChallengesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p0", "lie")
 	a := w.lease.Units[0].Audits[0]
-	target := Target{Index: 0, Auditor: a.Auditor}
+	target := VerdictTarget(0, a.Auditor)
 	other := (a.Segments[0] + 1) % w.lease.Order.Problem.Segments()
 	for name, e := range map[string]OpenDispute{
 		"another segment": {Target: target, Segment: other, Challenger: "c"},
 		"itself":          {Target: target, Segment: a.Segments[0], Challenger: a.Auditor},
 		"another attempt": {Target: target, Attempt: 1, Segment: a.Segments[0], Challenger: "c"},
-		"a stranger":      {Target: Target{Auditor: "p1"}, Challenger: "c"},
-		"no unit":         {Target: Target{Index: 99, Auditor: a.Auditor}, Challenger: "c"},
-		"an open unit":    {Target: Target{Index: 1, Auditor: a.Auditor}, Challenger: "c"},
+		"a stranger":      {Target: VerdictTarget(0, "p1"), Challenger: "c"},
+		"no unit":         {Target: VerdictTarget(99, a.Auditor), Challenger: "c"},
+		"an open unit":    {Target: VerdictTarget(1, a.Auditor), Challenger: "c"},
 	} {
 		if w.try(e) == nil {
 			t.Errorf("a challenge about %s was taken", name)
@@ -158,8 +158,8 @@ func TestDisputedVerdictOutlivesItsUnit(t *testing.T) {
 		w.do(w.merge())
 		w.compute(2, "p1", "")
 		a := w.lease.Units[2].Audits[0]
-		w.do(OpenDispute{ID: 1, Target: Target{Index: 2, Auditor: a.Auditor}, Segment: a.Segments[0], Challenger: "c"})
-		if err := w.challenge(2, Target{}, "c"); err != nil {
+		w.do(OpenDispute{ID: 1, Target: VerdictTarget(2, a.Auditor), Segment: a.Segments[0], Challenger: "c"})
+		if err := w.challenge(2, UnitTarget(0), "c"); err != nil {
 			t.Fatal(err)
 		}
 		w.do(CloseDispute{ID: 2, Loser: dispute.Defender}) // voids unit 2

@@ -49,8 +49,10 @@ func (l *Lease) Contests(t Target) []*Contest { return l.contests(t) }
 
 // Attempt returns the attempt of the work named by t that stands.
 func (l *Lease) Attempt(t Target) int {
-	_, attempt := l.defender(t)
-	return attempt
+	if t.kind == AboutMerge {
+		return l.Merges[t.index].Attempt
+	}
+	return l.Units[t.index].Attempt
 }
 
 // MergeID returns the identity of a merge: what it merges into what.

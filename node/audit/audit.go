@@ -91,9 +91,9 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			case x.Auditor != me || x.Forfeit || x.Pass:
 			case !x.Done:
 				a.replay.Start(ctx, audit, func(ctx context.Context) error { return a.audit(ctx, l, i) })
-			case u.Status == job.Counted && u.HeldUntil > 0 && len(l.Contests(job.Target{Index: i})) == 0: // it owes a dispute
+			case u.Status == job.Counted && u.HeldUntil > 0 && len(l.Contests(job.UnitTarget(i))) == 0: // it owes a dispute
 				a.replay.Start(ctx, audit, func(ctx context.Context) error {
-					_, err := a.player.Check(ctx, l, job.Target{Index: i})
+					_, err := a.player.Check(ctx, l, job.UnitTarget(i))
 					return err
 				})
 			}
@@ -221,7 +221,7 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 	}
 	a.kit.Emit(role.Event{Kind: role.Audited, Order: l.Order.ID(), Unit: i, Text: text})
 	if !pass && l.Units[i].Status == job.Counted { // else in a later block
-		_, err = a.player.Check(ctx, l, job.Target{Index: i})
+		_, err = a.player.Check(ctx, l, job.UnitTarget(i))
 	}
 	return err
 }

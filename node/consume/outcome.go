@@ -7,6 +7,7 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -107,8 +108,9 @@ func telling(ds []disputev1.Dispute) *Dispute {
 		if out != nil && !convicted {
 			continue
 		}
+		target, _ := work.TargetFromProto(d.Parties.Target) // the chain has checked it
 		out = &Dispute{
-			Provider: d.Parties.Defender, Unit: int(d.Parties.Target.Index), Merge: d.Parties.Target.Merge,
+			Provider: d.Parties.Defender, Unit: target.Index(), Merge: target.Kind() == job.AboutMerge,
 			Step: int(d.StepLo), Node: int(d.Node), Op: d.Op, Tile: [2]int{int(d.TileRow), int(d.TileCol)}, Fold: int(d.FoldFrom),
 			Moves: int(d.Moves), Loser: Loser(d),
 		}

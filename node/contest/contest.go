@@ -159,8 +159,9 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
 	}
 	order, err := canon.ParseHash(r.Dispute.Parties.Order)
-	p.kit.Emit(role.Event{Kind: role.Narrowed, Order: order, Unit: int(r.Dispute.Parties.Target.Index), Step: g.Moves + 1, Text: g.Stage.String()})
-	return err
+	target, wrong := work.TargetFromProto(r.Dispute.Parties.Target)
+	p.kit.Emit(role.Event{Kind: role.Narrowed, Order: order, Unit: target.Index(), Step: g.Moves + 1, Text: g.Stage.String()})
+	return errors.Join(err, wrong)
 }
 
 // witness returns this account's account of the claim in dispute.
@@ -179,8 +180,11 @@ func (p *Player) witness(ctx context.Context, id uint64, parties *disputev1.Part
 	if err != nil {
 		return nil, err
 	}
-	t := work.TargetFromProto(parties.Target)
-	if t.Auditor != "" {
+	t, err := work.TargetFromProto(parties.Target)
+	if err != nil {
+		return nil, err
+	}
+	if t.Kind() == job.AboutVerdict {
 		w, err = p.segment(ctx, l, t, int(parties.Attempt), g)
 	} else {
 		w, err = p.account(ctx, l, t, g.Claim.Inputs)
@@ -199,7 +203,7 @@ func (p *Player) segment(ctx context.Context, l *job.Lease, t job.Target, attemp
 	if err != nil {
 		return nil, err
 	}
-	_, r, err := l.Verdict(t.Index, attempt, t.Auditor)
+	_, r, err := l.Verdict(t.Index(), attempt, t.Auditor())
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +212,7 @@ func (p *Player) segment(ctx context.Context, l *job.Lease, t job.Target, attemp
 	if err != nil {
 		return nil, err
 	}
-	return w.UnitOf(&l.Order.Problem, t.Index).WitnessFrom(p.ctx, start, s*g.Claim.Interval), nil
+	return w.UnitOf(&l.Order.Problem, t.Index()).WitnessFrom(p.ctx, start, s*g.Claim.Interval), nil
 }
 
 func (p *Player) remember(id uint64, w dispute.Witness) {
@@ -239,12 +243,12 @@ func (p *Player) account(ctx context.Context, l *job.Lease, t job.Target, inputs
 			return nil, err
 		}
 	}
-	if t.Merge {
+	if t.Kind() == job.AboutMerge {
 		return w.MergeWitness(p.ctx, states), nil
 	}
-	unit := w.UnitOf(&l.Order.Problem, t.Index)
-	if t.Segment > 0 {
-		unit = unit.From((t.Segment - 1) * l.Order.Problem.Interval)
+	unit := w.UnitOf(&l.Order.Problem, t.Index())
+	if t.Kind() == job.AboutTruth {
+		unit = unit.From(t.Segment() * l.Order.Problem.Interval)
 	}
 	return unit.Witness(p.ctx, states[0]), nil
 }
@@ -259,36 +263,22 @@ func (p *Player) Check(ctx context.Context, l *job.Lease, t job.Target) (wrong b
 // challenged after the work that it is about was refuted. A verdict is wrong if it
 // is about the first segment that is.
 func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, attempt int) (wrong bool, err error) {
-	claim, err := l.Claim(t, attempt)
+	s, err := l.Subject(t, attempt)
 	if err != nil {
 		return false, err
 	}
-	var points []canon.Hash
-	var audit *job.Audit
-	switch {
-	case t.Segment > 0:
-		points = l.Shown(t.Index, attempt).Points(&l.Order.Problem, t.Segment-1)
-	case t.Auditor != "":
-		var r *job.Receipt
-		if audit, r, err = l.Verdict(t.Index, attempt, t.Auditor); err != nil {
-			return false, err
-		}
-		points = r.Checkpoints
-	case !t.Merge:
-		points = l.Units[t.Index].Receipt.Checkpoints
-	}
-	w, err := p.account(ctx, l, t, claim.Inputs)
+	w, err := p.account(ctx, l, t, s.Claim.Inputs)
 	if err != nil {
 		return false, err
 	}
-	o, err := dispute.Challenge(claim, points, w)
-	if errors.Is(err, dispute.ErrAgree) || err == nil && audit != nil && !slices.Contains(audit.Segments, o.Segment) {
+	o, err := dispute.Challenge(s.Claim, s.Points, w)
+	if errors.Is(err, dispute.ErrAgree) || err == nil && t.Kind() == job.AboutVerdict && !slices.Contains(s.Audited, o.Segment) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index, Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
+	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index(), Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
 	return true, p.open(ctx, l, t, attempt, o, w)
 }
 
@@ -296,7 +286,7 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 // with what this role computes, and disputes the first segment of which it is none.
 func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced) error {
 	for s := range f.Truth {
-		wrong, err := p.CheckAttempt(ctx, l, job.Target{Index: f.Index, Segment: s + 1}, f.Unit.Attempt)
+		wrong, err := p.CheckAttempt(ctx, l, job.TruthTarget(f.Index, s), f.Unit.Attempt)
 		if wrong || err != nil {
 			return err
 		}

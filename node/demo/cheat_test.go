@@ -47,15 +47,15 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 	right := honest.UnitOf(&problem, 1).Witness(ctx, start)
 	wrong := cheater.UnitOf(&problem, 1).Witness(ctx, start)
 	l := lease(t, &problem, wrong)
-	claim, err := l.Claim(job.Target{Index: 1}, 0)
+	s, err := l.Subject(job.UnitTarget(1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := dispute.Challenge(claim, l.Units[1].Receipt.Checkpoints, right)
+	o, err := dispute.Challenge(s.Claim, l.Units[1].Receipt.Checkpoints, right)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := dispute.Open(claim, dispute.DefaultRules, o, 0)
+	g, err := dispute.Open(s.Claim, dispute.DefaultRules, o, 0)
 	for err == nil && g.Stage != dispute.Over {
 		w := right
 		if g.Stage.Turn() == dispute.Defender {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
@@ -330,8 +331,9 @@ func (d *demo) show(s *seen, l *job.Lease, ds []disputev1.Dispute) {
 }
 
 func (d *demo) showDispute(s *seen, l *job.Lease, x *disputev1.Dispute) {
+	target, _ := work.TargetFromProto(x.Parties.Target) // the chain has checked it
 	board := &DisputeBoard{
-		Defender: d.scribe.name(x.Parties.Defender), Stage: x.Stage, Unit: int(x.Parties.Target.Index),
+		Defender: d.scribe.name(x.Parties.Defender), Stage: x.Stage, Unit: target.Index(),
 		StepLo: int(x.StepLo), StepHi: int(x.StepHi), Node: -1, Op: x.Op, Tile: [2]int{int(x.TileRow), int(x.TileCol)},
 		FoldLo: int(x.FoldFrom), FoldHi: int(x.FoldTo), Moves: int(x.Moves), Over: x.Loser != disputev1.SIDE_UNSPECIFIED,
 	}

@@ -49,7 +49,7 @@ func TestWrongMergeCostsTheLead(t *testing.T) {
 	gate.Open()
 	l := n.Settle(id)
 	ds := disputes(t, n)
-	if len(ds) != 1 || !ds[0].Parties.Target.Merge || ds[0].Loser != disputev1.SIDE_DEFENDER || n.Name(ds[0].Parties.Defender) != "validator-0" {
+	if len(ds) != 1 || about(ds[0]).Kind() != job.AboutMerge || ds[0].Loser != disputev1.SIDE_DEFENDER || n.Name(ds[0].Parties.Defender) != "validator-0" {
 		t.Fatalf("disputes %+v", ds)
 	}
 	if !l.Leads[0].Gone || paid(n, l.Ledger.Paid, "validator-0") != 0 || paid(n, l.Ledger.SlashPaid, n.Name(ds[0].Parties.Challenger)) == 0 {

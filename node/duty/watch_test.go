@@ -64,7 +64,7 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 		}
 	}
 	ds := disputes(t, n)
-	if len(ds) != 1 || int(ds[0].Parties.Target.Index) != forged || ds[0].StepLo != 2 || ds[0].Loser != disputev1.SIDE_DEFENDER {
+	if len(ds) != 1 || about(ds[0]) != job.UnitTarget(forged) || ds[0].StepLo != 2 || ds[0].Loser != disputev1.SIDE_DEFENDER {
 		t.Errorf("disputes %+v", ds)
 	}
 }
@@ -113,7 +113,7 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 	n.Moved(n.Name(defender), bond/2)
 	l := n.Settle(id)
 	ds := disputes(t, n)
-	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || ds[0].Parties.Target.Index != 0 || ds[0].Parties.Target.Merge {
+	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || about(ds[0]) != job.UnitTarget(0) {
 		t.Fatalf("disputes %+v", ds)
 	}
 	if l.Ledger.Slashed != 0 || len(l.Barred) != 0 || l.Units[0].Attempt != 0 || paid(n, l.Ledger.Paid, n.Name(defender)) == 0 {
@@ -150,4 +150,10 @@ func TestAbsentProviderIsDefended(t *testing.T) {
 	if len(l.Barred) != 0 || l.Units[0].Attempt != 0 || paid(n, l.Ledger.Paid, defender) == 0 {
 		t.Errorf("barred %v, paid %+v", barred(n, l), l.Ledger.Paid)
 	}
+}
+
+// about returns what a dispute is about.
+func about(d disputev1.Dispute) job.Target {
+	t, _ := work.TargetFromProto(d.Parties.Target)
+	return t
 }

@@ -64,7 +64,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 		}
 		for i := range l.Verdicts {
 			v := &l.Verdicts[i]
-			t, name := job.Target{Index: v.Unit, Auditor: v.Audit.Auditor}, v.Receipt.ID().String()+"-"+v.Audit.Auditor
+			t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.ID().String()+"-"+v.Audit.Auditor
 			if w.waits(l, t) || w.noted(l, name) {
 				continue
 			}
@@ -89,13 +89,13 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 func (w *watcher) next(l *job.Lease) (t job.Target, id canon.Hash, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
-		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.Target{Index: i}) {
+		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.UnitTarget(i)) {
 			if id := u.Receipt.ID(); !w.checked(l, id) {
-				return job.Target{Index: i}, id, true
+				return job.UnitTarget(i), id, true
 			}
 		}
 		if round := i / shards; i%shards == shards-1 && round < l.Round {
-			t := job.Target{Merge: true, Index: round}
+			t := job.MergeTarget(round)
 			if id := l.MergeID(round); !w.waits(l, t) && !w.checked(l, id) {
 				return t, id, true
 			}
@@ -126,7 +126,7 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 		if wrong {
 			text = "is wrong"
 		}
-		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: t.Index, Text: text})
+		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: t.Index(), Text: text})
 		if err := w.note(l, id.String()); err != nil {
 			return err
 		}

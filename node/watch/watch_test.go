@@ -41,10 +41,10 @@ func check(t *testing.T, w *watcher, l *job.Lease) (order []string) {
 			return order
 		}
 		kind := "unit"
-		if target.Merge {
+		if target.Kind() == job.AboutMerge {
 			kind = "merge"
 		}
-		order = append(order, fmt.Sprint(kind, " ", target.Index))
+		order = append(order, fmt.Sprint(kind, " ", target.Index()))
 		if err := w.note(l, id.String()); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestOldestWorkIsCheckedFirstAndOnce(t *testing.T) {
 // Somebody else's dispute about a piece of work decides about it.
 func TestDisputedWorkIsLeftAlone(t *testing.T) {
 	w, l := watching(t, t.TempDir()), lease()
-	l.Disputes = []job.Contest{{Target: job.Target{Index: 0}}, {Target: job.Target{Merge: true, Index: 1}}}
+	l.Disputes = []job.Contest{{Target: job.UnitTarget(0)}, {Target: job.MergeTarget(1)}}
 	expect(t, check(t, w, l), "unit 1", "merge 0", "unit 2", "unit 3", "unit 4")
 	l.Disputes = nil
 	expect(t, check(t, w, l), "unit 0", "merge 1")

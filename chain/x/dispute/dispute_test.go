@@ -60,7 +60,7 @@ func (a *affair) sides() (defender, challenger *worktest.Witness) {
 func (a *affair) challenge() uint64 {
 	a.T.Helper()
 	_, w := a.sides()
-	return a.Dispute(job.Target{}, 0, w)
+	return a.Dispute(job.UnitTarget(0), 0, w)
 }
 
 func (a *affair) peer(name string) providerv1.Peer {
@@ -166,7 +166,7 @@ func TestFalseChallengeCosts(t *testing.T) {
 	a.Compute(1, "p1")
 	start := a.honest.Problem.Start
 	wrong := worktest.NewTraining(t, &worktest.Lie{Unit: 1, Step: 1, Element: 3})
-	id := a.Dispute(job.Target{Index: 1}, 0, wrong.Unit(1, start))
+	id := a.Dispute(job.UnitTarget(1), 0, wrong.Unit(1, start))
 	before, fund := a.Balance(chaintest.Named("p1").Address), insurance(a.Chain)
 	d, _ := a.PlayOut(id, a.honest.Unit(1, start), wrong.Unit(1, start))
 	if d.Loser != disputev1.SIDE_CHALLENGER {
@@ -224,7 +224,7 @@ func TestWrongMergeIsDisputedLikeAUnit(t *testing.T) {
 	root, _ := bad.Root(1)
 	wrong.Root = root[:]
 	a.Deliver(a.Lead(), &wrong)
-	id := a.Dispute(job.Target{Merge: true}, 0, a.honest.Merged(ends))
+	id := a.Dispute(job.MergeTarget(0), 0, a.honest.Merged(ends))
 	d, cost := a.PlayOut(id, a.honest.Merged([]canon.Hash{ends[0], ends[0]}), a.honest.Merged(ends))
 	if d.Loser != disputev1.SIDE_DEFENDER || a.Lease().Lead != "" || a.peer("v0").JailedUntil == 0 {
 		t.Fatalf("%v lost: %s; %q leads", d.Loser, d.Reason, a.Lease().Lead)

@@ -40,7 +40,11 @@ func (s msgServer) Open(ctx context.Context, m *disputev1.MsgOpen) (*disputev1.M
 	if err := canon.Unmarshal(m.Opening, &o); err != nil {
 		return nil, errorsmod.Wrap(ErrOpening, err.Error())
 	}
-	id, err := s.Keeper.Open(ctx, challenger, order, work.TargetFromProto(m.Target), int(m.Attempt), o)
+	target, err := work.TargetFromProto(m.Target)
+	if err != nil {
+		return nil, errorsmod.Wrap(ErrOpening, err.Error())
+	}
+	id, err := s.Keeper.Open(ctx, challenger, order, target, int(m.Attempt), o)
 	return &disputev1.MsgOpenResponse{Dispute: id}, err
 }
 

@@ -5,6 +5,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -23,9 +24,10 @@ type Work interface {
 	// Claim also returns the bond that a challenger locks, in utally.
 	Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error)
 	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, err error)
-	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (others []uint64, err error)
+	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
+	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error
 	// Dropped returns, once, the disputes that ended otherwise: nobody has lost them.
-	Dropped(ctx context.Context) (ids []uint64, err error)
+	Dropped(ctx context.Context) ([]work.Ended, error)
 	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

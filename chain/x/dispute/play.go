@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"cosmossdk.io/collections"
@@ -173,24 +172,34 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		}
 		return k.tellAnswer(ctx, order, id, before, &g)
 	}
-	others, err := k.work.CloseDispute(ctx, order, id, g.Loser)
+	loser, err := k.work.CloseDispute(ctx, order, id, g.Loser)
 	if err != nil {
 		return err
+	}
+	if loser != g.Loser {
+		g = dispute.Drop(g, "what it was about is gone")
 	}
 	if err := k.end(ctx, id, p, before, g); err != nil {
 		return err
 	}
-	return k.drop(ctx, others, fmt.Sprintf("the claim was refuted in dispute %d", id))
+	return k.drop(ctx)
 }
 
-// drop ends games that nobody has lost.
-func (k *Keeper) drop(ctx context.Context, ids []uint64, why string) error {
-	for _, id := range ids {
-		before, p, err := k.Game(ctx, id)
+// drop ends the games whose disputes the lease has ended: nobody has lost them.
+func (k *Keeper) drop(ctx context.Context) error {
+	dropped, err := k.work.Dropped(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range dropped {
+		err := k.attempt(ctx, d.ID, func(ctx context.Context) error {
+			before, p, err := k.Game(ctx, d.ID)
+			if err != nil {
+				return err
+			}
+			return k.end(ctx, d.ID, p, &before, dispute.Drop(before, d.Why))
+		})
 		if err != nil {
-			return err
-		}
-		if err := k.end(ctx, id, p, &before, dispute.Drop(before, why)); err != nil {
 			return err
 		}
 	}
@@ -262,19 +271,11 @@ func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute
 // EndBlock lets time pass for the games in which an answer is missed or a clock
 // has run out.
 func (k *Keeper) EndBlock(ctx context.Context) error {
-	dropped, err := k.work.Dropped(ctx)
-	if err != nil {
+	if err := k.drop(ctx); err != nil {
 		return err
 	}
-	for _, id := range dropped {
-		if err := k.attempt(ctx, id, func(ctx context.Context) error {
-			return k.drop(ctx, []uint64{id}, "the receipt was forced: it was wrong by duty")
-		}); err != nil {
-			return err
-		}
-	}
 	var due []uint64
-	err = k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
+	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
 		func(at collections.Pair[int64, uint64]) (bool, error) {
 			due = append(due, at.K2())
 			return false, nil

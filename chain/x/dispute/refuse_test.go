@@ -24,14 +24,22 @@ import (
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
+// Targets as a stranger may write them.
+func unit(i uint32) workv1.Target  { return workv1.Target{Subject: &workv1.Target_Unit{Unit: i}} }
+func merge(r uint32) workv1.Target { return workv1.Target{Subject: &workv1.Target_Merge{Merge: r}} }
+func verdict(auditor string) workv1.Target {
+	return workv1.Target{Subject: &workv1.Target_Verdict{Verdict: &workv1.VerdictTarget{Auditor: auditor}}}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	a := newAffair(t)
 	_, w := a.sides()
-	good := a.OpenMsg(job.Target{}, 0, w)
+	good := a.OpenMsg(job.UnitTarget(0), 0, w)
 	for name, x := range map[string]struct {
 		from  chaintest.Account
 		bend  func(*disputev1.MsgOpen)
@@ -40,10 +48,12 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"own work":      {chaintest.Named("p0"), func(m *disputev1.MsgOpen) { m.Challenger = chaintest.Named("p0").String() }, work.ErrRefused, "its own work"},
 		"stale attempt": {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Attempt = 3 }, work.ErrRefused, "attempt 0 stands"},
-		"no receipt":    {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target.Index = 1 }, work.ErrRefused, "no receipt"},
-		"no unit":       {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target.Index = 1 << 31 }, work.ErrRefused, "no receipt"},
-		"no merge":      {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target.Merge = true }, work.ErrRefused, "not merged"},
-		"far merge":     {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target.Merge, m.Target.Index = true, 1<<31 }, work.ErrRefused, "not merged"},
+		"no receipt":    {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target = unit(1) }, work.ErrRefused, "no receipt"},
+		"no unit":       {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target = unit(1 << 31) }, dispute.ErrOpening, "index"},
+		"no merge":      {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target = merge(0) }, work.ErrRefused, "not merged"},
+		"far merge":     {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target = merge(1 << 31) }, dispute.ErrOpening, "index"},
+		"no target":     {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target = workv1.Target{} }, dispute.ErrOpening, "names nothing"},
+		"no auditor":    {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Target = verdict("") }, dispute.ErrOpening, "auditor"},
 		"no order":      {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Order = "x" }, dispute.ErrOpening, "order"},
 		"unknown order": {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Order = strings.Repeat("0", 64) }, work.ErrNoLease, ""},
 		"broken":        {worktest.Challenger, func(m *disputev1.MsgOpen) { m.Opening = []byte{1} }, dispute.ErrOpening, ""},
@@ -210,14 +220,14 @@ func (c *claims) OpenDispute(context.Context, canon.Hash, job.OpenDispute) (stri
 	return chaintest.Named("p0").String(), nil
 }
 
-func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side) ([]uint64, error) {
+func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side) (game.Side, error) {
 	c.closed = append(c.closed, loser)
-	return nil, c.err
+	return loser, c.err
 }
 
 func (c *claims) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return c.err }
 
-func (c *claims) Dropped(context.Context) ([]uint64, error) { return nil, nil }
+func (c *claims) Dropped(context.Context) ([]work.Ended, error) { return nil, nil }
 
 func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 
@@ -241,7 +251,7 @@ func TestContradictionIsLostAtOnce(t *testing.T) {
 	w := &claims{claim: game.Claim{Inputs: []canon.Hash{{3}}, Steps: 1, Interval: 1, Checkpoints: tree.Root(), End: points[1]}}
 	k, bank, ctx := alone(t, w)
 	o := game.Opening{From: points[0], To: points[1], FromPath: tree.Prove(0), ToPath: tree.Prove(1)}
-	id, err := k.Open(ctx, worktest.Challenger.Address, canon.Hash{9}, job.Target{}, 0, o)
+	id, err := k.Open(ctx, worktest.Challenger.Address, canon.Hash{9}, job.UnitTarget(0), 0, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +268,7 @@ func TestContradictionIsLostAtOnce(t *testing.T) {
 func TestDisputeThatCannotEnd(t *testing.T) {
 	w := &claims{claim: game.Claim{Inputs: []canon.Hash{{3}}, Steps: 1}, err: errors.New("it rains")}
 	k, bank, ctx := alone(t, w)
-	if _, err := k.Open(ctx, worktest.Challenger.Address, canon.Hash{9}, job.Target{}, 0, game.Opening{}); err != nil {
+	if _, err := k.Open(ctx, worktest.Challenger.Address, canon.Hash{9}, job.UnitTarget(0), 0, game.Opening{}); err != nil {
 		t.Fatal(err)
 	}
 	for wet := range 2 {

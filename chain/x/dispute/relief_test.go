@@ -112,7 +112,7 @@ func TestChallengersOfOneClaim(t *testing.T) {
 	a := newAffair(t)
 	defender, challenger := a.sides()
 	id := a.challenge()
-	m := *a.OpenMsg(job.Target{}, 0, challenger)
+	m := *a.OpenMsg(job.UnitTarget(0), 0, challenger)
 	a.Refuse(work.ErrRefused, worktest.Challenger, &m)
 	m.Challenger = worktest.Consumer.String()
 	purse := a.Balance(worktest.Consumer.Address)

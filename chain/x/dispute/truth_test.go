@@ -88,7 +88,7 @@ func TestFalseTruth(t *testing.T) {
 			if c.loser == disputev1.SIDE_CHALLENGER {
 				defender, challenger = challenger, defender
 			}
-			id := a.Dispute(job.Target{Segment: segment + 1}, 0, challenger)
+			id := a.Dispute(job.TruthTarget(0, segment), 0, challenger)
 			d, cost := a.PlayOut(id, defender, challenger)
 			t.Logf("%+v, verdict: %s", cost, d.Reason)
 			if d.Loser != c.loser || d.StepLo != 0 || int(d.Node) != a.cheat.Lie.Node || d.Element != 5 {

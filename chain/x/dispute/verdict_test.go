@@ -20,7 +20,7 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 		u := a.Unit(0)
 		auditor := worktest.Named(t, u.Audits[0].Auditor)
 		defender, challenger := a.sides()
-		opening := a.OpenMsg(job.Target{}, 0, challenger).Opening
+		opening := a.OpenMsg(job.UnitTarget(0), 0, challenger).Opening
 		before := a.peer(auditor.Name)
 		if before.Reserved == 0 {
 			t.Fatal("no bond stands behind the verdict")
@@ -34,7 +34,7 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 			}
 		}
 		fund, purse := insurance(a.Chain), a.Balance(worktest.Challenger.Address)
-		id := a.Dispute(job.Target{Auditor: auditor.String()}, 0, challenger)
+		id := a.Dispute(job.VerdictTarget(0, auditor.String()), 0, challenger)
 		d, _ := a.PlayOut(id, defender, challenger)
 		if d.Loser != disputev1.SIDE_DEFENDER || d.Parties.Defender != auditor.String() || d.StepLo != 2 {
 			t.Fatalf("%v lost: %s", d.Loser, d.Reason)
@@ -53,7 +53,7 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 			t.Fatalf("the challenger got %d, want %d", got, reward)
 		}
 		a.Refuse(work.ErrRefused, worktest.Challenger, &disputev1.MsgOpen{
-			Challenger: worktest.Challenger.String(), Order: a.ID.String(), Target: work.TargetToProto(job.Target{Auditor: auditor.String()}),
+			Challenger: worktest.Challenger.String(), Order: a.ID.String(), Target: work.TargetToProto(job.VerdictTarget(0, auditor.String())),
 			Opening: opening,
 		})
 	}

@@ -67,6 +67,9 @@ func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e jo
 	if err := k.index(ctx, id, &before.Lease, &after); err != nil {
 		return nil, err
 	}
+	if err := k.ended(ctx, &before.Lease, &after, e); err != nil {
+		return nil, err
+	}
 	if err := k.perform(ctx, id, effects); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@ package work
 
 import (
 	"context"
-	"slices"
+	"fmt"
 
 	errorsmod "cosmossdk.io/errors"
 
@@ -16,19 +16,19 @@ import (
 // its challenger must lock, in utally.
 func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error) {
 	l, err := k.load(ctx, order, func(l *job.Lease) (lo, hi int) {
-		if t.Merge {
-			return min(t.Index, len(l.Merges)), min(t.Index+1, len(l.Merges))
+		if t.Kind() == job.AboutMerge {
+			return min(t.Index(), len(l.Merges)), min(t.Index()+1, len(l.Merges))
 		}
-		return roundOf(l, t.Index)
+		return roundOf(l, t.Index())
 	})
 	if err != nil {
 		return dispute.Claim{}, 0, err
 	}
-	c, err := l.Claim(t, attempt)
+	s, err := l.Subject(t, attempt)
 	if err != nil {
-		return c, 0, errorsmod.Wrap(ErrRefused, err.Error())
+		return s.Claim, 0, errorsmod.Wrap(ErrRefused, err.Error())
 	}
-	return c, l.ChallengeBond(t), nil
+	return s.Claim, l.ChallengeBond(t), nil
 }
 
 // OpenDispute records that work is disputed, and returns who defends it.
@@ -41,21 +41,19 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 	return c.Defender, nil
 }
 
-// CloseDispute tells a lease who lost, and returns the other disputes that ended
-// with this one.
-func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (others []uint64, err error) {
-	before, err := k.load(ctx, order, func(*job.Lease) (lo, hi int) { return 0, 0 })
+// CloseDispute tells a lease who lost. It returns who did: nobody, if what the
+// dispute was about is gone.
+func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error) {
+	e := job.CloseDispute{ID: id, Loser: loser}
+	before, err := k.before(ctx, order, e)
 	if err != nil {
-		return nil, err
+		return loser, err
 	}
-	after, err := k.apply(ctx, order, job.CloseDispute{ID: id, Loser: loser})
-	if err != nil {
-		return nil, err
+	if before.Moot(id) {
+		loser = dispute.Nobody
 	}
-	if others, err = k.ended(ctx, &before.Lease, after); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(others, func(other uint64) bool { return other == id }), nil
+	_, err = k.happen(ctx, order, before, e)
+	return loser, err
 }
 
 // MissAnswer tells a lease that a defender has missed an answer, or has moved
@@ -82,18 +80,52 @@ func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, mi
 	return k.stakes.Suspend(ctx, account)
 }
 
-// ended returns the disputes that an event ended, and frees their defenders.
-func (k *Keeper) ended(ctx context.Context, before, after *job.Lease) (ids []uint64, err error) {
+// ended notes the disputes that an event ended, and frees their defenders.
+func (k *Keeper) ended(ctx context.Context, before, after *job.Lease, e job.Event) error {
+	var closed uint64
+	why := "what it was about is gone"
+	switch e := e.(type) {
+	case job.CloseDispute:
+		closed, why = e.ID, fmt.Sprintf("the claim was refuted in dispute %d", e.ID)
+	case job.Reveal:
+		why = "the receipt was forced: it was wrong by duty"
+	}
 	for _, c := range before.Disputes {
 		if _, open := contest(after, c.ID); open {
 			continue
 		}
-		ids = append(ids, c.ID)
 		if err := k.freeToWork(ctx, c.Defender, !c.Missed); err != nil {
-			return nil, err
+			return err
+		}
+		if c.ID == closed {
+			continue // by x/dispute itself
+		}
+		if err := k.dropped.Set(ctx, c.ID, why); err != nil {
+			return err
 		}
 	}
-	return ids, nil
+	return nil
+}
+
+// Ended is a dispute that nobody has lost.
+type Ended struct {
+	ID  uint64
+	Why string
+}
+
+// Dropped returns the disputes that ended without a verdict since it was last
+// asked, and forgets them.
+func (k *Keeper) Dropped(ctx context.Context) (out []Ended, err error) {
+	err = k.dropped.Walk(ctx, nil, func(id uint64, why string) (bool, error) {
+		out = append(out, Ended{id, why})
+		return false, nil
+	})
+	for _, d := range out {
+		if err == nil {
+			err = k.dropped.Remove(ctx, d.ID)
+		}
+	}
+	return out, err
 }
 
 // freeToWork ends a defender's suspension, unless it was free already.

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -101,7 +102,7 @@ func (h *history) work(p *worktest.Play, l *job.Lease) {
 	unit := l.Unit(min(l.Round, l.Order.Problem.Rounds-1), h.IntN(l.Order.Problem.Shards))
 	u := &l.Units[unit]
 	if h.IntN(6) == 0 { // whatever stands where
-		h.contest(p, l, job.Target{Merge: h.IntN(3) == 0, Index: h.IntN(len(l.Units))})
+		h.contest(p, l, h.target(len(l.Units)))
 		return
 	}
 	if l.Lead() == "" || h.IntN(20) == 0 {
@@ -136,22 +137,29 @@ func (h *history) work(p *worktest.Play, l *job.Lease) {
 	}
 }
 
+func (h *history) target(n int) job.Target {
+	if h.IntN(3) == 0 {
+		return job.MergeTarget(h.IntN(n))
+	}
+	return job.UnitTarget(h.IntN(n))
+}
+
 // contest disputes what a target stands for, if anything. Nobody moves then, so
 // the clock makes the defender lose; every other game it hands over to the
 // challenger's clock first.
 func (h *history) contest(p *worktest.Play, l *job.Lease, t job.Target) {
-	m := &disputev1.MsgOpen{Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: workv1.Target{Merge: t.Merge, Index: uint32(t.Index)}}
+	m := &disputev1.MsgOpen{Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t)}
 	var o game.Opening
-	if !t.Merge {
-		r := l.Units[t.Index].Receipt
+	if t.Kind() == job.AboutUnit {
+		r := l.Units[t.Index()].Receipt
 		if r == nil || h.IntN(3) > 0 {
 			return
 		}
 		tree, s := canon.NewTree(r.Checkpoints), h.IntN(len(r.Checkpoints)-1)
 		o = game.Opening{Segment: s, From: r.Checkpoints[s], To: r.Checkpoints[s+1], FromPath: tree.Prove(s), ToPath: tree.Prove(s + 1)}
-		m.Attempt = uint32(l.Units[t.Index].Attempt)
-	} else if t.Index < l.Round {
-		m.Attempt = uint32(l.Merges[t.Index].Attempt)
+		m.Attempt = uint32(l.Units[t.Index()].Attempt)
+	} else if t.Index() < l.Round {
+		m.Attempt = uint32(l.Merges[t.Index()].Attempt)
 	}
 	m.Opening = canon.Marshal(&o)
 	h.Queue(worktest.Challenger, m)

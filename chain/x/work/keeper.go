@@ -52,7 +52,7 @@ type Keeper struct {
 	power  Power
 
 	rules   module.Rules[workv1.Params]
-	dropped collections.KeySet[uint64] // disputes, until x/dispute has asked for them
+	dropped collections.Map[uint64, string] // disputes that ended without a verdict, and why, until x/dispute has asked
 
 	// Parts of leases; an absent unit or merge is a blank one.
 	terms  collections.Map[[]byte, []byte]
@@ -102,7 +102,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 			collections.PairKeyCodec(collections.StringKey, collections.BytesKey)),
 		parties: collections.NewKeySet(sb, collections.NewPrefix(9), "parties",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
-		dropped: collections.NewKeySet(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key),
+		dropped: collections.NewMap(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key, collections.StringValue),
 	}
 	module.Seal(sb)
 	return k

@@ -35,20 +35,8 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 		return nil, err
 	}
 	e.Output = output[:]
-	after, err := s.happen(ctx, id, before, e)
-	if err != nil {
-		return nil, err
-	}
-	dropped, err := s.ended(ctx, &before.Lease, after)
-	if err != nil {
-		return nil, err
-	}
-	for _, dispute := range dropped {
-		if err := s.dropped.Set(ctx, dispute); err != nil {
-			return nil, err
-		}
-	}
-	return &workv1.MsgRevealResponse{}, nil
+	_, err = s.happen(ctx, id, before, e)
+	return &workv1.MsgRevealResponse{}, err
 }
 
 // lot returns the output of a provider's VRF for an attempt, under the key that it
@@ -66,19 +54,4 @@ func (s msgServer) lot(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (
 		return output, nil
 	}
 	return vrf.Output{}, errorsmod.Wrapf(ErrRefused, "%s is not a provider of this lease", m.Provider)
-}
-
-// Dropped returns the disputes that ended without a verdict since it was last
-// asked, and forgets them.
-func (k *Keeper) Dropped(ctx context.Context) (ids []uint64, err error) {
-	err = k.dropped.Walk(ctx, nil, func(id uint64) (bool, error) {
-		ids = append(ids, id)
-		return false, nil
-	})
-	for _, id := range ids {
-		if err == nil {
-			err = k.dropped.Remove(ctx, id)
-		}
-	}
-	return ids, err
 }

@@ -48,40 +48,21 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 }
 
 // points returns the states that a claim goes through.
-func (p *Play) points(t job.Target, attempt int) (points []canon.Hash) {
+func (p *Play) points(t job.Target, attempt int) []canon.Hash {
 	p.T.Helper()
-	if t.Segment > 0 {
-		r, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})
-		var l job.Lease
-		if err == nil {
-			err = canon.Unmarshal(r.Lease, &l)
-		}
-		if err != nil {
-			p.T.Fatal(err)
-		}
-		return l.Shown(t.Index, attempt).Points(&l.Order.Problem, t.Segment-1)
+	r, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})
+	var l job.Lease
+	if err == nil {
+		err = canon.Unmarshal(r.Lease, &l)
 	}
-	if t.Merge {
-		return nil
+	var s job.Subject
+	if err == nil {
+		s, err = l.Subject(t, attempt)
 	}
-	for _, b := range p.receipt(t, attempt).Checkpoints {
-		h, err := canon.HashOf(b)
-		if err != nil {
-			p.T.Fatal(err)
-		}
-		points = append(points, h)
+	if err != nil {
+		p.T.Fatal(err)
 	}
-	return points
-}
-
-// receipt returns the receipt that a target is about.
-func (p *Play) receipt(t job.Target, attempt int) *workv1.Receipt {
-	for _, v := range p.Lease().Verdicts {
-		if r := v.Receipt; t.Auditor == v.Audit.Auditor && int(r.Unit) == t.Index && int(r.Attempt) == attempt {
-			return &r
-		}
-	}
-	return p.Unit(t.Index).Receipt
+	return s.Points
 }
 
 // Dispute opens a dispute and returns its id.
