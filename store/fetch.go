@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/ipfs/go-cid"
@@ -29,7 +28,8 @@ type Request struct {
 	// broken transfer can go on later. Empty: nothing is pinned.
 	Pin string
 	// Sources share the work; each block is asked of one after another until
-	// one gives it.
+	// one gives it. Who owes the fewest is asked first, so one that is slow holds
+	// up its own share.
 	Sources []Source
 	// Progress, if not nil, is told how many of the blob's bytes are on the disk
 	// and verified. Calls do not overlap.
@@ -43,7 +43,7 @@ type Request struct {
 // gets the others from the sources. What has arrived stays when it fails, so a
 // repeated Fetch resumes.
 func (s *Store) Fetch(ctx context.Context, q Request) error {
-	f := &fetch{Request: q, w: s.begin(), failures: make([]int, len(q.Sources))}
+	f := &fetch{Request: q, w: s.begin(), failures: make([]int, len(q.Sources)), owed: make([]int, len(q.Sources))}
 	defer f.w.end()
 	if err := f.run(ctx); err != nil {
 		return fmt.Errorf("fetch %s: %w", q.Ref, err)
@@ -58,6 +58,7 @@ type fetch struct {
 	mu       sync.Mutex
 	done     int64
 	failures []int // by source; dropped for one that gave wrong bytes
+	owed     []int // by source: blocks that it was asked for and has not answered
 }
 
 const dropped = -1
@@ -143,11 +144,10 @@ func (f *fetch) block(ctx context.Context, d digest, i int) ([]byte, error) {
 		return b, err
 	}
 	errs := []error{err}
-	for _, k := range f.order(i) {
-		if !f.trusted(k) {
-			continue // dropped since
-		}
+	asked := make([]bool, len(f.Sources))
+	for k := f.next(i, asked); k >= 0; k = f.next(i, asked) {
 		b, err := f.Sources[k].Block(ctx, d.CID())
+		f.answered(k)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -165,25 +165,32 @@ func (f *fetch) block(ctx context.Context, d digest, i int) ([]byte, error) {
 	return nil, errors.Join(errs...)
 }
 
-// order lists the sources to ask: those with fewest failures first, rotated by
-// i among equals.
-func (f *fetch) order(i int) []int {
+// next chooses the source to ask for block i, of those that were not asked for it: who
+// has failed least, of those who owes least, of those in turn. It is −1 if none is left.
+func (f *fetch) next(i int, asked []bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var ks []int
+	best := -1
 	for j := range f.Sources {
-		if k := (i + j) % len(f.Sources); f.failures[k] != dropped {
-			ks = append(ks, k)
+		k := (i + j) % len(f.Sources)
+		if asked[k] || f.failures[k] == dropped {
+			continue
+		}
+		if best < 0 || f.failures[k] < f.failures[best] || f.failures[k] == f.failures[best] && f.owed[k] < f.owed[best] {
+			best = k
 		}
 	}
-	slices.SortStableFunc(ks, func(a, b int) int { return f.failures[a] - f.failures[b] })
-	return ks
+	if best >= 0 {
+		asked[best] = true
+		f.owed[best]++
+	}
+	return best
 }
 
-func (f *fetch) trusted(k int) bool {
+func (f *fetch) answered(k int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.failures[k] != dropped
+	f.owed[k]--
 }
 
 func (f *fetch) fail(k int) {

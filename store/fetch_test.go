@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ipfs/go-cid"
 )
@@ -103,6 +104,41 @@ func TestFetchAmongBadSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantBlob(t, s, r, blob)
+	}
+}
+
+// A source that answers late has its own share of the blocks to give; the others go on
+// without it.
+func TestSlowSourceHoldsUpItsShare(t *testing.T) {
+	origin := open(t, t.TempDir(), roomy)
+	blob := noise(12, 40*BlockSize)
+	r := mustPut(t, origin, "", blob)
+	var late, others atomic.Int32
+	enough := make(chan struct{})
+	slow := sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+		if late.Add(1); c == r.CID {
+			return origin.Block(ctx, c)
+		}
+		select {
+		case <-enough:
+		case <-time.After(30 * time.Second): // never, unless all wait for it
+			t.Error("the others' blocks wait for the slow source")
+		}
+		return origin.Block(ctx, c)
+	})
+	quick := sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+		if others.Add(1) == 40-fetchesInFlight {
+			close(enough)
+		}
+		return origin.Block(ctx, c)
+	})
+	s := open(t, t.TempDir(), roomy)
+	if err := s.Fetch(t.Context(), Request{Ref: r, Sources: []Source{slow, quick}}); err != nil {
+		t.Fatal(err)
+	}
+	wantBlob(t, s, r, blob)
+	if n := late.Load(); n > fetchesInFlight+1 {
+		t.Errorf("the slow source was asked %d times", n)
 	}
 }
 
