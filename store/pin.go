@@ -144,6 +144,19 @@ func (s *Store) removePins(name string, refs []Ref, all bool) error {
 	return syncDir(dir)
 }
 
+// Pinned returns the bytes of the blobs that a name pins, but of r: whole ones, and
+// those of which only a part is here yet.
+func (s *Store) Pinned(name string, r Ref) (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.pins[name] { // order: a sum
+		if p != r {
+			n += p.Size
+		}
+	}
+	return n
+}
+
 // Pins returns the names that pin something, sorted.
 func (s *Store) Pins() []string {
 	s.mu.Lock()

@@ -71,7 +71,7 @@ func (l *course) Code(w *canon.Codec) {
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
 	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
-		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor} {
+		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB} {
 		w.U64(v)
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
@@ -80,6 +80,7 @@ func (p *Params) Code(w *canon.Codec) {
 	w.Int(&p.AnswerLoad, MaxUnits)
 	w.I64(&p.LeadTimeout)
 	w.I64(&p.AnswerTime)
+	w.I64(&p.Allowance)
 }
 
 func (q *Quote) code(w *canon.Codec) {

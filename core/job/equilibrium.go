@@ -42,10 +42,13 @@ func (p *Params) Equilibrium() error {
 	return nil
 }
 
-// Suits returns an error that shows the inequality if auditors of an order would gain
-// by waiting for each other's word: each must leave so much of a unit unseen that a
+// Suits returns an error that shows the inequality if an order leaves others too little
+// time (Timely), or its auditors would gain by waiting for each other's word: each must leave so much of a unit unseen that a
 // forced attempt would often escape the first, and find out who copied it.
 func (p *Params) Suits(o *Order) error {
+	if err := p.Timely(o); err != nil {
+		return err
+	}
 	c, n := &o.Conditions, o.Problem.Segments()
 	if p.ForcedBps == 0 || c.Auditors < 2 {
 		return nil
@@ -66,5 +69,12 @@ func (p *Params) Suits(o *Order) error {
 // for networks whose every auditor is known, and for tests that count each coin.
 func (p Params) WithoutForced() Params {
 	p.ForcedBps, p.TaxBps, p.JackpotFactor = 0, 0, 0
+	return p
+}
+
+// Quick returns the rules for networks whose machines are known and quick, and whose
+// orders may set times as short as they like.
+func (p Params) Quick() Params {
+	p.Speed, p.Link, p.Allowance = maxFlops, maxFlops, 0
 	return p
 }

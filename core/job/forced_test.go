@@ -25,7 +25,7 @@ func forcedWorldOf(t fataler, bend func(*Order)) *world {
 	t.Helper()
 	w := newWorld(t)
 	m := testMatch()
-	m.Params = DefaultParams
+	m.Params = DefaultParams.Quick()
 	m.Params.LeadTimeout, m.Params.TaxBps, m.Order.Conditions.MaxPrice = 200, bps, 1<<40
 	bend(&m.Order)
 	l, effects, err := NewLease(m, w.now)
@@ -623,7 +623,7 @@ func TestOrdersSuitTheRules(t *testing.T) {
 		o := testOrder()
 		o.Conditions.Auditors, o.Conditions.AuditSegments, o.Conditions.TopSegments = c.auditors, c.audited, c.top
 		o.Problem.Steps, o.Problem.Interval = c.steps, c.interval
-		p := DefaultParams
+		p := DefaultParams.Quick()
 		if err := p.Suits(&o); (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%+v: got %v", c, err)
 		}

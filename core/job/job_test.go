@@ -75,7 +75,7 @@ func party(name string, r Rates) Party {
 }
 
 func testMatch() Match {
-	p := DefaultParams.WithoutForced()
+	p := DefaultParams.WithoutForced().Quick()
 	p.LeadTimeout, p.AnswerTime = 200, 20
 	return Match{
 		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"),

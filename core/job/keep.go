@@ -30,7 +30,13 @@ type Request struct {
 }
 
 // keepBond is what a keeper reserves with each attestation.
-func (l *Lease) keepBond() (uint64, error) { return times(l.Quote.Unit, int(l.Params.KeepFactor)) }
+func (l *Lease) keepBond() (uint64, error) {
+	worth, err := sum(l.Quote.Unit, l.Quote.Keep)
+	if err != nil {
+		return 0, err
+	}
+	return times(worth, int(l.Params.KeepFactor))
+}
 
 // Attest is a keeper's word that it holds the data of a receipt. Free is what the
 // chain knows of its stake.
@@ -59,7 +65,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	case len(u.Attested) >= maxKept:
 		return nil, fmt.Errorf("unit %d has %d attestations, the most that it may", e.Unit, len(u.Attested))
 	case e.Free < bond:
-		return nil, fmt.Errorf("an attestation binds %d × the unit's pay = %d utally; %s has %d free", l.Params.KeepFactor, bond, e.By, e.Free)
+		return nil, fmt.Errorf("an attestation binds %d × the pay of the unit and of keeping it = %d utally; %s has %d free", l.Params.KeepFactor, bond, e.By, e.Free)
 	}
 	if err := l.checkPiece(u, e.Piece); err != nil {
 		return nil, err

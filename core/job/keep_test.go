@@ -109,7 +109,7 @@ func (k *kept) refused(want string, e Event) {
 
 func TestAttestationBindsABond(t *testing.T) {
 	k := newKept(t)
-	bond := k.lease.Params.KeepFactor * k.lease.Quote.Unit
+	bond := k.lease.Params.KeepFactor * (k.lease.Quote.Unit + k.lease.Quote.Keep)
 	who := k.keeper(0)
 	k.refused("has "+fmt.Sprint(bond-1)+" free", Attest{who, 0, 0, bond - 1, nil})
 	k.do(Attest{who, 0, 0, bond, nil})

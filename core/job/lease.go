@@ -27,14 +27,17 @@ type Params struct {
 	AnswerLoad    int    // questions of a lease that a keeper can answer in that time; it has more for more
 	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
 	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit, or its provider if nobody challenges it
+	Speed         uint64 // FLOP per second of the slowest machine that the chain counts on
+	Link          uint64 // bytes per second of the slowest connection that it counts on
+	Allowance     int64  // ms for blocks, in every time that an order sets
 }
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
+	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625, KeepGB: 1000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
-	ForcedBps: 200, JackpotFactor: 2,
+	ForcedBps: 200, JackpotFactor: 2, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
 }
 
 // Check returns an error unless the rules can be kept and make cheating a loss.
@@ -63,6 +66,9 @@ func (p *Params) Check() error {
 		return fmt.Errorf("%d questions to a keeper at a time, at %d utally each, want 1 to %d at 1 to %d", p.AnswerLoad, p.AskFee, MaxUnits, uint64(maxAskFee))
 	case p.AnswerTime < 1 || p.AnswerTime > maxWindow:
 		return fmt.Errorf("%d ms for a keeper's answer, want between 1 and %d", p.AnswerTime, int64(maxWindow))
+	case p.Speed == 0 || p.Link == 0 || p.Allowance < 0 || p.Allowance > maxWindow || p.KeepGB > maxKeepGB:
+		return fmt.Errorf("a machine of %d FLOP/s, a connection of %d B/s, %d ms for blocks, %d utally to keep 10⁹ bytes for an hour: want at least 1, 1 and 0, at most %d ms and %d utally",
+			p.Speed, p.Link, p.Allowance, p.KeepGB, int64(maxWindow), uint64(maxKeepGB))
 	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
 		return fmt.Errorf("a lead's timeout of %d ms, want between 1 and %d", p.LeadTimeout, int64(maxWindow))
 	case p.ChallengeBond < 1 || p.ChallengeBond > math.MaxUint64>>maxDoublings:

@@ -35,6 +35,9 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if err := m.Order.Check(); err != nil {
 		return Lease{}, nil, err
 	}
+	if err := m.Params.Timely(&m.Order); err != nil {
+		return Lease{}, nil, err
+	}
 	q, err := NewQuote(p, c, Dearest(m.Providers), m.FeeBps, m.Params.Tariff)
 	if err != nil {
 		return Lease{}, nil, err

@@ -211,12 +211,8 @@ func (o *Order) Check() error {
 			return fmt.Errorf("an address of the contact has %d bytes, the limit is %d", len(a), maxAddr)
 		}
 	}
-	for i := range p.Files {
-		if err := p.Files[i].check(); err != nil {
-			return err
-		}
-	}
 	for _, err := range []error{
+		p.checkFiles(),
 		between("rounds", int64(p.Rounds), 1, MaxUnits),
 		between("shards", int64(p.Shards), 1, MaxUnits),
 		between("steps of a unit", int64(p.Steps), 1, 1<<20),

@@ -76,6 +76,7 @@ type Tariff struct {
 	KeeperBps uint64 // of a unit's pay, to its keepers together
 	BurnBps   uint64 // of everything paid out, burnt
 	TaxBps    uint64 // of everything paid out, to the jackpot pool
+	KeepGB    uint64 // utally for 10⁹ bytes and hour, to each keeper
 }
 
 // Quote is what an order can cost at most with one offer, and of what parts.
@@ -103,6 +104,13 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 		return q, err
 	}
 	if q.Keep, err = scale(q.Unit, t.KeeperBps, bps*uint64(c.Keepers)); err != nil {
+		return q, err
+	}
+	kept, err := keepWage(p, c, t.KeepGB)
+	if err == nil {
+		q.Keep, err = sum(q.Keep, kept)
+	}
+	if err != nil {
 		return q, err
 	}
 	work, err := times(q.Unit, p.Units())

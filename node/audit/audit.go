@@ -129,6 +129,10 @@ func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]boo
 // states that rounds start from, unless keepers keep pieces: these states can be
 // computed from those of which there are.
 func (a *auditor) files(ctx context.Context, l *job.Lease) error {
+	// What makes up the work first: nothing else is fetched of an order that it does not.
+	if _, err := a.kit.Work(ctx, l); err != nil {
+		return err
+	}
 	for _, f := range l.Order.Problem.Files {
 		if _, err := a.kit.Bring(ctx, l, f, role.Holders(l)...); err != nil {
 			return err

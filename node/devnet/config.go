@@ -75,7 +75,7 @@ const (
 // Default is a devnet of four validators, the first of which leads four
 // providers, with deadlines that one can wait for.
 func Default() Config {
-	leases, disputes := work.ParamsToProto(job.DefaultParams.WithoutForced(), (10*time.Minute).Milliseconds()), dispute.DefaultParams()
+	leases, disputes := work.ParamsToProto(job.DefaultParams.WithoutForced().Quick(), (10*time.Minute).Milliseconds()), dispute.DefaultParams()
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{

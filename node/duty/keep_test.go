@@ -50,7 +50,7 @@ func TestKeeperThatKeepsNothing(t *testing.T) {
 	honest := names[1-slices.Index(names, faker)]
 	n.Begin(honest)
 	l = n.Settle(id)
-	bond := l.Params.KeepFactor * l.Quote.Unit
+	bond := l.Params.KeepFactor * (l.Quote.Unit + l.Quote.Keep)
 	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) {
 		t.Errorf("%d utally of %d were slashed, barred are %v", l.Ledger.Slashed, bond, barred(n, l))
 	}

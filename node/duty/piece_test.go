@@ -142,7 +142,7 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	}
 	n.Await("the conviction", func(e role.Event) bool { return e.Kind == role.Exposed })
 	l = n.Settle(id)
-	bond := l.Params.KeepFactor * l.Quote.Unit
+	bond := l.Params.KeepFactor * (l.Quote.Unit + l.Quote.Keep)
 	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) || paid(n, l.Ledger.SlashPaid, "watcher-0") == 0 {
 		t.Errorf("%d utally of %d were slashed, barred are %v, paid %+v", l.Ledger.Slashed, bond, barred(n, l), l.Ledger.SlashPaid)
 	}

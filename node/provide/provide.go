@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -36,6 +37,7 @@ type provider struct {
 	player *contest.Player
 	keep   *role.Keep
 	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
+	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
 }
 
 // Run provides until ctx is done.
@@ -65,8 +67,25 @@ func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) 
 	if _, err := p.kit.Work(wait, l); err != nil {
 		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
 	}
+	if err := canMake(l, p.speed.Load()); err != nil {
+		return role.UnitAnswer{Reason: role.Clip(err.Error(), role.MaxReason)}, nil
+	}
 	a := job.Acceptance{Order: o.Order, Unit: o.Unit, Attempt: o.Attempt, Provider: p.kit.Account.Address}
 	return role.UnitAnswer{Signature: ed25519.Sign(p.kit.Keys.Peer, a.SignBytes())}, nil
+}
+
+// canMake returns an error unless a machine of so many FLOP per second, 0 if that was
+// never measured, computes a unit in the order's time: being late costs a penalty.
+func canMake(l *job.Lease, speed uint64) error {
+	c := &l.Order.Conditions
+	if speed == 0 {
+		return nil // the rules leave time for the slowest machine that the chain counts on
+	}
+	need := float64(l.Order.Problem.UnitFLOPs())/float64(speed)*1000 + float64(l.Params.Allowance)
+	if need > float64(c.UnitTimeout) {
+		return fmt.Errorf("a unit of %d FLOP takes about %.0f ms here, at %d FLOP/s; its time is %d ms", l.Order.Problem.UnitFLOPs(), need, speed, c.UnitTimeout)
+	}
+	return nil
 }
 
 // due returns the lease once it shows that the caller may offer the unit now: a
@@ -213,9 +232,11 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	save.SetLimit(1)
 	for at := len(done) * problem.Interval; at < problem.Steps; {
 		to := min(at+problem.Interval, problem.Steps)
+		begun := time.Now()
 		if s, err = unit.Play(playing, s, at, to, p.progress(l.Order.ID(), i)); err != nil {
 			return errors.Join(save.Wait(), err)
 		}
+		p.speed.Store(uint64(float64(problem.StepFLOPs) * float64(to-at) / max(time.Since(begun).Seconds(), 1e-6)))
 		s, at = lot.present(at/problem.Interval, s), to
 		reached := s
 		save.Go(func() error {

@@ -19,11 +19,11 @@ import (
 
 // Roles of an order's files.
 const (
-	RoleModel     = "model"     // ONNX, with the initial weights
-	RoleStart     = "start"     // state to start from, if not from the initial weights
-	RoleData      = "data"      // training records
-	RoleHeldOut   = "heldout"   // records that training never sees
-	RoleTokenizer = "tokenizer" // how text becomes records
+	RoleModel     = job.RoleModel
+	RoleStart     = job.RoleStart
+	RoleData      = job.RoleData
+	RoleHeldOut   = job.RoleHeldOut
+	RoleTokenizer = job.RoleTokenizer
 )
 
 // Inputs are what a consumer brings.

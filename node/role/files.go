@@ -111,6 +111,9 @@ func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...strin
 		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(maxBlob))
 	}
 	pin := Pin(l.Order.ID())
+	if have, quota := k.Store.Pinned(pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
+		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
+	}
 	if k.Store.Has(ref) {
 		return ref, k.Store.Pin(pin, ref)
 	}

@@ -55,8 +55,8 @@ func (k *Kit) KeepPieces(ctx context.Context, l *job.Lease, unit, number int) (*
 
 // PiecesOf brings the list of a keeper's pieces of a unit, which its word binds.
 func (k *Kit) PiecesOf(ctx context.Context, l *job.Lease, unit int, a job.Attestation) (p Pieces, err error) {
-	if a.Piece.Data.Size > maxCheckpoints {
-		return p, fmt.Errorf("pieces of unit %d: a list of %d bytes, limit %d", unit, a.Piece.Data.Size, maxCheckpoints)
+	if a.Piece.Data.Size > job.MaxList {
+		return p, fmt.Errorf("pieces of unit %d: a list of %d bytes, limit %d", unit, a.Piece.Data.Size, job.MaxList)
 	}
 	b, err := k.Read(ctx, l, a.Piece.Data, a.Keeper)
 	if err != nil {

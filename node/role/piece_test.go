@@ -248,7 +248,7 @@ func TestPiecesRefuse(t *testing.T) {
 	}
 	k, l := newCut(t)
 	a := l.Units[0].Attested[5]
-	a.Piece.Data.Size = maxCheckpoints + 1
+	a.Piece.Data.Size = job.MaxList + 1
 	if _, err := k.PiecesOf(t.Context(), l, 0, a); err == nil {
 		t.Error("a list that is too long")
 	}

@@ -101,14 +101,11 @@ func (c *Checkpoints) Code(w *canon.Codec) {
 	canon.Seq(w, &c.States, job.MaxSegments, 3, func(w *canon.Codec, f *job.File) { f.Code(w) })
 }
 
-// maxCheckpoints bounds the list of a unit's checkpoints in bytes.
-const maxCheckpoints = job.MaxSegments << 8
-
 // CheckpointsOf brings the list of a unit's checkpoints.
 func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (Checkpoints, error) {
 	var c Checkpoints
-	if r.Data.Size > maxCheckpoints {
-		return c, fmt.Errorf("checkpoints of unit %d: a list of %d bytes, limit %d", r.Unit, r.Data.Size, maxCheckpoints)
+	if r.Data.Size > job.MaxList {
+		return c, fmt.Errorf("checkpoints of unit %d: a list of %d bytes, limit %d", r.Unit, r.Data.Size, job.MaxList)
 	}
 	b, err := k.Read(ctx, l, r.Data, append([]string{r.Provider}, Holders(l)...)...)
 	if err != nil {

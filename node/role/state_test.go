@@ -208,7 +208,7 @@ func TestStateRefuses(t *testing.T) {
 	l, w := newLease(t, k)
 	_, roots := unit(t, w, l, 0)
 	receive(t, k, l, 0, roots)
-	l.Units[0].Receipt.Data.Size = maxCheckpoints + 1
+	l.Units[0].Receipt.Data.Size = job.MaxList + 1
 	if _, err := k.State(t.Context(), l, roots[1]); err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("a list that is too long: %v", err)
 	}
@@ -216,8 +216,8 @@ func TestStateRefuses(t *testing.T) {
 	for i := range most.States {
 		most.States[i] = File("state", store.RefOf([]byte{byte(i)}))
 	}
-	if n := len(canon.Marshal(&most)); n > maxCheckpoints {
-		t.Errorf("the longest list has %d bytes, limit %d", n, maxCheckpoints)
+	if n := len(canon.Marshal(&most)); n > job.MaxList {
+		t.Errorf("the longest list has %d bytes, limit %d", n, job.MaxList)
 	}
 }
 

@@ -19,18 +19,20 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 		JailMs: jail, VerdictFactor: p.VerdictFactor,
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
 		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
+		Speed: p.Speed, Link: p.Link, AllowanceMs: p.Allowance, KeepGb: p.KeepGB,
 	}
 }
 
 // ParamsFromProto is the inverse of ParamsToProto, without the jail.
 func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
-		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps},
+		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
 		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), MaxAttempts: int(m.MaxAttempts), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
 		VerdictFactor: m.VerdictFactor,
 		KeepFactor:    m.KeepFactor, AskFee: m.AskFee, AnswerTime: m.AnswerMs, AnswerLoad: int(m.AnswerLoad),
 		ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor,
+		Speed: m.Speed, Link: m.Link, Allowance: m.AllowanceMs,
 	}
 }
 

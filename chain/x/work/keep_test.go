@@ -127,7 +127,7 @@ func TestKeeperAnswers(t *testing.T) {
 func TestKeeperThatDoesNotAnswerIsConvicted(t *testing.T) {
 	a := beginAsked(t)
 	keeper := a.keeper()
-	bond := job.DefaultParams.KeepFactor * a.Lease().Quote.Unit
+	bond := job.DefaultParams.KeepFactor * (a.Lease().Quote.Unit + a.Lease().Quote.Keep)
 	before, err := a.Provider.Get(a.Ctx(), keeper.Address)
 	if err != nil {
 		t.Fatal(err)

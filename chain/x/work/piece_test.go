@@ -129,7 +129,7 @@ func TestKeeperOfAWrongPieceIsConvicted(t *testing.T) {
 	a.Refuse(work.ErrRefused, worktest.Challenger, &honest)
 	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Keeper: m.Keeper, Wrong: m.Wrong[1:]})
 	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Keeper: m.Keeper, Wrong: make([]byte, proof.MaxWrongPiece+1)})
-	bond := job.DefaultParams.KeepFactor * a.Lease().Quote.Unit
+	bond := job.DefaultParams.KeepFactor * (a.Lease().Quote.Unit + a.Lease().Quote.Keep)
 	before, err := a.Provider.Get(a.Ctx(), liar.Address)
 	if err != nil {
 		t.Fatal(err)
