@@ -123,6 +123,7 @@ func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
 		"fee-bps":     func() { now.Validator.FeeBps = s.Validator.FeeBps },
+		"origins":     func() { now.Validator.Origins = s.Validator.Origins },
 		"max-leases":  func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
 	} {
 		if f.Changed(name) {

@@ -42,7 +42,8 @@ type Config struct {
 	// EmptyInterval is the longest time without a block; zero: an idle chain
 	// makes none.
 	EmptyInterval time.Duration
-	// Origins are the web origins that may call RPC and REST; empty: all.
+	// Origins are the web origins that may call RPC and REST, "*" for all; empty:
+	// none.
 	Origins []string
 	Logger  *slog.Logger // nil: no logs
 }
@@ -57,9 +58,6 @@ func (c *Config) complete() error {
 	}
 	if c.CommitTimeout == 0 {
 		c.CommitTimeout = 500 * time.Millisecond
-	}
-	if len(c.Origins) == 0 {
-		c.Origins = []string{"*"}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -165,6 +165,7 @@ func TestKilledNodeGoesOn(t *testing.T) {
 
 func TestServers(t *testing.T) {
 	net := newNetwork(t, t.TempDir(), 1)
+	net.configs[0].Origins = []string{"https://wallet.example"}
 	net.start(t)
 	n := net.nodes[0]
 	net.waitHeight(t, 2) // the app has committed the first block

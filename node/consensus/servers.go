@@ -7,37 +7,47 @@ import (
 	"net/http"
 	"time"
 
+	cmtbytes "github.com/cometbft/cometbft/libs/bytes"
+	"github.com/cometbft/cometbft/rpc/core"
+	coretypes "github.com/cometbft/cometbft/rpc/core/types"
 	rpcserver "github.com/cometbft/cometbft/rpc/jsonrpc/server"
+	rpctypes "github.com/cometbft/cometbft/rpc/jsonrpc/types"
+	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/rs/cors"
 	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	"cosmossdk.io/log/v2"
 
 	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/codec"
 	"github.com/cosmos/cosmos-sdk/server/api"
 	serverconfig "github.com/cosmos/cosmos-sdk/server/config"
-	servergrpc "github.com/cosmos/cosmos-sdk/server/grpc"
+	"github.com/cosmos/cosmos-sdk/server/grpc/gogoreflection"
 	serverlog "github.com/cosmos/cosmos-sdk/server/log"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/coin"
 )
 
+// Limits on every server: times, bytes of a request, and connections. Those on
+// strangers are in limits.go.
 const (
-	readTimeout  = 10 * time.Second
-	writeTimeout = 30 * time.Second // RPC may wait 10 s for a transaction
-	stopTimeout  = 2 * time.Second
-	maxBody      = 1 << 20
-	maxConns     = 900 // of each server
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	writeTimeout  = 30 * time.Second // RPC may wait 10 s for a transaction
+	idleTimeout   = 2 * time.Minute
+	stopTimeout   = 2 * time.Second
+	maxBody       = 1 << 20
+	maxHeader     = 16 << 10
+	maxStreams    = 128 // requests at once on a connection of gRPC
+	maxConns      = 900 // of each server
 )
 
 // serve starts the RPC, gRPC and REST servers.
 func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
-	web := cors.New(cors.Options{
-		AllowedOrigins: c.Origins,
-		AllowedMethods: []string{http.MethodHead, http.MethodGet, http.MethodPost},
-		AllowedHeaders: []string{"Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time", "X-Cosmos-Block-Height"},
-	})
+	strangers := newShare()
 	settings := serverconfig.DefaultConfig()
 	settings.MinGasPrices = "0" + coin.Denom
 	clientCtx := client.Context{}.
@@ -53,40 +63,62 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 	n.app.RegisterNodeService(clientCtx, *settings)
 
 	// Only now may queries come: the routes above are written without a lock.
-	rpc, err := n.rpcHandler(logger)
+	rpc, err := n.rpcHandler(logger, strangers)
 	if err != nil {
 		return err
 	}
-	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, web.Handler(rpc)); err != nil {
+	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, web(c.Origins, rpc)); err != nil {
 		return err
 	}
 
-	grpcServer, clientCtx, err := servergrpc.NewGRPCServerAndContext(clientCtx, n.app, settings.GRPC, logger)
-	if err != nil {
-		return err
-	}
+	grpcServer := n.grpcServer(strangers)
 	listener, err := net.Listen("tcp", c.Listen.GRPC)
 	if err != nil {
 		return err
 	}
 	n.addrs.GRPC = listener.Addr().String()
-	go func() { _ = grpcServer.Serve(netutil.LimitListener(listener, maxConns)) }()
+	go func() { _ = grpcServer.Serve(limit(netutil.LimitListener(listener, maxConns))) }()
 	n.closers = append(n.closers, func() error { grpcServer.Stop(); return nil })
 
 	rest := api.New(clientCtx, logger, grpcServer)
 	n.app.RegisterAPIRoutes(rest, settings.API)
 	limited := http.MaxBytesHandler(rest.GRPCGatewayRouter, maxBody)
-	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, web.Handler(limited))
+	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, web(c.Origins, strangers.http(limited)))
 	return err
 }
 
+// web lets the pages of some origins call h, and no others.
+func web(origins []string, h http.Handler) http.Handler {
+	h = known(origins, h)
+	if len(origins) == 0 {
+		return h // without origins, package cors would allow all
+	}
+	return cors.New(cors.Options{
+		AllowedOrigins: origins,
+		AllowedMethods: []string{http.MethodHead, http.MethodGet, http.MethodPost},
+		AllowedHeaders: []string{"Origin", "Accept", "Content-Type", "X-Requested-With", "X-Server-Time", "X-Cosmos-Block-Height"},
+	}).Handler(h)
+}
+
+// grpcServer serves the application's queries.
+func (n *Node) grpcServer(strangers *share) *grpc.Server {
+	s := grpc.NewServer(
+		grpc.ForceServerCodec(codec.NewProtoCodec(n.app.Registry).GRPCCodec()),
+		grpc.MaxRecvMsgSize(maxBody), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(headerTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idleTimeout, Timeout: readTimeout}), // finds who is gone
+	)
+	n.app.RegisterGRPCServerWithSkipCheckHeader(guarded{s, strangers}, false)
+	gogoreflection.Register(s)
+	return s
+}
+
 // rpcHandler is CometBFT's RPC over HTTP and websocket.
-func (n *Node) rpcHandler(logger log.Logger) (http.Handler, error) {
+func (n *Node) rpcHandler(logger log.Logger, strangers *share) (http.Handler, error) {
 	env, err := n.comet.ConfigureRPC()
 	if err != nil {
 		return nil, err
 	}
-	routes, rpcLogger := env.GetRoutes(), serverlog.CometLoggerWrapper{Logger: logger.With("module", "rpc")}
+	routes, rpcLogger := limited(env, strangers), serverlog.CometLoggerWrapper{Logger: logger.With("module", "rpc")}
 	sockets := rpcserver.NewWebsocketManager(routes,
 		rpcserver.OnDisconnect(func(remote string) {
 			// It fails for a client without subscriptions.
@@ -103,14 +135,43 @@ func (n *Node) rpcHandler(logger log.Logger) (http.Handler, error) {
 	return rpcserver.PreChecksHandler(rpcserver.RecoverAndLogHandler(mux, rpcLogger), conf), nil
 }
 
+// limited are CometBFT's routes; those that take much for little are limited for
+// strangers.
+func limited(env *core.Environment, strangers *share) core.RoutesMap {
+	routes := env.GetRoutes()
+	routes["abci_query"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, path string, data cmtbytes.HexBytes, height int64, prove bool) (out *coretypes.ResultABCIQuery, err error) {
+		run := func() { out, err = env.ABCIQuery(ctx, path, data, height, prove) }
+		if !costly[path] {
+			run()
+			return out, err
+		}
+		return out, errors.Join(strangers.do(ctx.Context(), ctx.RemoteAddr(), run), err)
+	}, "path,data,height,prove")
+	routes["check_tx"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, tx cmttypes.Tx) (out *coretypes.ResultCheckTx, err error) {
+		busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = env.CheckTx(ctx, tx) })
+		return out, errors.Join(busy, err)
+	}, "tx")
+	routes["tx_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, prove bool, page, perPage *int, orderBy string) (out *coretypes.ResultTxSearch, err error) {
+		busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = env.TxSearch(ctx, query, prove, page, perPage, orderBy) })
+		return out, errors.Join(busy, err)
+	}, "query,prove,page,per_page,order_by")
+	routes["block_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (out *coretypes.ResultBlockSearch, err error) {
+		busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = env.BlockSearch(ctx, query, page, perPage, orderBy) })
+		return out, errors.Join(busy, err)
+	}, "query,page,per_page,order_by")
+	return routes
+}
+
 // serveHTTP serves h at addr until the node stops, and returns where that is.
 func (n *Node) serveHTTP(addr string, h http.Handler) (string, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", err
 	}
-	s := &http.Server{Handler: h, ReadTimeout: readTimeout, WriteTimeout: writeTimeout}
-	go func() { _ = s.Serve(netutil.LimitListener(listener, maxConns)) }()
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+	go func() { _ = s.Serve(limit(netutil.LimitListener(listener, maxConns))) }()
 	n.closers = append(n.closers, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()

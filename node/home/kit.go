@@ -116,7 +116,7 @@ func (h *Home) StartNode(ctx context.Context, log *slog.Logger) (*consensus.Node
 	c := consensus.Config{
 		Dir: filepath.Join(h.Dir, chainDir), Genesis: genesis, Name: h.Settings.Name,
 		Listen: consensus.Addrs{P2P: v.P2P, RPC: v.RPC, GRPC: v.GRPC, REST: v.REST},
-		Peers:  v.Peers, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
+		Peers:  v.Peers, Origins: v.Origins, CommitTimeout: v.CommitTimeout, EmptyInterval: v.EmptyInterval,
 	}
 	stopping := &atomic.Bool{}
 	if log != nil {

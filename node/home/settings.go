@@ -77,6 +77,7 @@ type ValidatorSettings struct {
 	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
 	REST          string        `yaml:"rest" doc:"host:port of REST."`
 	Peers         []string      `yaml:"peers" doc:"Consensus nodes to dial, as id@host:port. Of two nodes one names the other."`
+	Origins       []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
 	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
 }
