@@ -78,6 +78,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Audited: audited,
 			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
 		}
+		l.count()
 		if waits >= 0 {
 			l.Queue = slices.Delete(l.Queue, waits, waits+1)
 		}
@@ -103,16 +104,6 @@ func (l *Lease) stand(p Standing, reserved []Effect) (amount uint64, audited int
 		}
 	}
 	return bond.Amount, audited, bond.Covered(p.Provider, p.Free)
-}
-
-// openUnits counts the units that a provider computes now.
-func (l *Lease) openUnits(provider string) (n int) {
-	for i := range l.Units {
-		if l.Units[i].Status == Assigned && l.Units[i].Provider == provider {
-			n++
-		}
-	}
-	return n
 }
 
 // reopen makes a unit open again, for the next attempt. If there can be none, the

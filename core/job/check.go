@@ -57,6 +57,9 @@ func (l *Lease) Check() error {
 	if err := l.checkRequests(); err != nil {
 		return err
 	}
+	if err := l.checkCount(); err != nil {
+		return err
+	}
 	for r, m := range l.Merges {
 		if m.Root.IsZero() != (r >= l.Round) {
 			return fmt.Errorf("round %d of %d has merge %v", r, l.Round, m.Root.Short())

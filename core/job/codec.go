@@ -65,6 +65,7 @@ func (l *course) Code(w *canon.Codec) {
 	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
 		w.Int(n, 1<<40)
 	}
+	l.Count.Code(w)
 	l.Ledger.code(w)
 }
 

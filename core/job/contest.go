@@ -320,6 +320,9 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 	for i := round * w; i < len(l.Units); i++ {
 		u := &l.Units[i]
 		later := i >= (round+1)*w
+		if later {
+			u.Withheld = nil
+		}
 		if u.Status == Open || !later && (u.Provider != c.Defender || u.Status != Assigned) {
 			continue
 		}
@@ -341,6 +344,8 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 	}
 	if l.Round > round {
 		l.Round, l.DueSince = round, 0
+		l.Recount()
+		l.look()
 	}
 	if l.Phase == Closing {
 		l.Phase, l.WindowEnd = Active, 0

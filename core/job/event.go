@@ -21,10 +21,13 @@ func Apply(l Lease, e Event, now int64) (Lease, []Effect, error) {
 		return l, nil, ErrEnded
 	}
 	next := l.clone()
+	next.look()
 	effects, err := e.apply(&next, now)
 	if err != nil {
 		return l, nil, err
 	}
+	next.count()
+	next.sight = l.sight
 	return next, effects, nil
 }
 
@@ -60,16 +63,19 @@ func (l *Lease) leadMustAct() bool {
 	if l.Phase != Active || l.Round == len(l.Merges) {
 		return false
 	}
-	accepted := 0
-	for s, u := range l.round(l.Round) {
-		switch u.Status {
-		case Accepted:
-			accepted++
-		case Open: // others have as many as they may, or must answer first
-			if slices.ContainsFunc(l.Eligible(), func(p string) bool { return !l.Withheld(l.Unit(l.Round, s), p) }) {
-				return true
-			}
-		}
+	l.count()
+	c := &l.Count
+	if c.Status[Accepted] == l.Order.Problem.Shards {
+		return true
 	}
-	return accepted == l.Order.Problem.Shards
+	if c.Status[Open] == 0 {
+		return false
+	}
+	able := l.Eligible() // others have as many as they may, or must answer first
+	if c.Status[Open] > len(c.Withheld) {
+		return len(able) > 0
+	}
+	return slices.ContainsFunc(c.Withheld, func(i int) bool {
+		return slices.ContainsFunc(able, func(p string) bool { return !l.Withheld(i, p) })
+	})
 }

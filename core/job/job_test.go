@@ -256,7 +256,7 @@ func (w *world) pass(ms int64) {
 // tick lets a block end.
 func (w *world) tick() {
 	w.t.Helper()
-	w.do(Tick{canon.Sum("block", []byte(fmt.Sprint(w.now)))})
+	w.do(Tick{Seed: canon.Sum("block", []byte(fmt.Sprint(w.now))), Units: w.due()})
 }
 
 func (w *world) assign(unit int, provider string) error {
@@ -613,7 +613,7 @@ func TestLeadMayDeclineBeforeAnythingIsAssigned(t *testing.T) {
 		t.Fatal("a stranger declined the order")
 	}
 	w.do(Decline{"v0", "the files do not match the order"})
-	w.pass(1)
+	w.pass(2)
 	if w.lease.Phase != Settled || w.purse["consumer"] != w.lease.Quote.Price || w.free["v0"] != stake {
 		t.Fatalf("the lease is %v, the consumer got %d of %d", w.lease.Phase, w.purse["consumer"], w.lease.Quote.Price)
 	}

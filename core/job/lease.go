@@ -134,7 +134,10 @@ type Lease struct {
 	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more
 
 	Audits AuditCount
+	Count  Count // of the units of the round
 	Ledger Ledger
+
+	sight *sight // which units are known; nil: all
 }
 
 // AuditCount counts the lease's audits, those of void work included.

@@ -59,6 +59,8 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	for i := range l.Units {
 		l.Units[i].Status = Open
 	}
+	l.enter(0)
+	l.sight = nil
 	draw := func(label string, n int) []Party {
 		var out []Party
 		for _, i := range proof.Draw(l.label(label), len(m.Validators), n) {

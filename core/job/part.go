@@ -1,9 +1,15 @@
 package job
 
-import "github.com/tally-network/tally/core/canon"
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+)
 
 // A lease is stored in parts, so that an event reads and writes little: its
-// terms, its course, and every merge and unit by itself.
+// terms, its course with the count of the round's units, every merge and unit by
+// itself, and by themselves the checkpoints of a receipt and the inputs of a merge.
 
 // Terms returns the part of l that is fixed when it begins.
 func (l *Lease) Terms() canon.Coded { return (*terms)(l) }
@@ -24,40 +30,112 @@ func (l *Lease) Outline() {
 	}
 }
 
-// Reach returns the rounds, from lo up to but not including hi, whose units e
-// may read or change; and, of merges, those and the one before lo. Of all others
-// an outline will do, for Apply and for Wake after it.
-func (l *Lease) Reach(e Event) (lo, hi int) {
-	rounds := len(l.Merges)
-	lo, hi = min(l.Round, rounds-1), min(l.Round+1, rounds)
+// Part names what of a lease an event reads or changes beside its terms and
+// course.
+type Part struct {
+	Units  []int // in order
+	Merges []int // rounds, in order
+	Brief  bool  // of receipts the last checkpoint will do, of merges all but the inputs
+}
+
+// Everything is the whole lease.
+func (l *Lease) Everything() Part { return l.rounds(0, len(l.Merges)) }
+
+// rounds returns the units and merges of the rounds from lo up to but not including
+// hi.
+func (l *Lease) rounds(lo, hi int) (p Part) {
+	hi = min(hi, len(l.Merges))
+	for r := lo; r < hi; r++ {
+		p.Merges = append(p.Merges, r)
+		for s := range l.Order.Problem.Shards {
+			p.Units = append(p.Units, l.Unit(r, s))
+		}
+	}
+	return p
+}
+
+// Reach returns what e may read or change at block time now. Of the rest an outline
+// will do, for Apply and for Wake after it. It does not depend on what is still to be
+// filled in from the lease.
+func (l *Lease) Reach(e Event, now int64) (p Part) {
+	units, merges := slices.Clone(l.Count.Withheld), []int(nil)
 	switch e := e.(type) {
-	case Tick:
-		if l.Phase == Closing || l.Round == 0 {
-			lo, hi = 0, rounds // it may settle, at once if nothing is accepted
+	case Assign:
+		p.Brief = true
+		for _, a := range e.Units {
+			units = append(units, a.Unit)
 		}
-		for _, r := range l.Requests {
-			if r.Due != 0 { // its keeper may be late
-				lo = min(lo, r.Unit/l.Order.Problem.Shards)
-			}
-		}
+	case Submit:
+		p.Brief = true
+		units, merges = append(units, e.Receipt.Unit), append(merges, e.Receipt.Unit/l.Order.Problem.Shards-1)
+	case PostMerge:
+		p = l.rounds(l.Round, l.Round+1)
+		p.Brief = true
+		return p
+	case Halt:
+		p.Brief = true
+		merges = append(merges, l.Round-1)
 	case Attest:
-		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
+		units = append(units, e.Unit)
 	case Ask:
-		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
+		units = append(units, e.Unit)
+	case Report:
+		units = append(units, e.Unit)
+	case Reveal:
+		units = append(units, e.Unit)
 	case Expose:
-		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
+		units = append(units, e.Unit)
 	case Answer:
-		lo = min(lo, max(e.Unit, 0)/l.Order.Problem.Shards)
+		units = append(units, e.Unit)
 	case OpenDispute:
-		lo = min(lo, l.roundOf(e.Target))
+		p = l.About(e.Target)
 	case CloseDispute:
-		for _, c := range l.Disputes {
-			if c.ID == e.ID {
-				lo = min(lo, l.roundOf(c.Target))
+		p = l.reachOfVerdict(e)
+	case Tick:
+		if l.settles(now) {
+			return l.Everything()
+		}
+		units = append(units, e.Units...)
+		for _, r := range l.Requests {
+			if r.Due != 0 && now > r.Due { // its keeper is late
+				units = append(units, r.Unit)
 			}
 		}
 	}
-	return max(lo, 0), hi
+	p.Units, p.Merges = places(append(p.Units, units...), len(l.Units)), places(append(p.Merges, merges...), len(l.Merges))
+	return p
+}
+
+// About returns the work that t is about.
+func (l *Lease) About(t Target) (p Part) {
+	if t.kind == AboutMerge {
+		p.Merges = places([]int{t.index}, len(l.Merges))
+		return p
+	}
+	return l.AboutUnit(t.index)
+}
+
+// AboutUnit returns a unit alone, nothing if there is no such unit.
+func (l *Lease) AboutUnit(i int) Part { return Part{Units: places([]int{i}, len(l.Units))} }
+
+// reachOfVerdict returns what the end of a dispute may change: a conviction voids all
+// that descends from the work.
+func (l *Lease) reachOfVerdict(e CloseDispute) (p Part) {
+	i := slices.IndexFunc(l.Disputes, func(c Contest) bool { return c.ID == e.ID })
+	if i < 0 {
+		return p
+	}
+	c := &l.Disputes[i]
+	voids := e.Loser == dispute.Defender && !c.Void && (c.Target.kind == AboutUnit || c.Target.kind == AboutMerge)
+	switch r := l.roundOf(c.Target); {
+	case !voids:
+		return l.About(c.Target)
+	case r < l.Round:
+		return l.rounds(r, l.Round+1)
+	}
+	p = l.About(c.Target)
+	p.Units = append(p.Units, l.opened(c.Defender)...)
+	return p
 }
 
 // roundOf returns the round of the work that t is about.
@@ -66,4 +144,28 @@ func (l *Lease) roundOf(t Target) int {
 		return t.index
 	}
 	return t.index / l.Order.Problem.Shards
+}
+
+// places returns numbers from 0 up to but not including n, each once and in order.
+func places(all []int, n int) []int {
+	all = slices.DeleteFunc(slices.Clone(all), func(i int) bool { return i < 0 || i >= n })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Split returns a unit as it is stored, with the last checkpoint of its receipt
+// alone, and all checkpoints, nil if it has no receipt or they were not read.
+func (u *Unit) Split() (Unit, []canon.Hash) {
+	bare := *u
+	if u.Receipt == nil {
+		return bare, nil
+	}
+	r := *u.Receipt
+	all := r.Checkpoints
+	r.Checkpoints = all[len(all)-1:]
+	bare.Receipt = &r
+	if len(all) == 1 {
+		return bare, nil
+	}
+	return bare, all
 }

@@ -25,35 +25,68 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	load(canon.Marshal(full.Terms()), part.Terms())
 	load(canon.Marshal(full.Course()), part.Course())
 	part.Outline()
-	lo, hi := part.Reach(e)
-	shards := full.Order.Problem.Shards
-	for i := lo * shards; i < hi*shards; i++ {
+	reach := part.Reach(e, w.now)
+	part.See(reach.Units)
+	whole := map[int][]canon.Hash{} // checkpoints that are not read
+	for _, i := range reach.Units {
 		part.Units[i] = full.Units[i]
+		if bare, points := full.Units[i].Split(); reach.Brief {
+			part.Units[i], whole[i] = bare, points
+		}
 	}
-	for r := max(lo-1, 0); r < hi; r++ {
+	for _, r := range reach.Merges {
 		part.Merges[r] = full.Merges[r]
+		if reach.Brief {
+			part.Merges[r].Inputs = nil
+		}
 	}
 	got, done, err := Apply(part, e, w.now)
 	if (err == nil) != (want == nil) || !reflect.DeepEqual(done, effects) {
-		w.t.Fatalf("%T with rounds %d to %d: effects %v, %v; with the whole lease %v, %v", e, lo, hi, done, err, effects, want)
+		w.t.Fatalf("%T with %+v: effects %v, %v; with the whole lease %v, %v", e, reach, done, err, effects, want)
 	}
 	if err != nil {
 		return
 	}
 	if got.Phase == Settled && !reflect.DeepEqual(got.Settlement(), next.Settlement()) {
-		w.t.Fatalf("%T with rounds %d to %d settles otherwise than with all", e, lo, hi)
-	}
-	if got.Wake() != next.Wake() {
-		w.t.Fatalf("%T with rounds %d to %d: wakes at %d, the whole lease at %d", e, lo, hi, got.Wake(), next.Wake())
+		w.t.Fatalf("%T with %+v settles otherwise than with all", e, reach)
 	}
 	// Write back what was read; the rest must be as the whole lease has it.
 	back := next.clone()
 	back.Units, back.Merges = full.clone().Units, full.clone().Merges
-	copy(back.Units[lo*shards:], got.Units[lo*shards:hi*shards])
-	copy(back.Merges[lo:], got.Merges[lo:hi])
-	if string(canon.Marshal(&back)) != string(canon.Marshal(&next)) || string(canon.Marshal(got.Course())) != string(canon.Marshal(next.Course())) {
-		w.t.Fatalf("%T with rounds %d to %d leaves another lease than with all", e, lo, hi)
+	for _, i := range reach.Units {
+		back.Units[i] = got.Units[i]
+		if r := got.Units[i].Receipt; r != nil && len(r.Checkpoints) == 1 {
+			all := *r
+			all.Checkpoints = whole[i]
+			back.Units[i].Receipt = &all
+		}
+		if got.WakeUnit(i) != next.WakeUnit(i) {
+			w.t.Fatalf("%T with %+v: unit %d wakes at %d, of the whole lease at %d", e, reach, i, got.WakeUnit(i), next.WakeUnit(i))
+		}
 	}
+	for _, r := range reach.Merges {
+		inputs := back.Merges[r].Inputs
+		back.Merges[r] = got.Merges[r]
+		if reach.Brief && got.Merges[r].Inputs == nil && !got.Merges[r].Root.IsZero() {
+			back.Merges[r].Inputs = inputs
+		}
+	}
+	if got.WakeSelf() != next.WakeSelf() {
+		w.t.Fatalf("%T with %+v: wakes at %d, the whole lease at %d", e, reach, got.WakeSelf(), next.WakeSelf())
+	}
+	if string(canon.Marshal(&back)) != string(canon.Marshal(&next)) || string(canon.Marshal(got.Course())) != string(canon.Marshal(next.Course())) {
+		w.t.Fatalf("%T with %+v leaves another lease than with all", e, reach)
+	}
+}
+
+// due returns the units whose time has come.
+func (w *world) due() (out []int) {
+	for i := range w.lease.RoundUnits() {
+		if at := w.lease.Unit(w.lease.Round, i); w.lease.WakeUnit(at) <= w.now {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // A dispute about a merge that was voided meanwhile still decides over the bond

@@ -78,16 +78,6 @@ func (l *Lease) before(unit int, provider string, waiting []Standing, reserved [
 	return ""
 }
 
-// had counts the units of the round that a provider has or has done.
-func (l *Lease) had(provider string) (n int) {
-	for _, u := range l.RoundUnits() {
-		if u.Provider == provider {
-			n++
-		}
-	}
-	return n
-}
-
 // mayWork reports whether a provider of the lease is neither barred nor suspended.
 func (l *Lease) mayWork(provider string) bool {
 	return !slices.Contains(l.Barred, provider) && !l.Suspended(provider)

@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/tensor"
@@ -38,7 +37,7 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	m := &l.Merges[e.Round]
 	*m = Merge{By: e.By, Root: e.Root, Inputs: inputs, Data: e.Data, Attempt: m.Attempt}
-	l.Round++
+	l.enter(l.Round + 1)
 	if l.Round == l.Order.Problem.Rounds {
 		l.close(now)
 	}
@@ -51,7 +50,7 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 // over at once.
 func (l *Lease) close(now int64) {
 	l.Phase, l.WindowEnd = Closing, now
-	if len(l.Forced) > 0 || slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status == Accepted }) {
+	if l.count(); len(l.Forced) > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
 		l.WindowEnd += l.Order.Conditions.Window
 	}
 }

@@ -11,23 +11,22 @@ import (
 // the lease is settled. What keepers are asked for is drawn from the seed, the hash
 // of an earlier block.
 type Tick struct {
-	Seed canon.Hash
+	Seed  canon.Hash
+	Units []int // whose time has come, of a lease that is known in parts
 }
 
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
+	settles := l.settles(now)
 	effects, err := l.tickRequests(e.Seed, now)
 	if err != nil {
 		return nil, err
 	}
-	if l.Round < len(l.Merges) {
-		w := l.Order.Problem.Shards
-		for i := l.Round * w; i < (l.Round+1)*w; i++ {
-			more, err := l.tickUnit(i, now)
-			if err != nil {
-				return nil, err
-			}
-			effects = append(effects, more...)
+	for _, i := range l.known() {
+		more, err := l.tickUnit(i, now)
+		if err != nil {
+			return nil, err
 		}
+		effects = append(effects, more...)
 	}
 	l.watchLead(now)
 	if l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt() {
@@ -39,11 +38,16 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	if l.Phase == Stopping && !l.underWay() {
 		l.close(now)
 	}
-	if l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Requests) == 0 {
+	if settles {
 		more, err := l.settle()
 		return append(effects, more...), err
 	}
 	return effects, nil
+}
+
+// settles reports whether a lease that a tick before this has closed is over.
+func (l *Lease) settles(now int64) bool {
+	return l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Requests) == 0
 }
 
 // tickUnit lets time pass for one unit of the round.
@@ -107,7 +111,7 @@ func (u *Unit) audited() bool {
 func (l *Lease) stuck() string {
 	free := func(p Party) bool { return !slices.Contains(l.Barred, p.Account) }
 	switch {
-	case !slices.ContainsFunc(l.RoundUnits(), func(u Unit) bool { return u.Status == Open }):
+	case l.Round == len(l.Merges) || l.Count.Status[Open] == 0:
 		return ""
 	case !slices.ContainsFunc(l.Providers, free):
 		return "every provider of the lease is barred from it"
@@ -117,22 +121,24 @@ func (l *Lease) stuck() string {
 	return ""
 }
 
-// underWay reports whether a unit is being computed or checked.
-func (l *Lease) underWay() bool {
-	for i := range l.Units {
-		if s := l.Units[i].Status; s == Assigned || s == Received || s == Counted {
-			return true
-		}
-	}
-	return false
-}
-
 // Never is a time that does not come.
 const Never = math.MaxInt64
 
 // Wake returns the block time from which Tick has something to do, Never if
 // other events must come first. A chain need not tick a lease before it.
 func (l *Lease) Wake() int64 {
+	wake := l.WakeSelf()
+	if l.Round == len(l.Merges) {
+		return wake
+	}
+	for s := range l.round(l.Round) {
+		wake = min(wake, l.WakeUnit(l.Unit(l.Round, s)))
+	}
+	return wake
+}
+
+// WakeSelf is Wake of a lease but for its units.
+func (l *Lease) WakeSelf() int64 {
 	wake := l.wakeRequests()
 	at := func(t int64) { wake = min(wake, t) }
 	switch l.Phase {
@@ -155,23 +161,18 @@ func (l *Lease) Wake() int64 {
 	default:
 		return Never
 	}
-	if l.Round == len(l.Merges) {
-		return wake
-	}
-	for s, u := range l.round(l.Round) {
-		if l.held(l.Unit(l.Round, s)) {
-			continue
-		}
-		switch u.Status {
-		case Assigned, Received:
-			at(u.Due + 1)
-		case Counted:
-			if !u.audited() || l.awaitsLot(&u) {
-				at(u.Due + 1)
-			} else {
-				at(max(u.WindowEnd, u.HeldUntil))
-			}
-		}
-	}
 	return wake
+}
+
+// WakeUnit returns the block time from which Tick has something to do with a unit,
+// Never if other events must come first.
+func (l *Lease) WakeUnit(i int) int64 {
+	u := &l.Units[i]
+	switch {
+	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i):
+		return Never
+	case u.Status == Counted && u.audited() && !l.awaitsLot(u):
+		return max(u.WindowEnd, u.HeldUntil)
+	}
+	return u.Due + 1
 }

@@ -28,11 +28,6 @@ func (l *Lease) Eligible() []string {
 	return out
 }
 
-// Begun reports whether a unit was ever given out.
-func (l *Lease) Begun() bool {
-	return slices.ContainsFunc(l.Units, func(u Unit) bool { return u.Status != Open || u.Attempt > 0 })
-}
-
 // MayTakeLead reports whether account may take over the lead at block time now.
 func (l *Lease) MayTakeLead(account string, now int64) bool {
 	i := l.inLine(account)

@@ -52,7 +52,7 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 // before reads what of a lease an event may change. Where the event lies does not
 // depend on what is still to be filled in from the lease.
 func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
-	return k.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Reach(e) })
+	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Reach(e, now(ctx)) })
 }
 
 // happen lets an event happen to a lease that was read for it.
@@ -64,7 +64,7 @@ func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e jo
 	if err := k.save(ctx, id, before, &after); err != nil {
 		return nil, err
 	}
-	if err := k.index(ctx, id, &before.Lease, &after); err != nil {
+	if err := k.index(ctx, id, &before.Lease, &after, before.part.Units); err != nil {
 		return nil, err
 	}
 	if err := k.ended(ctx, &before.Lease, &after, e); err != nil {

@@ -15,12 +15,7 @@ import (
 // Claim returns what an attempt of the work named by t asserts, and the bond that
 // its challenger must lock, in utally.
 func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error) {
-	l, err := k.load(ctx, order, func(l *job.Lease) (lo, hi int) {
-		if t.Kind() == job.AboutMerge {
-			return min(t.Index(), len(l.Merges)), min(t.Index()+1, len(l.Merges))
-		}
-		return roundOf(l, t.Index())
-	})
+	l, err := k.load(ctx, order, func(l *job.Lease) job.Part { return l.About(t) })
 	if err != nil {
 		return dispute.Claim{}, 0, err
 	}
@@ -59,7 +54,7 @@ func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, 
 // MissAnswer tells a lease that a defender has missed an answer, or has moved
 // again. In between it gets no new work anywhere.
 func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error {
-	before, err := k.load(ctx, order, func(*job.Lease) (lo, hi int) { return 0, 0 })
+	before, err := k.load(ctx, order, outline)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (s stubborn) Execution(int) (*dispute.Execution, error) { return nil, nil }
 func TestUnattestedForcedAttempt(t *testing.T) {
 	p := lotOf(t, true)
 	m, _ := p.RevealMsg(0)
-	open := p.OpenMsg(job.Target{}, 0, stubborn{canon.Hash(p.Unit(0).Receipt.Start)})
+	open := p.OpenMsg(job.UnitTarget(0), 0, stubborn{canon.Hash(p.Unit(0).Receipt.Start)})
 	if text := p.Refuse(work.ErrRefused, worktest.Challenger, open); !strings.Contains(text, "once a quorum of keepers has attested") {
 		t.Errorf("refused with %q", text)
 	}

@@ -122,7 +122,7 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 		if err != nil {
 			return true, err
 		}
-		l, err := k.load(ctx, id, everything)
+		l, err := k.load(ctx, id, (*job.Lease).Everything)
 		if err != nil {
 			return true, err
 		}
@@ -212,7 +212,7 @@ type indexed struct{ wakes, leads, phases, parties int }
 
 // checkEntries: a lease is in the indexes as it should be.
 func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, n *indexed) error {
-	e, parties := entriesOf(id, l), partiesOf(id, l)
+	e, parties := entriesOf(id, l, l.Everything().Units), partiesOf(id, l)
 	n.wakes += len(e.wakes)
 	n.leads += len(e.leads)
 	n.phases += len(e.phases)

@@ -60,15 +60,23 @@ type Keeper struct {
 	merges collections.Map[part, []byte]
 	units  collections.Map[part, []byte]
 
+	// Lists that few events need: the checkpoints of a unit's receipt, whose last the
+	// unit holds, and the inputs of a merge.
+	checkpoints collections.Map[part, []byte]
+	inputs      collections.Map[part, []byte]
+
 	settlements collections.Map[[]byte, []byte]
 
 	// Indexes: when time must pass for a lease, in which phase it is, who leads
 	// it while it is not settled, who takes part.
-	wakes   collections.KeySet[collections.Pair[int64, []byte]]
+	wakes   collections.KeySet[wake]
 	phases  collections.KeySet[collections.Pair[int32, []byte]]
 	leads   collections.KeySet[collections.Pair[string, []byte]]
 	parties collections.KeySet[collections.Triple[string, bool, []byte]] // account, settled, order
 }
+
+// wake is a time, and the order and unit, or itself, for which it must pass.
+type wake = collections.Triple[int64, []byte, uint32]
 
 // part names a unit or a round of an order.
 type part = collections.Pair[[]byte, uint32]
@@ -95,7 +103,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 		settlements: collections.NewMap(sb, collections.NewPrefix(settlementPrefix), "settlements",
 			collections.BytesKey, collections.BytesValue),
 		wakes: collections.NewKeySet(sb, collections.NewPrefix(6), "wakes",
-			collections.PairKeyCodec(collections.Int64Key, collections.BytesKey)),
+			collections.TripleKeyCodec(collections.Int64Key, collections.BytesKey, collections.Uint32Key)),
 		phases: collections.NewKeySet(sb, collections.NewPrefix(7), "phases",
 			collections.PairKeyCodec(collections.Int32Key, collections.BytesKey)),
 		leads: collections.NewKeySet(sb, collections.NewPrefix(8), "leads",
@@ -104,6 +112,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
 		dropped: collections.NewMap(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key, collections.StringValue),
 	}
+	k.checkpoints = collections.NewMap(sb, collections.NewPrefix(13), "checkpoints", parts, collections.BytesValue)
+	k.inputs = collections.NewMap(sb, collections.NewPrefix(14), "inputs", parts, collections.BytesValue)
 	module.Seal(sb)
 	return k
 }

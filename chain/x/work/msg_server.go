@@ -211,12 +211,3 @@ func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHalt
 func charge(ctx context.Context, gas uint64, what string) {
 	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, what)
 }
-
-// roundOf reaches the round of a unit, nothing if there is no such unit.
-func roundOf(l *job.Lease, unit int) (lo, hi int) {
-	if unit >= l.Order.Problem.Units() {
-		return 0, 0
-	}
-	lo = unit / l.Order.Problem.Shards
-	return lo, lo + 1
-}

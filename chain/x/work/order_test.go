@@ -286,6 +286,7 @@ func TestAbandonedOrderIsRefunded(t *testing.T) {
 func TestDeclinedOrderIsRefunded(t *testing.T) {
 	p := begin(t)
 	p.Deliver(p.Lead(), &workv1.MsgDecline{Lead: p.Lease().Lead, Order: p.ID.String(), Reason: "the model cannot be had"})
+	p.NextBlock(time.Second)
 	l := p.Lease()
 	if l.Phase != workv1.PHASE_SETTLED || l.Reason != "declined: the model cannot be had" || p.Balance(worktest.Consumer.Address) != worktest.Purse {
 		t.Fatalf("%v (%s), the consumer has %d", l.Phase, l.Reason, p.Balance(worktest.Consumer.Address))

@@ -22,14 +22,14 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return 0, 0 })
+	l, err := q.load(ctx, id, outline)
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	_, err = read(ctx, q.merges, id, 0, l.Round, func(r uint32, b []byte) error {
-		l.Merges[r] = job.Merge{}
-		return canon.Unmarshal(b, &l.Merges[r])
-	})
+	for r := range l.Round {
+		l.part.Merges = append(l.part.Merges, r)
+	}
+	err = q.fill(ctx, id, l)
 	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
 }
 
@@ -38,7 +38,7 @@ func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, everything)
+	l, err := q.load(ctx, id, (*job.Lease).Everything)
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -80,7 +80,12 @@ func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error
 	if err != nil {
 		return workv1.Lease{}, err
 	}
-	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return l.Round, l.Round })
+	l, err := q.load(ctx, id, func(l *job.Lease) (p job.Part) {
+		if l.Round > 0 {
+			p.Merges = []int{l.Round - 1}
+		}
+		return p
+	})
 	if err != nil {
 		return workv1.Lease{Id: id.String(), Reason: err.Error()}, nil
 	}
@@ -93,13 +98,16 @@ func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*w
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	var from, to int
-	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) {
-		n, w := l.Order.Problem.Units(), l.Order.Problem.Shards
+	l, err := q.load(ctx, id, func(l *job.Lease) (p job.Part) {
+		n := l.Order.Problem.Units()
 		from, to = min(int(r.From), n), n
 		if r.Limit > 0 {
 			to = min(from+int(r.Limit), n)
 		}
-		return from / w, (to + w - 1) / w
+		for i := from; i < to; i++ {
+			p.Units = append(p.Units, i)
+		}
+		return p
 	})
 	if err != nil {
 		return nil, asStatus(err)
@@ -116,7 +124,7 @@ func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*wor
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, func(l *job.Lease) (lo, hi int) { return roundOf(l, int(r.Unit)) })
+	l, err := q.load(ctx, id, func(l *job.Lease) job.Part { return l.AboutUnit(int(r.Unit)) })
 	if err != nil {
 		return nil, asStatus(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -15,21 +16,21 @@ import (
 	"github.com/tally-network/tally/core/job"
 )
 
-// loaded is a lease and what of it was read: course, and the units of rounds lo
-// to hi and the merges from before lo to hi. The rest is an outline.
+// loaded is a lease and what of it was read: course, and the units and merges that
+// part names. The rest is an outline. Of parts that were read it holds the bytes.
 type loaded struct {
 	job.Lease
-	lo, hi int
+	part   job.Part
 	course []byte
-	units  map[uint32][]byte
-	merges map[uint32][]byte
+
+	units, checkpoints, merges, inputs map[int][]byte
 }
 
-// everything reaches all rounds of a lease.
-func everything(l *job.Lease) (lo, hi int) { return 0, len(l.Merges) }
+// outline is a reach: terms and course alone.
+func outline(*job.Lease) (p job.Part) { return p }
 
 // load reads the parts of a lease that reach tells from its outline.
-func (k *Keeper) load(ctx context.Context, id canon.Hash, reach func(*job.Lease) (lo, hi int)) (*loaded, error) {
+func (k *Keeper) load(ctx context.Context, id canon.Hash, reach func(*job.Lease) job.Part) (*loaded, error) {
 	l := &loaded{}
 	terms, err := k.terms.Get(ctx, id[:])
 	if errors.Is(err, collections.ErrNotFound) {
@@ -45,33 +46,75 @@ func (k *Keeper) load(ctx context.Context, id canon.Hash, reach func(*job.Lease)
 		return nil, fmt.Errorf("read lease %s: %w", id, err)
 	}
 	l.Outline()
-	l.lo, l.hi = reach(&l.Lease)
-	w := l.Order.Problem.Shards
-	l.units, err = read(ctx, k.units, id, l.lo*w, l.hi*w, func(i uint32, b []byte) error {
-		l.Units[i] = job.Unit{}
-		return canon.Unmarshal(b, &l.Units[i])
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read units of lease %s: %w", id, err)
-	}
-	l.merges, err = read(ctx, k.merges, id, max(l.lo-1, 0), l.hi, func(r uint32, b []byte) error {
-		return canon.Unmarshal(b, &l.Merges[r])
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read merges of lease %s: %w", id, err)
+	l.part = reach(&l.Lease)
+	l.See(l.part.Units)
+	if err := k.fill(ctx, id, l); err != nil {
+		return nil, fmt.Errorf("read parts of lease %s: %w", id, err)
 	}
 	return l, nil
 }
 
-// read hands the parts of an order from lo to hi to f, and returns their bytes.
-func read(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, lo, hi int, f func(uint32, []byte) error) (map[uint32][]byte, error) {
-	raw := map[uint32][]byte{}
-	within := collections.NewPrefixedPairRange[[]byte, uint32](id[:]).StartInclusive(uint32(lo)).EndExclusive(uint32(hi))
-	err := m.Walk(ctx, within, func(at part, b []byte) (bool, error) {
-		raw[at.K2()] = b
-		return false, f(at.K2(), b)
+// fill reads the parts of a lease that its part names.
+func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error) {
+	l.units, err = read(ctx, k.units, id, l.part.Units, func(i int, b []byte) error {
+		l.Units[i] = job.Unit{}
+		return canon.Unmarshal(b, &l.Units[i])
 	})
-	return raw, err
+	if err != nil {
+		return err
+	}
+	l.merges, err = read(ctx, k.merges, id, l.part.Merges, func(r int, b []byte) error {
+		return canon.Unmarshal(b, &l.Merges[r])
+	})
+	if err != nil || l.part.Brief {
+		return err
+	}
+	l.checkpoints, err = read(ctx, k.checkpoints, id, l.part.Units, func(i int, b []byte) error {
+		all := hashes{}
+		if err := canon.Unmarshal(b, &all); err != nil || l.Units[i].Receipt == nil {
+			return errors.Join(err, fmt.Errorf("unit %d has checkpoints and no receipt", i))
+		}
+		l.Units[i].Receipt.Checkpoints = all
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.inputs, err = read(ctx, k.inputs, id, l.part.Merges, func(r int, b []byte) error {
+		all := hashes{}
+		err := canon.Unmarshal(b, &all)
+		l.Merges[r].Inputs = all
+		return err
+	})
+	return err
+}
+
+// hashes are a stored part: the checkpoints of a receipt, or the inputs of a merge.
+type hashes []canon.Hash
+
+// Code walks the list.
+func (h *hashes) Code(w *canon.Codec) { w.Hashes((*[]canon.Hash)(h), job.MaxUnits) }
+
+// read hands those parts of an order that are there to f, and returns their bytes.
+func read(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, which []int, f func(int, []byte) error) (map[int][]byte, error) {
+	raw := map[int][]byte{}
+	for lo := 0; lo < len(which); { // those that lie beside one another at once
+		hi := lo + 1
+		for hi < len(which) && which[hi] == which[hi-1]+1 {
+			hi++
+		}
+		run := collections.NewPrefixedPairRange[[]byte, uint32](id[:]).StartInclusive(uint32(which[lo])).EndExclusive(uint32(which[hi-1] + 1))
+		err := m.Walk(ctx, run, func(at part, b []byte) (bool, error) {
+			i := int(at.K2())
+			raw[i] = b
+			return false, f(i, b)
+		})
+		if err != nil {
+			return nil, err
+		}
+		lo = hi
+	}
+	return raw, nil
 }
 
 // What an absent unit or merge stands for.
@@ -91,34 +134,69 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 			return err
 		}
 	}
-	w := after.Order.Problem.Shards
-	for i := before.lo * w; i < before.hi*w; i++ {
-		if err := write(ctx, k.units, id, uint32(i), before.units, blankUnit, &after.Units[i]); err != nil {
-			return err
+	for _, i := range before.part.Units {
+		if err := k.saveUnit(ctx, collections.Join(id[:], uint32(i)), before, &after.Units[i]); err != nil {
+			return fmt.Errorf("store unit %d of lease %s: %w", i, id, err)
 		}
 	}
-	for r := before.lo; r < before.hi; r++ {
-		if err := write(ctx, k.merges, id, uint32(r), before.merges, blankMerge, &after.Merges[r]); err != nil {
-			return err
+	for _, r := range before.part.Merges {
+		m := after.Merges[r]
+		inputs := m.Inputs
+		m.Inputs = nil
+		at := collections.Join(id[:], uint32(r))
+		err := errors.Join(
+			write(ctx, k.merges, at, before.merges[r], blankMerge, &m),
+			k.saveList(ctx, k.inputs, at, before.inputs[r], inputs, m.Root.IsZero()),
+		)
+		if err != nil {
+			return fmt.Errorf("store merge %d of lease %s: %w", r, id, err)
 		}
 	}
 	return nil
 }
 
+func (k *Keeper) saveUnit(ctx context.Context, at part, before *loaded, u *job.Unit) error {
+	i := int(at.K2())
+	bare, checkpoints := u.Split()
+	return errors.Join(
+		write(ctx, k.units, at, before.units[i], blankUnit, &bare),
+		k.saveList(ctx, k.checkpoints, at, before.checkpoints[i], checkpoints, u.Receipt == nil),
+	)
+}
+
+// saveList stores a list unless it is what was read, or was not read: nil. It removes
+// the list of what is gone.
+func (k *Keeper) saveList(ctx context.Context, m collections.Map[part, []byte], at part, raw []byte, list hashes, gone bool) error {
+	switch {
+	case gone:
+		has, err := m.Has(ctx, at)
+		if err != nil || !has {
+			return err
+		}
+		return m.Remove(ctx, at)
+	case list == nil:
+		return nil
+	}
+	b, err := canon.Encoded(&list)
+	if err != nil || bytes.Equal(b, raw) {
+		return err
+	}
+	return m.Set(ctx, at, b)
+}
+
 // write stores one part unless it is what was read, or blank as before.
-func write(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, i uint32, raw map[uint32][]byte, blank []byte, v canon.Coded) error {
+func write(ctx context.Context, m collections.Map[part, []byte], at part, old, blank []byte, v canon.Coded) error {
 	b, err := canon.Encoded(v)
 	if err != nil {
-		return fmt.Errorf("store part %d of lease %s: %w", i, id, err)
+		return err
 	}
-	old := raw[i]
 	if old == nil {
 		old = blank
 	}
 	if bytes.Equal(b, old) {
 		return nil
 	}
-	return m.Set(ctx, collections.Join(id[:], i), b)
+	return m.Set(ctx, at, b)
 }
 
 // enter stores a lease that is not in the store, with its indexes.
@@ -130,15 +208,20 @@ func (k *Keeper) enter(ctx context.Context, id canon.Hash, l *job.Lease) error {
 	if err := k.terms.Set(ctx, id[:], terms); err != nil {
 		return err
 	}
-	if err := k.save(ctx, id, &loaded{hi: len(l.Merges)}, l); err != nil {
+	whole := l.Everything()
+	if err := k.save(ctx, id, &loaded{part: whole}, l); err != nil {
 		return err
 	}
-	return k.index(ctx, id, nil, l)
+	return k.index(ctx, id, nil, l, whole.Units)
 }
 
-// index keeps the indexes when a lease changes; before is nil for a new one.
-func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Lease) error {
-	was, is := entriesOf(id, before), entriesOf(id, after)
+// itself stands for a lease beside its units in the index of times.
+const itself = math.MaxUint32
+
+// index keeps the indexes when a lease and the given units change; before is nil for a
+// new one.
+func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Lease, units []int) error {
+	was, is := entriesOf(id, before, units), entriesOf(id, after, units)
 	err := errors.Join(move(ctx, k.wakes, was.wakes, is.wakes), move(ctx, k.leads, was.leads, is.leads), move(ctx, k.phases, was.phases, is.phases))
 	if before == nil || before.Phase != after.Phase {
 		err = errors.Join(err, move(ctx, k.parties, partiesOf(id, before), partiesOf(id, after)))
@@ -148,18 +231,24 @@ func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Le
 
 // entries are a lease's keys in the indexes that change often.
 type entries struct {
-	wakes  []collections.Pair[int64, []byte]
+	wakes  []wake
 	leads  []collections.Pair[string, []byte]
 	phases []collections.Pair[int32, []byte]
 }
 
-func entriesOf(id canon.Hash, l *job.Lease) (e entries) {
+func entriesOf(id canon.Hash, l *job.Lease, units []int) (e entries) {
 	if l == nil {
 		return e
 	}
 	e.phases = append(e.phases, collections.Join(int32(l.Phase), id[:]))
-	if at := l.Wake(); at != job.Never {
-		e.wakes = append(e.wakes, collections.Join(at, id[:]))
+	add := func(at int64, which uint32) {
+		if at != job.Never {
+			e.wakes = append(e.wakes, collections.Join3(at, id[:], which))
+		}
+	}
+	add(l.WakeSelf(), itself)
+	for _, i := range units {
+		add(l.WakeUnit(i), uint32(i))
 	}
 	if lead := l.Lead(); lead != "" && l.Phase != job.Settled {
 		e.leads = append(e.leads, collections.Join(lead, id[:]))

@@ -11,36 +11,74 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// EndBlock lets time pass for the leases that it has something to do with.
+// What the end of a block does at most: it takes so many entries from the index of
+// times, oldest first, and after the entries of a lease no more once so many units
+// were read. What is left is due in the next block.
+const (
+	maxDue  = 256
+	maxRead = 512
+)
+
+// EndBlock lets time pass for the leases and units that it has something to do with.
 func (k *Keeper) EndBlock(ctx context.Context) error {
-	var due []canon.Hash
-	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, []byte](now(ctx)),
-		func(at collections.Pair[int64, []byte]) (bool, error) {
-			id, err := canon.HashOf(at.K2())
-			due = append(due, id)
-			return false, err
-		})
-	if err != nil {
+	due, err := k.due(ctx)
+	if err != nil || len(due) == 0 {
 		return err
-	}
-	if len(due) == 0 {
-		return nil
 	}
 	seed, err := k.power.Seed(ctx)
 	if err != nil {
 		return err
 	}
-	for _, id := range due {
+	read := 0
+	for _, d := range due {
+		if read > maxRead {
+			return nil
+		}
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			_, err := k.apply(ctx, id, job.Tick{Seed: seed})
+			e := job.Tick{Seed: seed, Units: d.units}
+			before, err := k.before(ctx, d.order, e)
+			if err != nil {
+				return err
+			}
+			read += len(before.part.Units)
+			_, err = k.happen(ctx, d.order, before, e)
 			return err
 		})
 		if err == nil {
 			continue
 		}
-		if err := emit(ctx, &workv1.EventStuck{Order: id.String(), Reason: err.Error()}); err != nil {
+		if err := emit(ctx, &workv1.EventStuck{Order: d.order.String(), Reason: err.Error()}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// moment is a lease whose time, or that of some of its units, has come.
+type moment struct {
+	order canon.Hash
+	units []int
+}
+
+// due returns the leases whose time has come, the longest due first.
+func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
+	at, left := map[canon.Hash]int{}, maxDue
+	until := collections.NewPrefixUntilTripleRange[int64, []byte, uint32](now(ctx))
+	err = k.wakes.Walk(ctx, until, func(w wake) (bool, error) {
+		id, err := canon.HashOf(w.K2())
+		if err != nil {
+			return true, err
+		}
+		i, seen := at[id]
+		if !seen {
+			i = len(out)
+			at[id], out = i, append(out, moment{order: id})
+		}
+		if w.K3() != itself {
+			out[i].units = append(out[i].units, int(w.K3()))
+		}
+		left--
+		return left == 0, nil
+	})
+	return out, err
 }
