@@ -26,6 +26,7 @@ var All = []Benchmark{
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
 	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
+	{"strangers", "a fetch while strangers connect, beside one undisturbed", strangers},
 }
 
 // Names returns the names of all benchmarks.

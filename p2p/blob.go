@@ -22,6 +22,7 @@ var blob = Typed[cid.Cid, []byte]{
 		MaxRequest:  maxCID,
 		MaxResponse: maxBlock,
 		Timeout:     time.Minute,
+		Prompt:      15 * time.Second,
 		PerPeer:     8,
 	},
 	Request:  Codec[cid.Cid]{cid.Cid.Bytes, cid.Cast},

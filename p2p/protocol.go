@@ -26,6 +26,7 @@ type Protocol struct {
 	MaxRequest  int           // bytes
 	MaxResponse int           // bytes
 	Timeout     time.Duration // of an exchange, from opening the stream to the last byte
+	Prompt      time.Duration // until the response begins, where nothing is computed for it; 0: Timeout
 	PerPeer     int           // exchanges that a caller runs with one peer at a time
 }
 
@@ -166,6 +167,12 @@ func (h *Host) call(ctx context.Context, p Protocol, to peer.ID, request []byte)
 	}
 	defer context.AfterFunc(ctx, func() { s.Reset() })()
 
+	if p.Prompt > 0 {
+		if err := s.SetReadDeadline(time.Now().Add(p.Prompt)); err != nil {
+			s.Reset()
+			return nil, outcomeBroken, err
+		}
+	}
 	// A busy peer answers before it has read the request, so a failed write
 	// need not be the end.
 	sent := errors.Join(writeRequest(s, request), s.CloseWrite())

@@ -164,6 +164,14 @@ func TestSlowPeersAreCutOff(t *testing.T) {
 		until(t, "the answer begins", func() bool { return b.turns[party].busy() == 1 })
 		until(t, "it is given up", func() bool { return b.turns[party].busy() == 0 })
 	})
+	t.Run("no answer", func(t *testing.T) {
+		a.host.SetStreamHandler(long.ID, func(s network.Stream) {})
+		prompt := long
+		prompt.Prompt = 100 * time.Millisecond
+		if _, err := b.Call(soon(t), prompt, a.ID(), nil); err == nil || t.Context().Err() != nil {
+			t.Fatalf("want that the answer is given up: %v", err)
+		}
+	})
 	t.Run("half an answer", func(t *testing.T) {
 		a.host.SetStreamHandler(long.ID, func(s network.Stream) { s.Write([]byte{byte(statusOK), 0, 0, 0, 9, 'x'}) })
 		if _, err := b.Call(soon(t), long, a.ID(), nil); err == nil {
