@@ -111,6 +111,9 @@ func (w *world) perform(effects []job.Effect) {
 			w.earned[e.Account] += int64(e.Amount)
 		case job.Tax:
 			w.earned["pool"] += int64(e.Amount)
+		case job.Insure:
+			w.earned[job.Insurance] -= int64(e.Amount)
+			w.earned[e.Account] += int64(e.Amount)
 		case job.Prize:
 			w.earned["pool"] -= int64(e.Amount)
 			w.earned[e.Account] += int64(e.Amount)

@@ -134,6 +134,9 @@ func (l *Lease) checkMoney() error {
 	if l.Phase == Settled && m.Escrow != 0 {
 		return fmt.Errorf("settled with %d utally in escrow", m.Escrow)
 	}
+	if m.Insured > m.Slashed/2 {
+		return fmt.Errorf("the insurance fund paid %d utally, %d were slashed", m.Insured, m.Slashed)
+	}
 	if t := total(m.Prizes); t > m.Tax {
 		return fmt.Errorf("forced attempts were paid %d utally out of a tax of %d", t, m.Tax)
 	}

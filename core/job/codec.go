@@ -173,7 +173,7 @@ func (s *Settlement) Code(w *canon.Codec) {
 }
 
 func (m *Ledger) code(w *canon.Codec) {
-	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed} {
+	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed, &m.Insured} {
 		w.U64(v)
 	}
 	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid, &m.Prizes} {

@@ -144,6 +144,9 @@ func (w *world) perform(effects []Effect) {
 		case Prize:
 			w.pool -= e.Amount
 			w.purse[e.Account] += e.Amount
+		case Insure:
+			take(w.purse, Insurance, e.Amount)
+			w.purse[e.Account] += e.Amount
 		case Credit:
 			w.flops[e.Account] += e.Amount
 		case Vouch:

@@ -158,7 +158,7 @@ func TestWithheldUnitGoesToAnother(t *testing.T) {
 	}
 	w.pass(60)
 	penalty := w.lease.Quote.Unit * w.lease.Params.LateBps / bps
-	if w.lease.Phase != Settled || w.purse["p1"] != 30*1100+6*5 || w.purse["consumer"] == 0 || w.purse[Insurance] != 3*penalty {
+	if w.lease.Phase != Settled || w.purse["p1"] != 30*1100+6*5 || w.purse["consumer"] == 0 || w.purse[Insurance]+w.lease.Ledger.Insured != 3*penalty {
 		t.Fatalf("the lease is %v, p1 got %d, the consumer %d, the fund %d", w.lease.Phase, w.purse["p1"], w.purse["consumer"], w.purse[Insurance])
 	}
 }

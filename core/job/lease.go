@@ -251,6 +251,7 @@ type Ledger struct {
 	Slashed   uint64  // taken from bonds, penalties included
 	SlashPaid []Share // where it went, by account
 	Prizes    []Share // out of the jackpot pool, by account
+	Insured   uint64  // out of the insurance fund, to the consumer
 }
 
 // Insurance is the account name under which effects and ledgers speak of the
@@ -348,6 +349,7 @@ const (
 	Tax                       // out of escrow, to the jackpot pool
 	Prize                     // Account out of the jackpot pool
 	Refund                    // Account, the consumer, out of escrow
+	Insure                    // Account out of the insurance fund
 	Credit                    // Account with computing power
 	Vouch                     // for Amount valid units of Account
 	Discredit                 // Account: its record of valid units begins anew
@@ -359,5 +361,5 @@ const (
 
 // String returns the kind's name.
 func (k Kind) String() string {
-	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "credit", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 16)]
+	return [...]string{"unknown", "reserve", "release", "slash", "award", "pay", "burn", "tax", "prize", "refund", "insure", "credit", "vouch", "discredit", "lock", "unlock", "jail", "emit"}[min(k, 17)]
 }

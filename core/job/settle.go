@@ -93,9 +93,28 @@ func (l *Lease) settle() ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(effects, forced...)
+	if l.Ledger.Insured = l.insured(spent); l.Ledger.Insured > 0 {
+		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})
+	}
 	effects = append(effects, l.releaseAll()...)
 	l.Phase = Settled
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
+}
+
+// insured returns what the insurance fund pays the consumer of a lease that stopped
+// early, who has paid for a part of a result: what that cost, but at most half of what
+// the slashes of this very lease left to the fund. The other half stays there, so that
+// who plays both sides never has back what it lost.
+func (l *Lease) insured(spent uint64) uint64 {
+	if l.Reason == "" {
+		return 0
+	}
+	for _, s := range l.Ledger.SlashPaid {
+		if s.Account == Insurance {
+			return min(spent, s.Amount/2)
+		}
+	}
+	return 0
 }
 
 // wages returns what every account has earned by accepted units.

@@ -91,6 +91,14 @@ func (k *Keeper) Slash(ctx context.Context, account sdk.AccAddress, reserved, fr
 	})
 }
 
+// Insure pays an account out of what slashes have left to the insurance account.
+func (k *Keeper) Insure(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	if err := k.bank.SendCoinsFromModuleToAccount(ctx, Insurance, account, coin.Of(amount)); err != nil {
+		return errorsmod.Wrapf(err, "pay %d utally of the insurance fund to %s", amount, account)
+	}
+	return nil
+}
+
 func (k *Keeper) payOut(ctx context.Context, out providerv1.Payout) error {
 	to, err := address.Parse(out.Account)
 	if err != nil || out.Amount == 0 {

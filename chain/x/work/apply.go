@@ -117,6 +117,8 @@ func (k *Keeper) effect(ctx context.Context, id canon.Hash, e job.Effect, awards
 		return k.tax(ctx, id, e.Amount)
 	case job.Prize:
 		return k.prize(ctx, id, e)
+	case job.Insure:
+		return k.insure(ctx, id, e)
 	case job.Refund:
 		return k.escrow.Settle(ctx, id, e.Amount)
 	case job.Emit:

@@ -45,3 +45,15 @@ func (k *Keeper) prize(ctx context.Context, id canon.Hash, e job.Effect) error {
 	}
 	return emit(ctx, &workv1.EventPrize{Order: id.String(), Account: e.Account, Amount: e.Amount})
 }
+
+// insure pays somebody out of the insurance fund.
+func (k *Keeper) insure(ctx context.Context, id canon.Hash, e job.Effect) error {
+	to, err := address.Parse(e.Account)
+	if err != nil {
+		return err
+	}
+	if err := k.stakes.Insure(ctx, to, e.Amount); err != nil {
+		return err
+	}
+	return emit(ctx, &workv1.EventProgress{Order: id.String(), What: "insured", Account: e.Account, Number: e.Amount})
+}

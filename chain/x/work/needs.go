@@ -32,6 +32,7 @@ type Stakes interface {
 	Active(ctx context.Context, p providerv1.Peer) (bool, error)
 	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Insure(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
 	Jail(ctx context.Context, account sdk.AccAddress, until int64) error
 	Vouch(ctx context.Context, account sdk.AccAddress, units uint64) error

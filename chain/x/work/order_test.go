@@ -366,3 +366,26 @@ func lossState(t *testing.T, loss []byte) *canon.Keyed {
 	}
 	return k
 }
+
+// Through the whole chain: a provider is late, the lease is abandoned, and its consumer,
+// who has paid for one round, is paid out of the fund that the penalty went to.
+func TestFundPaysTheConsumerOfAFailedLease(t *testing.T) {
+	p := begin(t)
+	p.FinishRound()
+	p.Assign(p.Order.Problem.Shards, "p0")
+	p.NextBlock(worktest.UnitTimeout + time.Second)
+	fund := p.Balance(moduleAddress(provider.Insurance))
+	consumer := p.Balance(worktest.Consumer.Address)
+	p.NextBlock(4 * worktest.LeadTimeout)
+	p.NextBlock(worktest.Window + time.Second)
+	l := p.Lease()
+	if l.Phase != workv1.PHASE_SETTLED || l.Reason == "" || l.Ledger.Insured != fund/2 || fund == 0 {
+		t.Fatalf("%v (%s): %+v, the fund had %d", l.Phase, l.Reason, l.Ledger, fund)
+	}
+	if got := p.Balance(worktest.Consumer.Address) - consumer; got != l.Ledger.Refund+l.Ledger.Insured {
+		t.Errorf("the consumer got %d, want %d and %d", got, l.Ledger.Refund, l.Ledger.Insured)
+	}
+	if left := p.Balance(moduleAddress(provider.Insurance)); left != fund-l.Ledger.Insured {
+		t.Errorf("the fund has %d of %d", left, fund)
+	}
+}

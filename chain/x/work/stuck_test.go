@@ -52,6 +52,7 @@ func (n *neighbours) Reserve(context.Context, sdk.AccAddress, uint64) error { re
 
 func (n *neighbours) Release(context.Context, sdk.AccAddress, uint64) error { return nil }
 
+func (n *neighbours) Insure(context.Context, sdk.AccAddress, uint64) error { return nil }
 func (n *neighbours) Slash(context.Context, sdk.AccAddress, uint64, uint64, []providerv1.Payout) error {
 	return nil
 }

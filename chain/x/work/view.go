@@ -55,7 +55,7 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 	share := func(s job.Share) workv1.Share { return workv1.Share(s) }
 	return workv1.Ledger{
 		Escrow: m.Escrow, Paid: list(m.Paid, share), Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax,
-		Slashed: m.Slashed, SlashPaid: list(m.SlashPaid, share), Prizes: list(m.Prizes, share),
+		Slashed: m.Slashed, SlashPaid: list(m.SlashPaid, share), Prizes: list(m.Prizes, share), Insured: m.Insured,
 	}
 }
 

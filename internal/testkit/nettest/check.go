@@ -140,7 +140,7 @@ func (n *Network) checkBalances(l *job.Lease) error {
 	for account, before := range n.before {
 		after, want := now[account], before.Free+got[account]
 		if account == l.Order.Consumer {
-			want -= l.Quote.Price - l.Ledger.Refund
+			want -= l.Quote.Price - l.Ledger.Refund - l.Ledger.Insured
 		}
 		if after.Free != want {
 			return fmt.Errorf("%s has %d utally; it had %d and should have %d", n.Name(account), after.Free, before.Free, want)
