@@ -63,7 +63,7 @@ func (s *scene) play() error {
 		} else {
 			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
 		}
-		if err := s.do(job.Tick{Seed: s.block()}); err != nil && !errors.Is(err, job.ErrEnded) {
+		if err := s.do(job.Tick{Seed: s.block(), Free: func(string) uint64 { return stake }}); err != nil && !errors.Is(err, job.ErrEnded) {
 			return err
 		}
 	}
@@ -130,11 +130,6 @@ func (s *scene) compute() (bool, error) {
 		if err := s.do(job.Submit{Receipt: r, Signature: ed25519.Sign(key(u.Provider), r.SignBytes())}); err != nil {
 			return false, err
 		}
-		if s.first == nil {
-			for _, a := range s.lease.Units[i].Audits {
-				s.first = append(s.first, a.Auditor)
-			}
-		}
 		acted = true
 	}
 	return acted, nil
@@ -160,20 +155,25 @@ func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Ha
 // attest lets keepers say that they have the data.
 func (s *scene) attest() (bool, error) {
 	acted := false
+	if u := &s.lease.Units[0]; s.first == nil && len(u.Audits) > 0 {
+		for _, a := range u.Audits {
+			s.first = append(s.first, a.Auditor)
+		}
+	}
 	for shard, u := range s.lease.RoundUnits() {
 		if u.Status != job.Received && u.Status != job.Counted || u.Provider == cheater && s.attack.withhold {
 			continue
 		}
 		i := s.lease.Unit(s.lease.Round, shard)
-		for _, k := range s.lease.Keepers {
-			if u.Keeps(k.Account) {
+		for _, k := range u.Attested {
+			if !s.lease.MayAttest(i, k.Keeper) {
 				continue
 			}
-			piece, err := s.piece(i, k.Account)
+			piece, err := s.piece(i, k.Keeper)
 			if err != nil {
 				return false, err
 			}
-			if err := s.do(job.Attest{By: k.Account, Unit: i, Attempt: u.Attempt, Free: stake, Piece: piece}); err != nil {
+			if err := s.do(job.Attest{By: k.Keeper, Unit: i, Attempt: u.Attempt, Piece: piece}); err != nil {
 				return false, err
 			}
 			acted = true

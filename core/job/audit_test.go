@@ -72,7 +72,7 @@ func TestLargestUpdatesAreAuditedBesides(t *testing.T) {
 	if err := w.assign(0, "p0"); err != nil {
 		t.Fatal(err)
 	}
-	w.do(w.receipt(0, ""))
+	w.submit(w.receipt(0, ""))
 	w.attest(0)
 	auditor := w.lease.Units[0].Audits[0].Auditor
 	drawn := proof.Segments([]byte(auditor), 3, 1)[0]

@@ -54,6 +54,9 @@ func (l *Lease) Check() error {
 			return fmt.Errorf("unit %d: %w", i, err)
 		}
 	}
+	if err := l.checkPending(); err != nil {
+		return err
+	}
 	if err := l.checkRequests(); err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (l *Lease) checkUnit(i int) error {
 	}
 	code := l.Order.Pieces()
 	for _, a := range u.Attested {
-		if (a.Piece != nil) != code.Cuts() || a.Piece != nil && a.Piece.Number >= code.Pieces {
+		if (a.Piece != nil) != (a.Done && code.Cuts()) || a.Piece != nil && a.Piece.Number >= code.Pieces {
 			return fmt.Errorf("the attestation of %s does not fit the code %+v", a.Keeper, code)
 		}
 		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {

@@ -52,6 +52,7 @@ func (l *course) Code(w *canon.Codec) {
 		codeAudit(w, &v.Audit)
 	})
 	canon.Seq(w, &l.Requests, maxRecords, 38, codeRequest)
+	canon.Seq(w, &l.Pending, MaxUnits, 2, codePending)
 	canon.Seq(w, &l.Forced, maxRecords, 50, codeForced)
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
 		w.String(&f.Provider, maxAccount)

@@ -52,6 +52,8 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("the %v has no segment %d, only %d of them", e.Target, e.Segment, n)
 	case e.Target.kind == AboutVerdict && !slices.Contains(s.Audited, e.Segment):
 		return nil, fmt.Errorf("%s audited segments %v, not segment %d", s.Defender, s.Audited, e.Segment)
+	case e.Target.kind == AboutVerdict && l.final(e.Target.index, e.Attempt, now):
+		return nil, fmt.Errorf("verdicts about unit %d could be disputed until block time %d ms", e.Target.index, l.Units[e.Target.index].WindowEnd)
 	case e.Target.kind == AboutUnit && l.Units[e.Target.index].Status == Received:
 		return nil, fmt.Errorf("unit %d is disputed once a quorum of keepers has attested to it", e.Target.index)
 	case s.Defender == e.Challenger:

@@ -70,6 +70,13 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	for i := range f.Unit.Attested {
 		f.Unit.Attested[i].Bond = 0
 	}
+	f.Unit.Audits = slices.Clone(u.Audits)
+	for i := range f.Unit.Audits {
+		if a := &f.Unit.Audits[i]; !a.Done {
+			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			a.Bond = 0
+		}
+	}
 	first := now
 	for _, c := range l.contests(UnitTarget(e.Unit)) {
 		first = min(first, c.At)
@@ -208,7 +215,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 	}
 	for _, k := range f.Unit.Attested {
-		if !k.Failed {
+		if k.Stands() {
 			lost = addShare(lost, Share{k.Keeper, l.Quote.Keep})
 		}
 	}
@@ -310,7 +317,7 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 		}
 	}
 	for _, k := range u.Attested {
-		if !k.Failed {
+		if k.Stands() {
 			prizes = append(prizes, Share{k.Keeper, l.Quote.Keep})
 		}
 	}

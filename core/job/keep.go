@@ -9,11 +9,13 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// Attestation is a keeper's word that it holds the data of a receipt. Its bond
-// stands behind it until the lease ends or the unit is void.
+// Attestation is a keeper of a unit, and its word that it holds the data of the
+// receipt. Its bond is reserved when it is drawn, and stands until the lease ends or
+// the unit is void; who has not attested when the unit is accepted is let go.
 type Attestation struct {
 	Keeper string
 	Bond   uint64
+	Done   bool   // it has attested
 	Failed bool   // it did not show what it was asked for, or keeps what is wrong: its word counts no more
 	Piece  *Piece // nil if each keeper keeps all
 }
@@ -29,7 +31,7 @@ type Request struct {
 	Due        int64      // block time until which an answer is in time
 }
 
-// keepBond is what a keeper reserves with each attestation.
+// keepBond is what a keeper reserves for each unit that it is drawn for.
 func (l *Lease) keepBond() (uint64, error) {
 	worth, err := sum(l.Quote.Unit, l.Quote.Keep)
 	if err != nil {
@@ -38,12 +40,10 @@ func (l *Lease) keepBond() (uint64, error) {
 	return times(worth, int(l.Params.KeepFactor))
 }
 
-// Attest is a keeper's word that it holds the data of a receipt. Free is what the
-// chain knows of its stake.
+// Attest is a keeper's word that it holds the data of a receipt.
 type Attest struct {
 	By            string
 	Unit, Attempt int
-	Free          uint64 // utally that are not reserved
 	Piece         *Piece // if the checkpoints are cut among the keepers
 }
 
@@ -52,40 +52,71 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	bond, err := l.keepBond()
+	a := u.keeper(e.By)
 	switch {
-	case err != nil:
-		return nil, err
 	case u.Status == Accepted && !l.open(u):
 		return nil, fmt.Errorf("unit %d is accepted: only a piece of it that nobody keeps can still be attested to, while units are computed", e.Unit)
-	case find(l.Keepers, e.By) == nil:
-		return nil, fmt.Errorf("%s is not a keeper of this lease", e.By)
-	case u.Keeps(e.By):
+	case a == nil || a.Failed:
+		return nil, fmt.Errorf("%s is not a keeper of unit %d", e.By, e.Unit)
+	case a.Done:
 		return nil, fmt.Errorf("%s has attested already", e.By)
-	case len(u.Attested) >= maxKept:
-		return nil, fmt.Errorf("unit %d has %d attestations, the most that it may", e.Unit, len(u.Attested))
-	case e.Free < bond:
-		return nil, fmt.Errorf("an attestation binds %d × the pay of the unit and of keeping it = %d utally; %s has %d free", l.Params.KeepFactor, bond, e.By, e.Free)
 	}
 	if err := l.checkPiece(u, e.Piece); err != nil {
 		return nil, err
 	}
-	u.Attested = append(u.Attested, Attestation{Keeper: e.By, Bond: bond, Piece: e.Piece})
-	effects := []Effect{{Reserve, e.By, bond, "attestation"}}
+	a.Done, a.Piece = true, e.Piece
 	if u.Status != Received || u.keepers() < l.Order.Conditions.Quorum() {
-		return effects, nil
+		return nil, nil
 	}
 	u.Status = Counted
 	u.WindowEnd = now + l.Order.Conditions.UnitWindow
 	l.askLot(u, now)
-	return append(effects, Effect{Emit, u.Provider, uint64(e.Unit), "counted"}), nil
+	return []Effect{{Emit, u.Provider, uint64(e.Unit), "counted"}}, nil
+}
+
+// keeper returns what a keeper was drawn for, nil if it was not.
+func (u *Unit) keeper(account string) *Attestation {
+	for i := range u.Attested {
+		if a := &u.Attested[i]; a.Keeper == account {
+			return a
+		}
+	}
+	return nil
+}
+
+// standing counts the keepers that were drawn and have not failed.
+func (u *Unit) standing() (n int) {
+	for _, a := range u.Attested {
+		if !a.Failed {
+			n++
+		}
+	}
+	return n
+}
+
+// Stands reports whether the keeper has attested, and was not shown to be wrong.
+func (a *Attestation) Stands() bool { return a.Done && !a.Failed }
+
+// dropKeepers lets go of the keepers that have not attested to a unit that is
+// accepted, unless they may still keep a piece of it.
+func (l *Lease) dropKeepers(u *Unit) (effects []Effect) {
+	if l.Order.Pieces().Cuts() {
+		return nil
+	}
+	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
+		if !a.Done {
+			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
+		}
+		return !a.Done
+	})
+	return effects
 }
 
 // attestation returns the standing word of a keeper about a unit, nil if there is
 // none.
 func (u *Unit) attestation(keeper string) *Attestation {
 	for i := range u.Attested {
-		if a := &u.Attested[i]; a.Keeper == keeper && !a.Failed {
+		if a := &u.Attested[i]; a.Keeper == keeper && a.Stands() {
 			return a
 		}
 	}
@@ -98,7 +129,7 @@ func (u *Unit) Keeps(keeper string) bool { return u.attestation(keeper) != nil }
 // keepers counts those whose word about the unit stands.
 func (u *Unit) keepers() (n int) {
 	for _, a := range u.Attested {
-		if !a.Failed {
+		if a.Stands() {
 			n++
 		}
 	}
@@ -251,6 +282,7 @@ func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) (
 	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == keeper && r.Unit == unit })...)
 	l.bar(keeper)
 	l.replaceKeeper(keeper)
+	l.await(unit, now) // for another in its place
 	if u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() {
 		u.Status, u.WindowEnd, u.Due = Received, 0, now+l.Order.Conditions.UnitTimeout
 		effects = append(effects, Effect{Emit, u.Provider, uint64(unit), "quorum lost"})
@@ -334,6 +366,7 @@ func (l *Lease) checkRequests() error {
 func codeAttestation(w *canon.Codec, a *Attestation) {
 	w.String(&a.Keeper, maxAccount)
 	w.U64(&a.Bond)
+	w.Bool(&a.Done)
 	w.Bool(&a.Failed)
 	given := a.Piece != nil
 	if w.Bool(&given); given {

@@ -66,7 +66,7 @@ func newKeptOf(t *testing.T, m Match) *kept {
 	}
 	r := k.receipt(0, "").Receipt
 	r.Checkpoints = roots
-	k.do(k.sign(r))
+	k.submit(k.sign(r))
 	return k
 }
 
@@ -91,7 +91,7 @@ func (k *kept) shown(keeper string) proof.Shown {
 	return a
 }
 
-func (k *kept) keeper(i int) string { return k.lease.Keepers[i].Account }
+func (k *kept) keeper(i int) string { return k.lease.Units[0].Attested[i].Keeper }
 
 // ask asks a keeper, and lets the next block draw what is asked.
 func (k *kept) ask(keeper string) {
@@ -111,11 +111,13 @@ func TestAttestationBindsABond(t *testing.T) {
 	k := newKept(t)
 	bond := k.lease.Params.KeepFactor * (k.lease.Quote.Unit + k.lease.Quote.Keep)
 	who := k.keeper(0)
-	k.refused("has "+fmt.Sprint(bond-1)+" free", Attest{who, 0, 0, bond - 1, nil})
-	k.do(Attest{who, 0, 0, bond, nil})
-	if k.held[who] != bond {
+	if a := k.lease.Units[0].Audits[0]; a.Auditor == who {
+		bond += a.Bond
+	}
+	if k.held[who] != bond { // before it has said anything
 		t.Fatalf("%d utally are held, want %d", k.held[who], bond)
 	}
+	k.do(Attest{who, 0, 0, nil})
 	k.pass(101) // one of three is no quorum
 	if u := k.lease.Units[0]; u.Status != Open || k.held[who] != 0 {
 		t.Fatalf("the unit is %v, %d held", u.Status, k.held[who])
@@ -136,7 +138,7 @@ func (w *world) withhold(unit int, provider string) {
 	if err := w.assign(unit, provider); err != nil {
 		w.t.Fatal(err)
 	}
-	w.do(w.receipt(unit, ""))
+	w.submit(w.receipt(unit, ""))
 	w.pass(102)
 }
 
@@ -246,18 +248,33 @@ func TestAskIsRefused(t *testing.T) {
 	k.refused("already", Ask{"another", who, 0, 0})
 }
 
+// attestAll lets every keeper of a unit attest.
+func (w *world) attestAll(unit int) {
+	w.t.Helper()
+	for _, a := range slices.Clone(w.lease.Units[unit].Attested) {
+		if !a.Done {
+			w.do(Attest{a.Keeper, unit, w.lease.Units[unit].Attempt, w.anyPiece(unit, a.Keeper)})
+		}
+	}
+}
+
 // However many questions are open, another can be asked; the keeper has more time
 // for it.
 func TestManyQuestionsTakeMoreTime(t *testing.T) {
-	k := newKept(t)
+	k := newKeptOf(t, testMatch()) // three keep every unit
 	k.lease.Params.AnswerLoad = 2
 	k.attest(0)
 	k.audit(0, true)
 	k.compute(1, "p1", "")
-	k.pass(20)
-	k.do(k.merge())
-	k.compute(2, "p1", "")
-	k.compute(3, "p2", "")
+	for _, i := range []int{2, 3} {
+		if i == 2 {
+			k.attestAll(1)
+			k.pass(20)
+			k.do(k.merge())
+		}
+		k.compute(i, []string{"p1", "p2"}[i%2], "")
+		k.attestAll(i)
+	}
 	who, other := k.keeper(0), k.keeper(1)
 	for unit := range 4 {
 		k.do(Ask{asker, who, unit, 0})
@@ -360,8 +377,12 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 			if status == Accepted {
 				k.pass(20)
 			}
-			who, others := k.keeper(0), []string{k.keeper(1), k.keeper(2)}
-			bond := k.held[who]
+			var others []string
+			for _, a := range k.lease.Units[0].Attested[1:] {
+				others = append(others, a.Keeper)
+			}
+			who := k.keeper(0)
+			bond := k.lease.Units[0].Attested[0].Bond
 			k.ask(who)
 			a := k.shown(who)
 			k.now = k.lease.Request(who, 0).Due + 1
@@ -369,11 +390,11 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 			k.tick()
 			l := &k.lease
 			reward := bond * l.Params.RewardBps / bps
-			if k.purse[asker] != stake+reward || k.purse[Insurance] != bond-reward || k.free[who]+bond != stake || !k.jailed[who] {
+			if k.purse[asker] != stake+reward || k.purse[Insurance] != bond-reward || k.stakeOf(who)+bond != stake || !k.jailed[who] {
 				t.Fatalf("the asker has %d, the fund %d, the keeper %d; jailed %v", k.purse[asker], k.purse[Insurance], k.free[who], k.jailed)
 			}
-			if next := k.keeper(0); len(l.Keepers) != 3 || next == who || slices.Contains(others, next) || !slices.Contains(l.Barred, who) {
-				t.Fatalf("after %s keep %q and %q, barred %q", who, next, others, l.Barred)
+			if find(l.Keepers, who) != nil || !slices.Contains(l.Barred, who) {
+				t.Fatalf("after %s keep %v, barred %q", who, l.Keepers, l.Barred)
 			}
 			want := status
 			if status == Counted {
@@ -384,8 +405,13 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 				t.Fatalf("the unit is %v, attested %v", u.Status, u.Attested)
 			}
 			if status == Counted {
-				k.refused("not a keeper", Attest{who, 0, 0, stake, nil})
-				k.do(Attest{k.keeper(0), 0, 0, stake, nil})
+				k.refused("not a keeper", Attest{who, 0, 0, nil})
+				k.pass(1)
+				next := k.keeper(len(k.lease.Units[0].Attested) - 1)
+				if next == who || slices.Contains(others, next) {
+					t.Fatalf("after %s keep %q and %q", who, next, others)
+				}
+				k.do(Attest{next, 0, 0, nil})
 				k.pass(20)
 			}
 			if u := k.lease.Units[0]; u.Status != Accepted {
@@ -422,13 +448,14 @@ func TestLeaseWithoutKeepersStops(t *testing.T) {
 	k := newKept(t)
 	k.lease.Params.AnswerTime = 5
 	for range 3 { // of four
-		for _, p := range slices.Clone(k.lease.Keepers) {
-			if u := &k.lease.Units[0]; !u.Keeps(p.Account) {
-				k.do(Attest{p.Account, 0, 0, stake, nil})
+		k.attestAll(0)
+		for _, a := range k.lease.Units[0].Attested {
+			if a.Stands() {
+				k.ask(a.Keeper)
+				break
 			}
 		}
-		k.ask(k.keeper(0))
-		k.pass(6)
+		k.pass(7)
 	}
 	if n := len(k.lease.Keepers); n != 1 {
 		t.Fatalf("%d keepers are left", n)

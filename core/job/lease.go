@@ -107,13 +107,13 @@ type Lease struct {
 	Params    Params
 	FeeBps    uint64
 	Quote     Quote
-	Seed      canon.Hash // from a block before the match; auditors, keepers and succession are drawn from it
+	Seed      canon.Hash // from a block before the match; the lease's keepers and the succession are drawn from it
 	MatchedAt int64
 
 	Leads     []Leader // the lead and, in drawn order, who may take over
 	Providers []Party  // of the offer, in account order
-	Auditors  []Party  // pool from which each unit's auditors are drawn
-	Keepers   []Party  // drawn; one that fails is replaced
+	Auditors  []Party  // pool from which each attempt's auditors and keepers are drawn
+	Keepers   []Party  // of the order's files, drawn; one that fails is replaced
 
 	Phase     Phase
 	Reason    string // why it stopped early, if it did
@@ -128,6 +128,7 @@ type Lease struct {
 	Rejected int // disputes that challengers lost; each doubles the bond of the next
 	Verdicts []Verdict
 	Requests []Request // open questions to keepers
+	Pending  []Pending // units with which time has something to do beside deadlines
 	Forced   []Forced  // forced attempts that were shown, until they are paid for
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
@@ -177,20 +178,20 @@ type Unit struct {
 	Bond     uint64
 	Audited  int // segments that each auditor draws
 	Receipt  *Receipt
-	Proof    []byte // the provider's signature of the receipt
-	Attested []Attestation
-	Audits   []Audit
-	Withheld []string // providers of earlier attempts whose data could not be had
-	Plain    bool     // its provider has shown that it was not forced
+	Proof    []byte        // the provider's signature of the receipt
+	Attested []Attestation // its keepers, drawn after the receipt
+	Audits   []Audit       // drawn with them
+	Withheld []string      // providers of earlier attempts whose data could not be had
+	Plain    bool          // its provider has shown that it was not forced
 
 	// Block times in ms, 0 while they do not apply.
 	Due       int64 // the receipt, then the attestations and audits, then the lot, by then
-	WindowEnd int64 // of the unit's own window
+	WindowEnd int64 // of the unit's own window; of an accepted one, until when its verdicts can be disputed
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 }
 
-// Audit is one drawn audit of a unit. The bond is reserved with the answer, and
-// stands behind it until the lease ends.
+// Audit is one drawn audit of a unit. The bond is reserved with the draw, and stands
+// behind the answer until nobody can dispute it any more.
 type Audit struct {
 	Auditor  string
 	Done     bool
@@ -263,6 +264,7 @@ func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
 	l.Keepers = slices.Clone(l.Keepers)
 	l.Requests = slices.Clone(l.Requests)
+	l.Pending = slices.Clone(l.Pending)
 	l.Units = slices.Clone(l.Units)
 	l.Merges = slices.Clone(l.Merges)
 	l.Disputes = slices.Clone(l.Disputes)

@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/proof"
@@ -27,9 +26,9 @@ func Dearest(parties []Party) (r Rates) {
 	return r
 }
 
-// NewLease begins a lease at block time now. Auditors, keepers and the
-// succession of the lead are drawn here, from a seed that was fixed before;
-// the lead is never among auditors and keepers.
+// NewLease begins a lease at block time now. The pool of auditors, the keepers of
+// the order's files and the succession of the lead are drawn here, from a seed that
+// was fixed before; the lead is never among auditors and keepers.
 func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	p, c := &m.Order.Problem, &m.Order.Conditions
 	if err := m.Order.Check(); err != nil {
@@ -94,17 +93,4 @@ func (l *Lease) label(what string) []byte {
 func (l *Lease) bond() (uint64, error) {
 	b, err := l.Quote.Bond(&l.Order.Problem, &l.Order.Conditions, &l.Params, 0, l.Order.Conditions.AuditSegments)
 	return b.Amount, err
-}
-
-// drawAudits returns the auditors of an attempt of a unit: never the lead of
-// the moment, who may have taken over from the first, nor one whose verdict was
-// refuted.
-func (l *Lease) drawAudits(unit, attempt int) []Audit {
-	pool := slices.DeleteFunc(slices.Clone(l.Auditors), func(p Party) bool { return p.Account == l.Lead() || slices.Contains(l.Barred, p.Account) })
-	seed := l.label(fmt.Sprintf("unit %d attempt %d", unit, attempt))
-	var out []Audit
-	for _, i := range proof.Draw(seed, len(pool), l.Order.Conditions.Auditors) {
-		out = append(out, Audit{Auditor: pool[i].Account})
-	}
-	return out
 }

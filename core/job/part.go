@@ -101,6 +101,11 @@ func (l *Lease) Reach(e Event, now int64) (p Part) {
 				units = append(units, r.Unit)
 			}
 		}
+		for _, u := range l.Pending {
+			if now > u.After {
+				units = append(units, u.Unit)
+			}
+		}
 	}
 	p.Units, p.Merges = places(append(p.Units, units...), len(l.Units)), places(append(p.Merges, merges...), len(l.Merges))
 	return p

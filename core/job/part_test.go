@@ -128,7 +128,7 @@ func TestOnlyWhatFitsItsEncodingEnters(t *testing.T) {
 	if err := w.try(w.sign(s.Receipt)); err == nil {
 		t.Error("a receipt with an endless CID was taken")
 	}
-	w.do(w.receipt(0, ""))
+	w.submit(w.receipt(0, ""))
 	w.attest(0)
 	w.audit(0, true)
 	w.compute(1, "p2", "")

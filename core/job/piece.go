@@ -38,7 +38,7 @@ func (l *Lease) checkPiece(u *Unit, p *Piece) error {
 // pieces returns which pieces keepers keep whose word about the unit stands.
 func (u *Unit) pieces() (kept [erasure.MaxPieces]bool) {
 	for _, a := range u.Attested {
-		if a.Piece != nil && !a.Failed {
+		if a.Piece != nil && a.Stands() {
 			kept[a.Piece.Number] = true
 		}
 	}
@@ -50,7 +50,7 @@ func (u *Unit) pieces() (kept [erasure.MaxPieces]bool) {
 // kept.
 func (l *Lease) FreePiece(unit int, keeper string) (number int, ok bool) {
 	kept, n := l.Units[unit].pieces(), l.Order.Pieces().Pieces
-	own := slices.IndexFunc(l.Keepers, func(p Party) bool { return p.Account == keeper })
+	own := slices.IndexFunc(l.Units[unit].Attested, func(a Attestation) bool { return a.Keeper == keeper })
 	if own >= 0 && own < n && !kept[own] {
 		return own, true
 	}
@@ -70,11 +70,10 @@ func (l *Lease) open(u *Unit) bool {
 	return false
 }
 
-// MayAttest reports whether a keeper of the lease may attest to a unit, as far as that
-// depends on the unit.
+// MayAttest reports whether a validator was drawn to keep a unit and may attest to it.
 func (l *Lease) MayAttest(unit int, keeper string) bool {
 	u := &l.Units[unit]
-	if !l.open(u) || u.Keeps(keeper) {
+	if a := u.keeper(keeper); !l.open(u) || a == nil || a.Done {
 		return false
 	}
 	_, free := l.FreePiece(unit, keeper)

@@ -64,7 +64,7 @@ func (k *kept) keep(keeper string) int {
 	if !ok {
 		k.t.Fatal("no piece is free")
 	}
-	k.do(Attest{keeper, 0, 0, stake, k.piece(number)})
+	k.do(Attest{keeper, 0, 0, k.piece(number)})
 	return number
 }
 
@@ -107,12 +107,12 @@ func TestPieces(t *testing.T) {
 func TestAttestationNamesAPiece(t *testing.T) {
 	k := newCut(t)
 	a, b := k.keeper(0), k.keeper(1)
-	k.refused("names one", Attest{a, 0, 0, stake, nil})
-	k.refused("names one", Attest{a, 0, 0, stake, &Piece{Number: 4}})
-	k.refused("names one", Attest{a, 0, 0, stake, &Piece{Number: -1}})
-	k.do(Attest{a, 0, 0, stake, k.piece(1)})
-	k.refused("kept already", Attest{b, 0, 0, stake, k.piece(1)})
-	k.refused("limits", Attest{b, 0, 0, stake, &Piece{Data: File{CID: string(make([]byte, 200))}}})
+	k.refused("names one", Attest{a, 0, 0, nil})
+	k.refused("names one", Attest{a, 0, 0, &Piece{Number: 4}})
+	k.refused("names one", Attest{a, 0, 0, &Piece{Number: -1}})
+	k.do(Attest{a, 0, 0, k.piece(1)})
+	k.refused("kept already", Attest{b, 0, 0, k.piece(1)})
+	k.refused("limits", Attest{b, 0, 0, &Piece{Data: File{CID: string(make([]byte, 200))}}})
 	if n := k.keep(b); n != 0 { // its own is taken
 		t.Fatalf("it is to keep piece %d", n)
 	}
@@ -127,7 +127,7 @@ func TestAttestationNamesAPiece(t *testing.T) {
 		t.Fatalf("piece %d is free", n)
 	}
 	whole := newKept(t)
-	whole.refused("keeps all", Attest{whole.keeper(0), 0, 0, stake, &Piece{}})
+	whole.refused("keeps all", Attest{whole.keeper(0), 0, 0, &Piece{}})
 }
 
 // A keeper of a piece shows it, and is paid; one that cannot loses bond and place, and
@@ -161,7 +161,8 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 	k.ask(who)
 	k.now = k.lease.Request(who, 0).Due + 1
 	k.tick()
-	next := k.keeper(3)
+	k.pass(1)
+	next := k.keeper(4)
 	if next == who || k.lease.Units[0].Keeps(who) {
 		t.Fatalf("%s keeps after %s", next, who)
 	}
@@ -182,7 +183,7 @@ func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
 	if roots[1], err = pieces[1].Root(); err != nil {
 		t.Fatal(err)
 	}
-	k.do(Attest{liar, 0, 0, stake, &Piece{2, canon.Root(roots), File{}}})
+	k.do(Attest{liar, 0, 0, &Piece{2, canon.Root(roots), File{}}})
 	for _, i := range []int{0, 1} {
 		k.keep(k.keeper(i))
 	}
@@ -199,13 +200,15 @@ func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
 	k.refused("not under way", Expose{"c", liar, 0, 1, *w})
 	k.refused("no unit 99", Expose{"c", liar, 99, 0, *w})
 	k.refused("", Expose{"c", k.keeper(0), 0, 0, *w})
-	bond, fee := k.held[liar], k.lease.Params.AskFee
+	bond, fee := k.lease.Units[0].keeper(liar).Bond, k.lease.Params.AskFee
+	held := k.held[liar]
 	k.do(Expose{"c", liar, 0, 0, *w})
 	reward := bond * k.lease.Params.RewardBps / bps
-	if k.purse["c"] != reward || k.purse[Insurance] != bond-reward || k.held[liar] != 0 || !k.jailed[liar] || k.purse[asker] != stake || fee == 0 {
+	if k.purse["c"] != reward || k.purse[Insurance] != bond-reward || k.held[liar] != held-bond || !k.jailed[liar] || k.purse[asker] != stake || fee == 0 {
 		t.Fatalf("the witness has %d, the fund %d, the liar %d, the asker %d", k.purse["c"], k.purse[Insurance], k.held[liar], k.purse[asker])
 	}
-	next := k.keeper(2)
+	k.pass(1)
+	next := k.keeper(4)
 	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Requests) != 0 {
 		t.Fatalf("the unit is %v, kept by %s", u.Status, next)
 	}
@@ -258,7 +261,7 @@ func TestVoidUnitFreesItsPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})
-	if n, ok := k.lease.FreePiece(0, k.keeper(2)); !ok || n != 2 {
+	if n, ok := k.lease.FreePiece(0, "v1"); !ok || n != 0 {
 		t.Fatalf("piece %d, %v", n, ok)
 	}
 }

@@ -15,7 +15,7 @@ func TestLeadCannotFavourItsOwn(t *testing.T) {
 	if err := w.assign(1, "p1"); err != nil {
 		t.Fatalf("an assignment of the same block: %v", err)
 	}
-	w.do(w.receipt(1, ""))
+	w.submit(w.receipt(1, ""))
 	w.attest(1)
 	w.audit(1, true)
 	w.pass(20)

@@ -48,9 +48,8 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	u.Status, u.Receipt, u.Proof = Received, r, e.Signature
-	u.Audits = l.drawAudits(r.Unit, r.Attempt)
-	l.Audits.Drawn += len(u.Audits)
 	u.Due = now + l.Order.Conditions.UnitTimeout
+	l.await(r.Unit, now) // who audits and keeps it is drawn in a later block
 	return []Effect{{Emit, r.Provider, uint64(r.Unit), "received"}}, nil
 }
 
@@ -79,24 +78,19 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, fmt.Errorf("the audit by %s is closed", e.By)
 		}
 		c := &l.Order.Conditions
-		bond, err := l.verdictBond()
-		if err != nil {
-			return nil, err
-		}
-		a.Done, a.Pass, a.Digest, a.Bond = true, e.Pass, e.Digest, bond
-		effects := []Effect{{Reserve, e.By, bond, "verdict"}}
+		a.Done, a.Pass, a.Digest = true, e.Pass, e.Digest
 		if a.Segments, err = l.audited(u, e.Output, e.Top); err != nil {
 			return nil, err
 		}
 		if e.Pass {
 			l.Audits.Passed++
 			l.askLot(u, now)
-			return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit passed"}), nil
+			return []Effect{{Emit, e.By, uint64(e.Unit), "audit passed"}}, nil
 		}
 		l.Audits.Failed++
 		u.HeldUntil = now + c.UnitTimeout
 		l.askLot(u, now)
-		return append(effects, Effect{Emit, e.By, uint64(e.Unit), "audit failed"}), nil
+		return []Effect{{Emit, e.By, uint64(e.Unit), "audit failed"}}, nil
 	}
 	return nil, fmt.Errorf("%s is not drawn to audit unit %d", e.By, e.Unit)
 }

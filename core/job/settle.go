@@ -31,7 +31,7 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 		}
 	}
 	for _, k := range u.Attested {
-		if !k.Failed {
+		if k.Stands() {
 			shares = append(shares, Share{k.Keeper, l.Quote.Keep})
 		}
 	}
@@ -97,7 +97,7 @@ func (l *Lease) settle() ([]Effect, error) {
 		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})
 	}
 	effects = append(effects, l.releaseAll()...)
-	l.Phase = Settled
+	l.Phase, l.Pending = Settled, nil
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
 

@@ -8,11 +8,12 @@ import (
 )
 
 // Tick lets block time pass: deadlines fall due, windows close, and at the end
-// the lease is settled. What keepers are asked for is drawn from the seed, the hash
-// of an earlier block.
+// the lease is settled. Auditors and keepers, and what these are asked for, are drawn
+// from the seed, the hash of an earlier block.
 type Tick struct {
 	Seed  canon.Hash
-	Units []int // whose time has come, of a lease that is known in parts
+	Units []int                       // whose time has come, of a lease that is known in parts
+	Free  func(account string) uint64 // utally that it could put up as a bond; asked of few
 }
 
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
@@ -21,6 +22,11 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
+	pending, err := l.tickPending(&e, now)
+	if err != nil {
+		return nil, err
+	}
+	effects = append(effects, pending...)
 	for _, i := range l.known() {
 		more, err := l.tickUnit(i, now)
 		if err != nil {
@@ -60,6 +66,8 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	switch {
 	case u.Status == Assigned && late:
 		return l.giveUp(i, "late")
+	case u.Status == Received && late && u.standing() < l.Order.Conditions.Quorum():
+		return l.undrawn(i), nil
 	case u.Status == Received && late:
 		// Its data cannot be had. Withholding must cost what being late does: else units
 		// and escrow could be held for nothing.
@@ -79,17 +87,33 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	return nil, nil
 }
 
+// undrawn reopens a unit for which nobody could be drawn who could put up the bond.
+// That is no fault of its provider.
+func (l *Lease) undrawn(i int) (effects []Effect) {
+	u := &l.Units[i]
+	effects = l.retire(i, -1)
+	if !l.ghost(UnitTarget(i)) {
+		effects = append(effects, release(u.Provider, u.Bond, "undrawn")...)
+	}
+	effects = append(effects, Effect{Emit, u.Provider, uint64(i), "undrawn"})
+	l.reopen(i)
+	return effects
+}
+
 func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err error) {
 	u := &l.Units[i]
 	for j := range u.Audits {
 		if a := &u.Audits[j]; late && !a.Done && !a.Forfeit {
-			a.Forfeit = true
+			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+			a.Forfeit, a.Bond = true, 0
 			effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "audit forfeited"})
 			l.askLot(u, now)
 		}
 	}
 	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsLot(u) {
-		u.Status, u.HeldUntil = Accepted, 0
+		u.Status, u.HeldUntil, u.WindowEnd = Accepted, 0, now+l.Order.Conditions.UnitWindow
+		l.await(i, u.WindowEnd)
+		effects = append(effects, l.dropKeepers(u)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
 		alarms, err := l.falseAlarms(i)
 		return append(effects, alarms...), err
@@ -139,7 +163,7 @@ func (l *Lease) Wake() int64 {
 
 // WakeSelf is Wake of a lease but for its units.
 func (l *Lease) WakeSelf() int64 {
-	wake := l.wakeRequests()
+	wake := min(l.wakeRequests(), l.wakePending())
 	at := func(t int64) { wake = min(wake, t) }
 	switch l.Phase {
 	case Active:

@@ -14,7 +14,7 @@ type Verdict struct {
 	Audit   Audit
 }
 
-// verdictBond is what an auditor reserves with its answer.
+// verdictBond is what an auditor reserves when it is drawn.
 func (l *Lease) verdictBond() (uint64, error) {
 	return times(l.Quote.Unit, int(l.Params.VerdictFactor))
 }
@@ -106,7 +106,7 @@ func (l *Lease) falseAlarms(i int) (effects []Effect, err error) {
 	u := &l.Units[i]
 	for j := range u.Audits {
 		a := &u.Audits[j]
-		if a.Pass || a.Bond == 0 {
+		if !a.Done || a.Pass || a.Bond == 0 {
 			continue
 		}
 		shares, err := l.divide(a.Bond, u.Provider, nil)
@@ -118,4 +118,32 @@ func (l *Lease) falseAlarms(i int) (effects []Effect, err error) {
 		a.Bond, a.Wrong = 0, true
 	}
 	return effects, nil
+}
+
+// verdictBonds reports whether bonds stand behind verdicts about the unit.
+func (u *Unit) verdictBonds() bool {
+	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return a.Bond > 0 })
+}
+
+// final reports whether nobody can dispute the verdicts about an attempt of a unit any
+// more: it was accepted, and their window is over.
+func (l *Lease) final(unit, attempt int, now int64) bool {
+	u := &l.Units[unit]
+	return u.Status == Accepted && u.Attempt == attempt && now > u.WindowEnd
+}
+
+// verdictsDisputed reports whether a verdict about a unit is in dispute.
+func (l *Lease) verdictsDisputed(i int) bool {
+	return slices.ContainsFunc(l.Units[i].Audits, func(a Audit) bool { return len(l.contests(VerdictTarget(i, a.Auditor))) > 0 })
+}
+
+// releaseVerdicts lets go of the bonds behind the verdicts about a unit: nobody can
+// dispute them any more.
+func (u *Unit) releaseVerdicts() (effects []Effect) {
+	for j := range u.Audits {
+		a := &u.Audits[j]
+		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+		a.Bond = 0
+	}
+	return effects
 }

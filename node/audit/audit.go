@@ -80,7 +80,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 		id := u.Receipt.ID().Short()
 		keep, audit := "keep "+id, "audit "+id
 		wanted[keep], wanted[audit] = true, true
-		if keeper && l.MayAttest(i, me) {
+		if l.MayAttest(i, me) {
 			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
 		}
 		if u.Status != job.Received && u.Status != job.Counted {

@@ -164,7 +164,19 @@ func (k *Kit) Read(ctx context.Context, l *job.Lease, f job.File, from ...string
 	return k.Store.GetBytes(ref, maxBlob)
 }
 
-// Holders returns the lead and the keepers of a lease.
+// HoldersOf returns who holds the checkpoints of a receipt: its provider, first, and
+// the unit's keepers.
+func HoldersOf(l *job.Lease, r *job.Receipt) []string {
+	out := []string{r.Provider}
+	for _, a := range l.Units[r.Unit].Attested {
+		if a.Stands() {
+			out = append(out, a.Keeper)
+		}
+	}
+	return out
+}
+
+// Holders returns the lead and the keepers of a lease's files.
 func Holders(l *job.Lease) []string {
 	out := []string{}
 	if lead := l.Lead(); lead != "" {

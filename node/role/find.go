@@ -44,18 +44,18 @@ func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root 
 
 // fetchState gets a state from one place in a lease.
 func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash, p place) (*graph.State, error) {
-	f, from := p.merge.Data, p.merge.By
+	f, from := p.merge.Data, append([]string{p.merge.By}, Holders(l)...)
 	if p.receipt != nil {
 		c, err := k.CheckpointsOf(ctx, l, p.receipt)
 		if err != nil {
 			return nil, err
 		}
-		f, from = c.States[p.at-1], p.receipt.Provider
+		f, from = c.States[p.at-1], HoldersOf(l, p.receipt)
 	}
 	if size := w.StateBytes(); f.Size != uint64(size) {
 		return nil, fmt.Errorf("state %v is said to have %d bytes, the order's have %d", root.Short(), f.Size, size)
 	}
-	b, err := k.Read(ctx, l, f, append([]string{from}, Holders(l)...)...)
+	b, err := k.Read(ctx, l, f, from...)
 	if err != nil {
 		return nil, err
 	}

@@ -131,6 +131,9 @@ func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, r *job.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if a.Piece == nil { // it has not attested yet
+			continue
+		}
 		p, err := k.PiecesOf(ctx, l, r.Unit, a)
 		var s *graph.State
 		if err == nil {

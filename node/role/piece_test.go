@@ -38,7 +38,7 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 			t.Fatal(err)
 		}
 		u := &l.Units[0]
-		u.Attested = append(u.Attested, job.Attestation{Keeper: keeper(i), Piece: p})
+		u.Attested = append(u.Attested, job.Attestation{Keeper: keeper(i), Done: true, Piece: p})
 	}
 	if err := k.NewKeep().Block(1, []*job.Lease{l}); err != nil { // a keeper lets go of the whole
 		t.Fatal(err)

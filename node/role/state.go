@@ -107,7 +107,7 @@ func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (
 	if r.Data.Size > job.MaxList {
 		return c, fmt.Errorf("checkpoints of unit %d: a list of %d bytes, limit %d", r.Unit, r.Data.Size, job.MaxList)
 	}
-	b, err := k.Read(ctx, l, r.Data, append([]string{r.Provider}, Holders(l)...)...)
+	b, err := k.Read(ctx, l, r.Data, HoldersOf(l, r)...)
 	if err != nil {
 		return c, err
 	}

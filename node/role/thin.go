@@ -50,7 +50,7 @@ func (k *Kit) policy(l *job.Lease, unit int) Policy {
 	if l.Order.Pieces().Cuts() {
 		me := k.Account.Address
 		auditing := slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit })
-		keeper := slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return p.Account == me })
+		keeper := slices.ContainsFunc(u.Attested, func(a job.Attestation) bool { return a.Keeper == me && !a.Failed })
 		done := u.Keeps(me) || keeper && u.Status == job.Accepted && !l.MayAttest(unit, me)
 		if done && !auditing {
 			return pieces

@@ -36,7 +36,7 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 		}
 		for _, a := range u.Attested {
 			name := "keeper-" + u.Receipt.ID().String() + "-" + a.Keeper
-			if a.Failed || w.noted(l, name) || a.Piece == nil && w.noted(l, asked(a.Keeper)) {
+			if !a.Stands() || w.noted(l, name) || a.Piece == nil && w.noted(l, asked(a.Keeper)) {
 				continue
 			}
 			w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	errorsmod "cosmossdk.io/errors"
 	"github.com/cosmos/gogoproto/proto"
@@ -38,8 +39,43 @@ func (k *Keeper) Withdraw(ctx context.Context, account sdk.AccAddress, amount ui
 	})
 }
 
-// Reserve binds amount utally of free stake to open work.
+// Spare is what a bond leaves in an account, in utally: it must still pay fees.
+const Spare = 1_000_000
+
+// Means returns what an account can put up as a bond, in utally: its free stake, and
+// what it could deposit besides. A peer that may get no new work has none.
+func (k *Keeper) Means(ctx context.Context, account sdk.AccAddress) (uint64, error) {
+	p, err := k.Get(ctx, account)
+	if errors.Is(err, ErrNotRegistered) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if active, err := k.Active(ctx, p); err != nil || !active {
+		return 0, err
+	}
+	return p.Stake - p.Reserved + k.spare(ctx, account), nil // no overflow: the supply bounds both
+}
+
+// spare returns what an account could deposit and still pay fees.
+func (k *Keeper) spare(ctx context.Context, account sdk.AccAddress) uint64 {
+	have := k.bank.SpendableCoin(ctx, account, coin.Denom).Amount.Uint64()
+	return have - min(have, Spare)
+}
+
+// Reserve binds amount utally of free stake to open work. What is short comes out of
+// the account's balance, and becomes stake.
 func (k *Keeper) Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return err
+	}
+	if free := p.Stake - p.Reserved; amount > free && amount-free <= k.spare(ctx, account) {
+		if err := k.Deposit(ctx, account, amount-free); err != nil {
+			return err
+		}
+	}
 	return k.change(ctx, account, func(p *providerv1.Peer) error {
 		if free := p.Stake - p.Reserved; amount > free {
 			return errorsmod.Wrapf(ErrFreeStake, "%s has %d utally free, %d are asked for", p.Account, free, amount)

@@ -8,7 +8,6 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
-	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -21,15 +20,8 @@ import (
 const gasAnswerByte = 2
 
 func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
-	keeper, err := address.Parse(m.Keeper)
-	if err != nil {
-		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
-	}
-	peer, err := s.stakes.Get(ctx, keeper)
-	if err != nil {
-		return nil, err
-	}
-	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt), Free: peer.Stake - peer.Reserved}
+	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	var err error
 	if e.Piece, err = PieceFromProto(m.Piece); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
@@ -98,7 +90,7 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
 }
 
 func attestationView(a job.Attestation) workv1.Attestation {
-	return workv1.Attestation{Keeper: a.Keeper, Bond: a.Bond, Failed: a.Failed, Piece: PieceToProto(a.Piece)}
+	return workv1.Attestation{Keeper: a.Keeper, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Piece: PieceToProto(a.Piece)}
 }
 
 func requestView(r job.Request) workv1.Request {

@@ -61,7 +61,7 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 		}
 		charge(ctx, gasSignature, "acceptance")
 		e.Units = append(e.Units, job.Assignment{
-			Unit: int(u.Unit), Attempt: int(u.Attempt), Signature: u.Signature, Standing: standing(peer),
+			Unit: int(u.Unit), Attempt: int(u.Attempt), Signature: u.Signature, Standing: s.standing(ctx, peer),
 		})
 	}
 	id, err := orderID(m.Order)
@@ -83,7 +83,7 @@ func (s msgServer) Assign(ctx context.Context, m *workv1.MsgAssign) (*workv1.Msg
 func (s msgServer) waiting(ctx context.Context, l *job.Lease) (out []job.Standing, err error) {
 	for _, w := range l.Queue {
 		if peer, err := s.active(ctx, w.Provider); err == nil {
-			out = append(out, standing(peer))
+			out = append(out, s.standing(ctx, peer))
 		} else if !errors.Is(err, ErrInactive) && !errors.Is(err, provider.ErrNotRegistered) {
 			return nil, err
 		}
@@ -91,8 +91,8 @@ func (s msgServer) waiting(ctx context.Context, l *job.Lease) (out []job.Standin
 	return out, nil
 }
 
-func standing(p providerv1.Peer) job.Standing {
-	return job.Standing{Provider: p.Account, Free: p.Stake - p.Reserved, Record: p.Record}
+func (s msgServer) standing(ctx context.Context, p providerv1.Peer) job.Standing {
+	return job.Standing{Provider: p.Account, Free: s.free(ctx)(p.Account), Record: p.Record}
 }
 
 // active returns a peer that may get new work.

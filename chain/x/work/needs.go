@@ -30,6 +30,8 @@ type Stakes interface {
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
 	WithRole(ctx context.Context, role providerv1.Role) ([]providerv1.Peer, error)
 	Active(ctx context.Context, p providerv1.Peer) (bool, error)
+	// Means returns what an account can put up as a bond, in utally.
+	Means(ctx context.Context, account sdk.AccAddress) (uint64, error)
 	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
 	Insure(ctx context.Context, account sdk.AccAddress, amount uint64) error

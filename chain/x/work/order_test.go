@@ -343,7 +343,8 @@ func TestLeaseSurvivesRestartAndExport(t *testing.T) {
 		x.Audit(3, true)
 		x.Finish()
 	}
-	if a, b := settlement(p), settlement(fork); string(canon.Marshal(&a)) != string(canon.Marshal(&b)) {
+	// The blocks are others, and so is who is drawn.
+	if a, b := settlement(p), settlement(fork); a.Final != b.Final || a.Price != b.Price || a.Ledger.Refund != b.Ledger.Refund || a.Ledger.Burnt != b.Ledger.Burnt {
 		t.Fatalf("%+v\nafter an import\n%+v", a, b)
 	}
 	again := worktest.Join(t, fork.Chain.Fork(), p.Order) // an ended lease too

@@ -57,7 +57,7 @@ func (a asked) pieces(number int, wrong bool) (*graph.State, []canon.Hash) {
 func (a asked) attestMsg(keeper, number int, wrong bool) *workv1.MsgAttest {
 	_, roots := a.pieces(number, wrong)
 	return &workv1.MsgAttest{
-		Keeper: a.Lease().Keepers[keeper].Account, Order: a.ID.String(),
+		Keeper: a.Unit(0).Attested[keeper].Keeper, Order: a.ID.String(),
 		Piece: work.PieceToProto(&job.Piece{Number: number, Root: canon.Root(roots), Data: job.File{Role: "pieces", CID: "bafypieces", Size: 9}}),
 	}
 }
@@ -71,7 +71,7 @@ func (a asked) attest(keeper, number int, wrong bool) {
 // A keeper of a piece answers with a tile of it.
 func TestKeeperOfAPieceAnswers(t *testing.T) {
 	a := beginCut(t)
-	first := worktest.Named(t, a.Lease().Keepers[0].Account)
+	first := worktest.Named(t, a.Unit(0).Attested[0].Keeper)
 	bad := a.attestMsg(0, 0, false)
 	bad.Piece.Root = []byte{1}
 	a.Refuse(work.ErrMalformed, first, bad)
@@ -83,7 +83,7 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 	if got := a.Unit(0).Attested[3].Piece; got == nil || got.Number != 3 || !bytes.Equal(got.Root, a.attestMsg(3, 3, false).Piece.Root) {
 		t.Fatalf("%+v", got)
 	}
-	keeper := worktest.Named(t, a.Lease().Keepers[3].Account)
+	keeper := worktest.Named(t, a.Unit(0).Attested[3].Keeper)
 	for { // until a piece is drawn
 		a.Deliver(worktest.Challenger, a.askMsg(keeper))
 		a.NextBlock(time.Second)
@@ -117,7 +117,7 @@ func TestKeeperOfAWrongPieceIsConvicted(t *testing.T) {
 	for i := range 3 {
 		a.attest(i, i, i == 1)
 	}
-	liar := worktest.Named(t, a.Lease().Keepers[1].Account)
+	liar := worktest.Named(t, a.Unit(0).Attested[1].Keeper)
 	kept, roots := a.pieces(1, true)
 	w, err := proof.FindWrongPiece(a.Order.Pieces(), 1, 2, a.state, kept, roots)
 	if err != nil || w == nil {
@@ -125,7 +125,7 @@ func TestKeeperOfAWrongPieceIsConvicted(t *testing.T) {
 	}
 	m := &workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: a.ID.String(), Keeper: liar.String(), Wrong: canon.Marshal(w)}
 	honest := *m
-	honest.Keeper = a.Lease().Keepers[0].Account
+	honest.Keeper = a.Unit(0).Attested[0].Keeper
 	a.Refuse(work.ErrRefused, worktest.Challenger, &honest)
 	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Keeper: m.Keeper, Wrong: m.Wrong[1:]})
 	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Keeper: m.Keeper, Wrong: make([]byte, proof.MaxWrongPiece+1)})
@@ -158,10 +158,8 @@ func TestKeeperOfAWrongPieceIsConvicted(t *testing.T) {
 		}
 		p.Refuse(work.ErrRefused, worktest.Challenger, m)
 	}
-	if next := a.Lease().Keepers[1].Account; next == liar.String() {
-		t.Fatal("it keeps on")
-	}
-	a.attest(1, 1, false)
+	a.NextBlock(time.Second) // draws who keeps the piece in its place
+	a.attest(4, 1, false)
 	a.Audit(0, true)
 	a.Finish()
 	settlement(a.Play)

@@ -13,8 +13,10 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
@@ -164,14 +166,19 @@ func TestAssignmentNeedsFreeStake(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Deliver(p0, &providerv1.MsgWithdraw{Account: p0.String(), Amount: peer.Stake - 100})
+	spend := banktypes.NewMsgSend(p0.Address, worktest.Challenger.Address, coin.Of(p.Balance(p0.Address)-worktest.Tally/2))
+	p.Deliver(p0, spend) // what it keeps is for fees
 	if log := p.Refuse(work.ErrRefused, p.Lead(), p.AssignMsg(0, "p0")); !strings.Contains(log, "must cover the worst case") || !strings.Contains(log, "> 100 utally") {
 		t.Fatal(log)
 	}
 	if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_OPEN {
 		t.Fatalf("%+v", u)
 	}
-	p.Deliver(p0, &providerv1.MsgDeposit{Account: p0.String(), Amount: peer.Stake - 100})
-	p.Assign(0, "p0")
+	p.Deliver(worktest.Challenger, banktypes.NewMsgSend(worktest.Challenger.Address, p0.Address, spend.Amount))
+	p.Assign(0, "p0") // what its stake lacks comes out of its balance
+	if peer, err = p.Provider.Get(p.Ctx(), p0.Address); err != nil || peer.Stake != peer.Reserved || peer.Reserved == 0 {
+		t.Fatalf("%+v, %v", peer, err)
+	}
 }
 
 // The largest messages of every kind fit in a transaction of 64 KiB.

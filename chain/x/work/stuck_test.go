@@ -59,6 +59,8 @@ func (n *neighbours) Slash(context.Context, sdk.AccAddress, uint64, uint64, []pr
 
 func (n *neighbours) Jail(context.Context, sdk.AccAddress, int64) error { return nil }
 
+func (n *neighbours) Means(context.Context, sdk.AccAddress) (uint64, error) { return 0, nil }
+
 func (n *neighbours) Vouch(context.Context, sdk.AccAddress, uint64) error { return nil }
 
 func (n *neighbours) Discredit(context.Context, sdk.AccAddress) error { return nil }

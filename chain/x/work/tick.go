@@ -5,6 +5,7 @@ import (
 
 	"cosmossdk.io/collections"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -35,7 +36,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 			return nil
 		}
 		err := module.Attempt(ctx, func(ctx context.Context) error {
-			e := job.Tick{Seed: seed, Units: d.units}
+			e := job.Tick{Seed: seed, Units: d.units, Free: k.free(ctx)}
 			before, err := k.before(ctx, d.order, e)
 			if err != nil {
 				return err
@@ -81,4 +82,20 @@ func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
 		return left == 0, nil
 	})
 	return out, err
+}
+
+// free returns a look-up of what accounts can put up as bonds. Who cannot be looked up
+// has nothing, and is not drawn.
+func (k *Keeper) free(ctx context.Context) func(string) uint64 {
+	return func(text string) uint64 {
+		account, err := address.Parse(text)
+		if err != nil {
+			return 0
+		}
+		means, err := k.stakes.Means(ctx, account)
+		if err != nil {
+			return 0
+		}
+		return means
+	}
 }

@@ -75,6 +75,11 @@ func (b *Bank) GetBalance(_ context.Context, a sdk.AccAddress, denom string) sdk
 	return sdk.NewCoin(denom, coin.Of(b.Balances[string(a)]).AmountOf(denom))
 }
 
+// SpendableCoin returns the balance of an account: nothing of it is locked.
+func (b *Bank) SpendableCoin(ctx context.Context, a sdk.AccAddress, denom string) sdk.Coin {
+	return b.GetBalance(ctx, a, denom)
+}
+
 // SendCoinsFromAccountToModule moves coins.
 func (b *Bank) SendCoinsFromAccountToModule(_ context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error {
 	return b.move(from, account(to), coins)

@@ -169,24 +169,32 @@ func (p *Play) Assign(unit int, provider string) chaintest.Block {
 	return p.Deliver(p.Lead(), p.AssignMsg(unit, provider))
 }
 
-// Submit posts the receipt of a unit.
+// Submit posts the receipt of a unit, and lets the next block draw who audits and
+// keeps it.
 func (p *Play) Submit(unit int) chaintest.Block {
 	p.T.Helper()
 	r := p.Receipt(unit)
-	return p.Deliver(Named(p.T, r.Provider), p.SubmitMsg(r))
+	b := p.Deliver(Named(p.T, r.Provider), p.SubmitMsg(r))
+	p.NextBlock(time.Second)
+	return b
 }
 
 // Attest lets a quorum of keepers attest to a unit's receipt, in one block. Pieces are
 // mere names.
 func (p *Play) Attest(unit int) chaintest.Block {
 	p.T.Helper()
-	attempt := p.Unit(unit).Attempt
-	for i, k := range p.Lease().Keepers[:p.Order.Conditions.Quorum()] {
-		m := &workv1.MsgAttest{Keeper: k.Account, Order: p.ID.String(), Unit: uint32(unit), Attempt: attempt}
+	u := p.Unit(unit)
+	want := p.Order.Conditions.Quorum()
+	for i, k := range u.Attested {
+		if k.Failed || k.Done || want == 0 {
+			continue
+		}
+		want--
+		m := &workv1.MsgAttest{Keeper: k.Keeper, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt}
 		if p.Order.Pieces().Cuts() {
 			m.Piece = work.PieceToProto(&job.Piece{Number: i})
 		}
-		p.Queue(Named(p.T, k.Account), m)
+		p.Queue(Named(p.T, k.Keeper), m)
 	}
 	return p.Flush()
 }

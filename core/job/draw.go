@@ -1,0 +1,219 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// Draws come after what they judge: see docs/adr/0019-draws-come-after.md. Who audits
+// and keeps an attempt is drawn once its receipt is on chain, from the hash of a block
+// that holds it, among those who can put up the bond, which is reserved at once. So
+// nothing that is known beforehand can be drawn again by declining, posting anew or
+// making attempts.
+
+// Pending is a unit of whatever round that a tick after a block time has something to
+// do with, beside deadlines: a draw, or bonds to let go of.
+type Pending struct {
+	Unit  int
+	After int64 // block time, ms
+}
+
+// drawTries is how many candidates are looked at for each that is wanted, so that a
+// draw reads few accounts however large the pool is.
+const drawTries = 8
+
+// await lets the first tick after a block time attend to a unit.
+func (l *Lease) await(unit int, after int64) {
+	i := slices.IndexFunc(l.Pending, func(p Pending) bool { return p.Unit == unit })
+	if i < 0 {
+		l.Pending = append(l.Pending, Pending{unit, after})
+		return
+	}
+	l.Pending[i].After = min(l.Pending[i].After, after)
+}
+
+// forget takes a unit from those that are attended to.
+func (l *Lease) forget(unit int) {
+	l.Pending = slices.DeleteFunc(l.Pending, func(p Pending) bool { return p.Unit == unit })
+}
+
+// tickPending attends to the units whose time has come.
+func (l *Lease) tickPending(e *Tick, now int64) (effects []Effect, err error) {
+	var due []int
+	for _, p := range l.Pending {
+		if now > p.After {
+			due = append(due, p.Unit)
+		}
+	}
+	m := means{free: e.Free}
+	for _, i := range due {
+		l.forget(i)
+		more, err := l.attend(i, e.Seed, &m, now)
+		if err != nil {
+			return nil, err
+		}
+		effects = append(effects, more...)
+	}
+	return effects, nil
+}
+
+// attend draws who is missing for a unit, and lets go of verdicts that nobody can
+// dispute any more.
+func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []Effect, err error) {
+	u := &l.Units[i]
+	if u.Status < Received {
+		return nil, nil
+	}
+	if l.open(u) {
+		done, drawn, err := l.draw(i, seed, m)
+		if err != nil {
+			return nil, err
+		}
+		effects = drawn
+		if !done {
+			l.await(i, now+l.Order.Conditions.UnitTimeout/drawTries)
+		} else if u.Status == Received && len(drawn) > 0 {
+			u.Due = now + l.Order.Conditions.UnitTimeout
+		}
+	}
+	if u.Status == Accepted && u.verdictBonds() {
+		if now <= u.WindowEnd {
+			l.await(i, u.WindowEnd)
+		} else if l.verdictsDisputed(i) {
+			l.await(i, now+l.Order.Conditions.UnitWindow)
+		} else {
+			effects = append(effects, u.releaseVerdicts()...)
+		}
+	}
+	return effects, nil
+}
+
+// means is what accounts can put up as bonds, less what was drawn upon in this block.
+type means struct {
+	free  func(account string) uint64
+	spent []Share
+}
+
+// take notes that an account puts up a bond, and reports whether it can.
+func (m *means) take(account string, bond uint64) bool {
+	var spent uint64
+	for _, s := range m.spent {
+		if s.Account == account {
+			spent = s.Amount
+		}
+	}
+	total, err := sum(spent, bond)
+	if err != nil || m.free == nil || m.free(account) < total {
+		return false
+	}
+	m.spent = addShare(m.spent, Share{account, bond})
+	return true
+}
+
+// draw draws the auditors of an attempt, and as many keepers as it lacks. It reports
+// whether they were to be had; if not, nobody is drawn.
+func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Effect, err error) {
+	u, c := &l.Units[i], &l.Order.Conditions
+	keep, err := l.keepBond()
+	if err != nil {
+		return false, nil, err
+	}
+	verdict, err := l.verdictBond()
+	if err != nil {
+		return false, nil, err
+	}
+	first := len(u.Attested) == 0
+	pool := l.referees()
+	before := slices.Clone(m.spent)
+	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.keeper(a) != nil })
+	keepers := m.able(l.drawSeed(seed, "keepers", u, i), others, min(c.Keepers-u.standing(), maxKept-len(u.Attested)), keep)
+	var auditors []string
+	if first {
+		auditors = m.able(l.drawSeed(seed, "auditors", u, i), pool, c.Auditors, verdict)
+	}
+	if u.standing()+len(keepers) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
+		m.spent = before
+		return false, nil, nil
+	}
+	for _, a := range keepers {
+		u.Attested = append(u.Attested, Attestation{Keeper: a, Bond: keep})
+		effects = append(effects, Effect{Reserve, a, keep, "attestation"}, Effect{Emit, a, uint64(i), "drawn to keep"})
+	}
+	for _, a := range auditors {
+		u.Audits = append(u.Audits, Audit{Auditor: a, Bond: verdict})
+		effects = append(effects, Effect{Reserve, a, verdict, "verdict"}, Effect{Emit, a, uint64(i), "drawn to audit"})
+	}
+	l.Audits.Drawn += len(auditors)
+	return true, effects, nil
+}
+
+// referees returns who may be drawn: never the lead of the moment, who may have taken
+// over from the first, nor who was convicted in this lease.
+func (l *Lease) referees() (out []string) {
+	for _, p := range l.Auditors {
+		if p.Account != l.Lead() && !slices.Contains(l.Barred, p.Account) {
+			out = append(out, p.Account)
+		}
+	}
+	return out
+}
+
+// able draws up to want of a pool who can put up a bond.
+func (m *means) able(seed []byte, pool []string, want int, bond uint64) (out []string) {
+	if want <= 0 {
+		return nil
+	}
+	for _, at := range proof.Draw(seed, len(pool), drawTries*(want+1)) {
+		if len(out) < want && m.take(pool[at], bond) {
+			out = append(out, pool[at])
+		}
+	}
+	return out
+}
+
+func (l *Lease) drawSeed(seed canon.Hash, what string, u *Unit, unit int) []byte {
+	id := l.Order.ID()
+	return canon.Encode(func(e *canon.Encoder) {
+		e.String(what)
+		e.Hash(seed)
+		e.Hash(id)
+		e.Uint(uint64(unit))
+		e.Uint(uint64(u.Attempt))
+	})
+}
+
+// wakePending returns the block time from which a unit is to be attended to.
+func (l *Lease) wakePending() int64 {
+	wake := int64(Never)
+	for _, p := range l.Pending {
+		wake = min(wake, p.After+1)
+	}
+	return wake
+}
+
+// checkPending: who is to be drawn, and bonds that time lets go of, are not forgotten.
+func (l *Lease) checkPending() error {
+	pending := map[int]bool{}
+	for _, p := range l.Pending {
+		if p.Unit >= len(l.Units) || pending[p.Unit] {
+			return fmt.Errorf("unit %d is pending twice, or does not exist", p.Unit)
+		}
+		pending[p.Unit] = true
+	}
+	for i := range l.Units {
+		u := &l.Units[i]
+		bare := u.Status == Received && len(u.Attested) == 0
+		if (bare || u.Status == Accepted && u.verdictBonds()) && !pending[i] && l.Phase != Settled {
+			return fmt.Errorf("unit %d is %v, and nothing is pending about it", i, u.Status)
+		}
+	}
+	return nil
+}
+
+func codePending(w *canon.Codec, p *Pending) {
+	w.Int(&p.Unit, MaxUnits)
+	w.I64(&p.After)
+}
