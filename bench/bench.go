@@ -16,7 +16,7 @@ type Benchmark struct {
 // Options say what is measured.
 type Options struct {
 	Tell   func(format string, a ...any) // of what it does
-	Only   string                        // of the engine: part of the rows' names
+	Only   string                        // of the engine and of hardening: part of the rows' names
 	Models string                        // of the engine: folder of ONNX models to run
 }
 
@@ -25,6 +25,7 @@ var All = []Benchmark{
 	{"engine", "products, training steps, models and roots on one and two threads", engineRows},
 	{"demo", "an order from start to settlement, with a dispute, and an idle devnet", whole},
 	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
+	{"hardening", "what attackers can do, beside what they may", hardening},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
 	{"strangers", "a fetch while strangers connect, beside one undisturbed", strangers},
 }

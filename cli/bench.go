@@ -18,11 +18,11 @@ func (e *env) bench() *cobra.Command {
 		Long: func() string {
 			text := "Measures on this machine. The names:\n"
 			for _, b := range bench.All {
-				text += fmt.Sprintf("\n  %-8s %s", b.Name, b.Short)
+				text += fmt.Sprintf("\n  %-9s %s", b.Name, b.Short)
 			}
 			return text
 		}(),
-		Example: "  tally bench idle\n  tally bench demo --json\n  tally bench engine --only gemm/fp32",
+		Example: "  tally bench idle\n  tally bench demo --json\n  tally bench engine --only gemm/fp32\n  tally bench hardening --only verify",
 		Args:    arguments("bench NAME"),
 
 		ValidArgsFunction: cobra.FixedCompletions(bench.Names(), cobra.ShellCompDirectiveNoFileComp),
@@ -45,7 +45,7 @@ func (e *env) bench() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&o.Only, "only", "", "of the engine: only rows whose name has this part")
+	cmd.Flags().StringVar(&o.Only, "only", "", "of the engine and of hardening: only rows whose name has this part")
 	cmd.Flags().StringVar(&o.Models, "models", "", "of the engine: also run the models NAME.onnx in this folder")
 	return cmd
 }

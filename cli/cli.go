@@ -4,7 +4,8 @@
 //   - With --json it writes exactly one JSON value to standard output, an error
 //     too: {"error": …, "hint": …}. Progress goes to standard error then.
 //   - An error ends with what to do next (hint.go).
-//   - Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
+//   - Exit codes: 0 done, 1 failed, 2 called wrongly, 3 nothing anchors what was
+//     verified, 130 interrupted.
 //   - It ends within seconds after Ctrl-C, and leaves nothing half done.
 package cli
 
@@ -31,6 +32,7 @@ import (
 const (
 	exitFailed      = 1
 	exitUsage       = 2
+	exitUnanchored  = 3
 	exitInterrupted = 130
 )
 
@@ -61,6 +63,8 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		code = exitInterrupted
 		err = errors.New("interrupted")
+	case errors.Is(err, errUnanchored):
+		code = exitUnanchored
 	case !e.started:
 		code = exitUsage
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 )
@@ -206,7 +207,15 @@ func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume
 		return nil, err
 	}
 	b.tell("fetching the model and its proof")
-	return consume.Deliver(ctx, b.kit, l, out, nil)
+	d, err := consume.Deliver(ctx, b.kit, l, out, nil)
+	if err != nil {
+		return nil, err
+	}
+	t, err := evidence.ParseTrust(d.Trust)
+	if err != nil {
+		return nil, err
+	}
+	return d, evidence.Remember(b.home.Dir, t)
 }
 
 // delivered tells how an order ended.

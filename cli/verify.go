@@ -2,17 +2,20 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
@@ -27,11 +30,12 @@ type verified struct {
 	Bundle    string   `json:"bundle"`
 	Order     string   `json:"order"`
 	Chain     string   `json:"chain"`
-	Trust     string   `json:"trust_root"`
-	TrustFrom string   `json:"trust_from"`
+	Anchored  bool     `json:"anchored"`   // to a validator set that somebody trusts
+	Trust     string   `json:"trust_root"` // that set, or else the one that the bundle itself names
+	TrustFrom string   `json:"trust_from,omitempty"`
 	Parent    string   `json:"parent,omitempty"` // settled order that this one continues
 	FinalRoot string   `json:"final_root"`
-	Verified  bool     `json:"verified"`
+	Verified  bool     `json:"verified"` // all that was checked holds, and it is anchored
 	Segments  counted  `json:"segments"`
 	Merges    counted  `json:"merges"`
 	Executed  []string `json:"executed"`
@@ -47,7 +51,7 @@ type counted struct {
 }
 
 func (e *env) verify() *cobra.Command {
-	v := verifier{segments: 4}
+	v := verifier{segments: 4, memory: defaultMemoryMB}
 	cmd := &cobra.Command{
 		Use: "verify BUNDLE", GroupID: "orders",
 		Short: "Check a proof of training, without a network",
@@ -62,11 +66,17 @@ training, and --plots draws them. That is a filter for people, never evidence:
 invented checkpoints can pass all six.
 
 Trust is in a validator set, by its hash: --trust names it, or TALLY_TRUST, or
-else the file trust.json beside the bundle, which is as good as the place it came
-from.`,
+else the home's own node showed it when the order was followed from there. Without
+any of these nothing anchors the bundle: whoever made it may have invented the
+chain too. It is checked all the same, the first line says so, and it exits with 3.
+A file trust.json beside a bundle was written by who made it: name it if you
+believe them.
+
+What is executed takes the memory that the order's programs need; --memory-mb is
+the limit above which they are refused.`,
 		Example: `  tally verify proof.bundle --trust 5B1F…
-  tally verify proof.bundle --full --json
-  tally verify proof.bundle --plausibility --plots training.svg`,
+  tally verify proof.bundle --trust order-3f09/trust.json --full --json
+  tally verify proof.bundle --trust 5B1F… --plausibility --plots training.svg`,
 		Args: arguments("verify BUNDLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.e, v.name = e, args[0]
@@ -80,6 +90,7 @@ from.`,
 	f.StringVar(&v.plots, "plots", "", "SVG file to draw loss, distances and changes in")
 	f.StringVar(&v.trust, "trust", "", "validator set to trust: its hash, of 64 digits, or else a file that notes it")
 	f.Var(within(&v.threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
+	f.Var(within(&v.memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
 
@@ -90,6 +101,7 @@ type verifier struct {
 	segments int
 	trust    string
 	threads  int
+	memory   uint64 // MiB that a program may take
 
 	plausible bool
 	plots     string // SVG file
@@ -97,7 +109,7 @@ type verifier struct {
 
 func (v *verifier) run(ctx context.Context) error {
 	begun := time.Now()
-	trust, from, err := v.trusted()
+	believed, from, err := v.trusted()
 	if err != nil {
 		return err
 	}
@@ -106,15 +118,21 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	p, err := evidence.Check(file, size, trust, cpu.New(v.threads))
+	p, err := v.check(file, size, believed)
 	if err != nil {
 		return err
 	}
+	if from == "" && evidence.Seen(v.e.home, p.Signers) {
+		from = v.e.home
+	}
 	tell := v.e.progress()
+	if from == "" {
+		fmt.Fprintln(tell, unanchored)
+	}
 	l := p.Lease
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{
-		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Trust: trust.String(), TrustFrom: from, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
+		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: from != "", Trust: p.Signers.String(), TrustFrom: from, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
 		Executed: []string{},
 	}
 	pieces := p.Pieces()
@@ -139,8 +157,29 @@ func (v *verifier) run(ctx context.Context) error {
 	if r.Plausibility, err = v.judge(ctx, p); err != nil {
 		return err
 	}
-	r.Verified, r.Seconds = true, float64(time.Since(begun).Milliseconds())/1000
-	return v.e.show(r, func(w io.Writer) { r.tell(w) })
+	r.Verified, r.Seconds = r.Anchored, float64(time.Since(begun).Milliseconds())/1000
+	if err := v.e.show(r, func(w io.Writer) { r.tell(w) }); err != nil || r.Anchored {
+		return err
+	}
+	return errUnanchored
+}
+
+// unanchored is the first line about a bundle whose validators nobody named.
+const unanchored = "NOT ANCHORED: nobody that you trust signed this; whoever made the bundle may have invented its chain. Name the validator set that you trust with --trust HASH."
+
+// errUnanchored ends a verification that found nothing wrong and proves nothing.
+var errUnanchored = errors.New("nothing anchors the bundle: it holds in itself, and proves nothing before you name whom you trust")
+
+// check checks all but the execution, in bounded memory.
+func (v *verifier) check(file io.ReaderAt, size int64, believed func(evidence.Trust) bool) (*evidence.Proof, error) {
+	// What was thrown away is collected before it counts.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4*size + evidence.Room))
+	return evidence.Check(file, size, believed, v.executor())
+}
+
+// executor refuses programs that need more memory than it may take.
+func (v *verifier) executor() engine.Executor {
+	return engine.Bounded(cpu.New(v.threads), v.memory<<20)
 }
 
 // given returns a hash as text, "" if it is zero.
@@ -156,7 +195,7 @@ func (v *verifier) judge(ctx context.Context, p *evidence.Proof) (*plausibility.
 	if !v.plausible && v.plots == "" {
 		return nil, nil
 	}
-	r, err := p.Plausibility(ctx, cpu.New(v.threads))
+	r, err := p.Plausibility(ctx, v.executor())
 	if err != nil || v.plots == "" {
 		return r, err
 	}
@@ -175,7 +214,11 @@ func (r *verified) count(x evidence.Piece) *counted {
 }
 
 func (r *verified) tell(w io.Writer) {
-	fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
+	if r.Anchored {
+		fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
+	} else {
+		fmt.Fprintf(w, "%s is consistent about the model with state %s, and proves nothing\n", r.Bundle, r.FinalRoot)
+	}
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
 	if r.Parent != "" {
 		fmt.Fprintf(w, "  continues order %s, whose bundle proves what came before\n", r.Parent)
@@ -183,28 +226,25 @@ func (r *verified) tell(w io.Writer) {
 	if r.Plausibility != nil {
 		r.Plausibility.Tell(w)
 	}
-	fmt.Fprintf(w, "  trust     validator set %s, from %s\n", r.Trust, r.TrustFrom)
+	fmt.Fprintf(w, "  trust     validator set %s, from %s\n", r.Trust, cmp.Or(r.TrustFrom, "the bundle itself: not anchored"))
 }
 
-// trusted returns the trust root and where it was named.
-func (v *verifier) trusted() (t evidence.Trust, from string, err error) {
+// trusted returns which validator sets are believed, and who said so: nobody, if
+// all are.
+func (v *verifier) trusted() (believed func(evidence.Trust) bool, from string, err error) {
 	text, from := v.trust, "--trust"
 	if text == "" {
 		text, from = os.Getenv(trustVariable), trustVariable
 	}
 	if text == "" {
-		file := evidence.TrustBeside(v.name)
-		if t, err = evidence.ReadTrust(file); errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("no trust root: %s is missing", file)
+		return evidence.Anybody, "", nil
+	}
+	t, err := evidence.ParseTrust(text)
+	if err != nil { // 64 digits are never a file, whatever lies here
+		from = text
+		if t, err = evidence.ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
 		}
-		return t, file, err
 	}
-	if _, err := canon.ParseHash(text); err == nil { // never a file, whatever lies here
-		t, err = evidence.ParseTrust(text)
-		return t, from, err
-	}
-	if t, err = evidence.ReadTrust(text); errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("trust root %.80q is neither a hash of 64 hexadecimal digits nor a file", text)
-	}
-	return t, text, err
+	return t.Is, from, err
 }

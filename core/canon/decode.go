@@ -16,6 +16,9 @@ type Decoder struct {
 	b   []byte
 	off int
 	err error
+
+	room    int // bytes that lists and strings may still take
+	bounded bool
 }
 
 // NewDecoder reads from b, which must not change while it is in use.
@@ -131,7 +134,11 @@ func (d *Decoder) Blob(max int) []byte {
 }
 
 // String reads a string of at most max bytes.
-func (d *Decoder) String(max int) string { return string(d.Blob(max)) }
+func (d *Decoder) String(max int) string {
+	b := d.Blob(max)
+	afford[byte](d, len(b))
+	return string(b)
+}
 
 // Hash reads 32 bytes.
 func (d *Decoder) Hash() (h Hash) {
@@ -154,6 +161,7 @@ func ReadList[T any](d *Decoder, max, size int, read func(*Decoder) T) []T {
 	if n > d.Left()/size {
 		d.Fail("list of %d items cannot fit in %d bytes", n, d.Left())
 	}
+	afford[T](d, n)
 	if d.err != nil || n == 0 {
 		return nil
 	}

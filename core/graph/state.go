@@ -66,6 +66,20 @@ func (s *State) Encode(e *canon.Encoder) {
 	}
 }
 
+// Size returns the length in bytes of what Encode appends, and encodes none of
+// the elements.
+func (s *State) Size() int {
+	var e canon.Encoder
+	e.Uint(uint64(len(s.Slots)))
+	elements := 0
+	for i, slot := range s.Slots {
+		e.String(slot.Name)
+		s.Tensors[i].Head(&e)
+		elements += len(s.Tensors[i].Bytes())
+	}
+	return len(e.Bytes()) + elements
+}
+
 // DecodeState reads what Encode wrote.
 func DecodeState(d *canon.Decoder) *State {
 	s := &State{}

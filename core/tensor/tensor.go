@@ -207,9 +207,14 @@ func (t *Tensor) Equal(u *Tensor) bool {
 
 // Encode appends type, shape and elements.
 func (t *Tensor) Encode(e *canon.Encoder) {
+	t.Head(e)
+	e.Raw(t.buf)
+}
+
+// Head appends type and shape, which stand before the elements.
+func (t *Tensor) Head(e *canon.Encoder) {
 	e.U8(uint8(t.Type))
 	t.Shape.Encode(e)
-	e.Raw(t.buf)
 }
 
 // Decode reads what Encode wrote. Only canonical NaNs and booleans pass.

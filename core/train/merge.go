@@ -20,8 +20,8 @@ func Merge(slots []graph.Slot, shards int) (*graph.Graph, *graph.Program, error)
 	if shards < 1 || shards > maxShards {
 		return nil, nil, fmt.Errorf("%d shards are not between 1 and %d", shards, maxShards)
 	}
-	if len(slots) > graph.MaxNodes/shards {
-		return nil, nil, fmt.Errorf("%d values of %d shards are more than %d", len(slots), shards, graph.MaxNodes)
+	if len(slots) > maxMerged/shards {
+		return nil, nil, fmt.Errorf("%d tensors of a state times %d shards are more than %d: use fewer shards", len(slots), shards, maxMerged)
 	}
 	b := graph.NewBuilder("merge")
 	bind := op.Binding{Groups: shards, Slots: slots}
@@ -53,6 +53,10 @@ func Merge(slots []graph.Slot, shards int) (*graph.Graph, *graph.Program, error)
 
 // maxShards bounds the states that are merged.
 const maxShards = 1 << 10
+
+// maxMerged bounds the tensors of all states that are merged: each takes 2 KB in the
+// program, so that a short order cannot make it long.
+const maxMerged = 1 << 16
 
 // averaged reports whether a slot's values are merged by their mean.
 func averaged(s graph.Slot) bool {

@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 )
@@ -39,6 +41,7 @@ type Entry struct {
 	Name string
 	Size int64
 	Sum  [sha256.Size]byte
+	at   int64 // in the file
 }
 
 type manifest []Entry
@@ -114,9 +117,7 @@ func copyTo(w io.Writer, c Content) (int64, error) {
 // Bundle is an intact bundle, open for reading.
 type Bundle struct {
 	src     io.ReaderAt
-	entries []Entry
-	at      map[string]int64
-	index   map[string]int
+	entries []Entry // in ascending order of their names
 }
 
 // Open reads the manifest and checks every byte of the file against it.
@@ -147,8 +148,9 @@ func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 	if err := canon.Unmarshal(raw, &m); err != nil {
 		return nil, damaged("manifest: %v", err)
 	}
-	b := &Bundle{src: src, entries: m, at: make(map[string]int64, len(m)), index: make(map[string]int, len(m))}
+	b := &Bundle{src: src, entries: m}
 	at := fixed + int64(n)
+	h, buffer := sha256.New(), make([]byte, 64<<10) // one for all: there may be a million entries
 	for i, e := range m {
 		if i > 0 && m[i-1].Name >= e.Name {
 			return nil, damaged("entry %q after %q", e.Name, m[i-1].Name)
@@ -156,11 +158,11 @@ func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 		if e.Size > size-sha256.Size-at {
 			return nil, damaged("entry %q reaches past the end", e.Name)
 		}
-		h := sha256.New()
-		if _, err := io.Copy(h, io.NewSectionReader(src, at, e.Size)); err != nil || !bytes.Equal(h.Sum(nil), e.Sum[:]) {
+		h.Reset()
+		if _, err := io.CopyBuffer(h, io.NewSectionReader(src, at, e.Size), buffer); err != nil || !bytes.Equal(h.Sum(nil), e.Sum[:]) {
 			return nil, damaged("entry %q does not have its digest", e.Name)
 		}
-		b.at[e.Name], b.index[e.Name] = at, i
+		m[i].at = at
 		at += e.Size
 	}
 	if at != size-sha256.Size {
@@ -189,16 +191,15 @@ func (b *Bundle) Entries() []Entry { return b.entries }
 
 // Read returns an entry of at most limit bytes.
 func (b *Bundle) Read(name string, limit int64) ([]byte, error) {
-	i, ok := b.index[name]
+	e, ok := b.find(name)
 	if !ok {
 		return nil, fmt.Errorf("the bundle has no %s", name)
 	}
-	e := b.entries[i]
 	if e.Size > limit {
 		return nil, fmt.Errorf("%s has %d bytes, limit %d", name, e.Size, limit)
 	}
 	out := make([]byte, e.Size)
-	if _, err := io.ReadFull(io.NewSectionReader(b.src, b.at[name], e.Size), out); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(b.src, e.at, e.Size), out); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return out, nil
@@ -206,6 +207,14 @@ func (b *Bundle) Read(name string, limit int64) ([]byte, error) {
 
 // Has reports whether there is an entry of this name.
 func (b *Bundle) Has(name string) bool {
-	_, ok := b.index[name]
+	_, ok := b.find(name)
 	return ok
+}
+
+func (b *Bundle) find(name string) (Entry, bool) {
+	i, ok := slices.BinarySearchFunc(b.entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	if !ok {
+		return Entry{}, false
+	}
+	return b.entries[i], true
 }

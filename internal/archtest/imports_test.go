@@ -32,7 +32,7 @@ var (
 // layers is the one-way rule: cli → node → chain, store, p2p, engine, format →
 // core; model stands on engine and format, below cli. Nothing imports what stands above it.
 var layers = []layer{
-	{folder: "core/canon", std: pure},
+	{folder: "core/canon", std: append([]string{"unsafe"}, pure...)},                               // what items of a list take in memory
 	{folder: "core/tensor", own: []string{"core/canon"}, std: append([]string{"unsafe"}, pure...)}, // elements of a tensor are a view of its bytes
 	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
 	{folder: "core/op", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/train"}}, // gradients are tested as training uses them

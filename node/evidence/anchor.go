@@ -8,6 +8,7 @@ import (
 	cmtcrypto "github.com/cometbft/cometbft/proto/tendermint/crypto"
 	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	cmttypes "github.com/cometbft/cometbft/types"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/cosmos/cosmos-sdk/store/v2/rootmulti"
 
@@ -31,49 +32,96 @@ func ParseTrust(s string) (Trust, error) {
 // String returns t in hexadecimal.
 func (t Trust) String() string { return canon.Hash(t).String() }
 
-// checkAnchor returns the settlement that the validators signed for, and the
-// chain that it belongs to.
-func checkAnchor(read func(string) ([]byte, error), trust Trust) (s job.Settlement, chain string, err error) {
+// Is reports whether other is t. Check wants it, or Anybody.
+func (t Trust) Is(other Trust) bool { return t == other }
+
+// Anybody believes every validator set. What is checked with it is consistent;
+// whoever wrote the bundle may have invented it all.
+func Anybody(Trust) bool { return true }
+
+// Limits on an anchor, in bytes and, for validators as for signatures, in number:
+// more do not sign blocks of this kind of chain. A member of an empty message
+// takes a hundred times its two bytes, so numbers are counted before anything is
+// decoded.
+const (
+	maxBlock      = 4 << 20
+	maxSettlement = 4 << 20
+	maxProof      = maxSettlement + 64<<10 // which holds the settlement
+	maxSteps      = 8                      // of a proof, through stores
+	maxMembers    = cmttypes.MaxVotesCount
+)
+
+// anchor is what the validators signed for.
+type anchor struct {
+	settlement job.Settlement
+	chain      string
+	signers    Trust
+}
+
+// checkAnchor returns what the validators signed for, if they are believed.
+// Nothing else of a bundle is looked at before.
+func checkAnchor(read func(string, int64) ([]byte, error), believed func(Trust) bool) (a anchor, err error) {
 	block, err := readBlock(read)
 	if err != nil {
-		return s, "", err
+		return a, err
 	}
-	if !bytes.Equal(block.ValidatorsHash, trust[:]) {
-		return s, "", wrong("it is signed by validator set %X, you trust %s", []byte(block.ValidatorsHash), trust)
+	if len(block.ValidatorsHash) != len(a.signers) {
+		return a, wrong("its header names no validator set")
 	}
-	chain = block.ChainID
-	if err := block.ValidateBasic(chain); err != nil { // header, commit and set belong together
-		return s, "", wrong("block %d: %v", block.Height, err)
+	if a.signers, a.chain = Trust(block.ValidatorsHash), block.ChainID; !believed(a.signers) {
+		return a, wrong("it is signed by validator set %s, which is not the one that you trust", a.signers)
 	}
-	if err := block.ValidatorSet.VerifyCommit(chain, block.Commit.BlockID, block.Height, block.Commit); err != nil {
-		return s, "", wrong("block %d is not signed by more than two thirds: %v", block.Height, err)
+	if err := block.ValidateBasic(a.chain); err != nil { // header, commit and set belong together
+		return a, wrong("block %d: %v", block.Height, err)
 	}
-	value, err := read(entrySettlement)
+	if err := block.ValidatorSet.VerifyCommit(a.chain, block.Commit.BlockID, block.Height, block.Commit); err != nil {
+		return a, wrong("block %d is not signed by more than two thirds: %v", block.Height, err)
+	}
+	value, err := read(entrySettlement, maxSettlement)
 	if err != nil {
-		return s, "", err
+		return a, err
 	}
-	if err := canon.Unmarshal(value, &s); err != nil {
-		return s, "", wrong("settlement: %v", err)
-	}
-	raw, err := read(entryProof)
+	raw, err := read(entryProof, maxProof)
 	if err != nil {
-		return s, "", err
+		return a, err
+	}
+	if n, err := members(raw, []protowire.Number{1}); err != nil || n == 0 || n > maxSteps {
+		return a, wrong("proof: %d steps, want 1 to %d (%v)", n, maxSteps, err)
 	}
 	var ops cmtcrypto.ProofOps
 	if err := strict(raw, &ops); err != nil {
-		return s, "", wrong("proof: %v", err)
+		return a, wrong("proof: %v", err)
 	}
-	path := fmt.Sprintf("/%s/%s", work.Name, url.PathEscape(string(work.SettlementKey(s.Order))))
+	key := ops.Ops[0].Key
+	path := fmt.Sprintf("/%s/%s", work.Name, url.PathEscape(string(key)))
 	if err := rootmulti.DefaultProofRuntime().VerifyValue(&ops, block.AppHash, path, value); err != nil {
-		return s, "", wrong("the settlement is not in the state of block %d: %v", block.Height-1, err)
+		return a, wrong("the settlement is not in the state of block %d: %v", block.Height-1, err)
 	}
-	return s, chain, nil
+	if err := canon.Unmarshal(value, &a.settlement); err != nil {
+		return a, wrong("settlement: %v", err)
+	}
+	if !bytes.Equal(key, work.SettlementKey(a.settlement.Order)) {
+		return a, wrong("the settlement is not in the state of block %d under its order", block.Height-1)
+	}
+	return a, nil
 }
 
-func readBlock(read func(string) ([]byte, error)) (*cmttypes.LightBlock, error) {
-	raw, err := read(entryBlock)
+func readBlock(read func(string, int64) ([]byte, error)) (*cmttypes.LightBlock, error) {
+	raw, err := read(entryBlock, maxBlock)
 	if err != nil {
 		return nil, err
+	}
+	for _, list := range []struct {
+		what string
+		path []protowire.Number
+	}{{"signatures", []protowire.Number{1, 2, 4}}, {"validators", []protowire.Number{2, 1}}} {
+		n, err := members(raw, list.path)
+		if err != nil {
+			return nil, wrong("block: %v", err)
+		}
+		if n > maxMembers {
+			return nil, wrong("block: %d %s, limit %d", n, list.what, maxMembers)
+		}
 	}
 	var m cmtproto.LightBlock
 	if err := strict(raw, &m); err != nil {
@@ -87,6 +135,31 @@ func readBlock(read func(string) ([]byte, error)) (*cmttypes.LightBlock, error) 
 		return nil, wrong("block: a part is missing")
 	}
 	return b, nil
+}
+
+// members counts the members of the list at a path of field numbers of a
+// protobuf message, and allocates nothing.
+func members(b []byte, path []protowire.Number) (n int, err error) {
+	for len(b) > 0 {
+		num, typ, size := protowire.ConsumeField(b)
+		if size < 0 {
+			return n, protowire.ParseError(size)
+		}
+		if num == path[0] && typ == protowire.BytesType {
+			if len(path) == 1 {
+				n++
+			} else {
+				_, _, tag := protowire.ConsumeTag(b)
+				inner, _ := protowire.ConsumeBytes(b[tag:])
+				more, err := members(inner, path[1:])
+				if n += more; err != nil {
+					return n, err
+				}
+			}
+		}
+		b = b[size:]
+	}
+	return n, nil
 }
 
 // message is a protobuf message.

@@ -1,12 +1,10 @@
 package evidence
 
 import (
-	"runtime"
-
-	"bytes"
 	"crypto/ed25519"
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 
 	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
@@ -31,26 +29,45 @@ import (
 type Proof struct {
 	Settlement job.Settlement
 	Chain      string
+	Signers    Trust // hash of the validator set that signed for the settlement
 	Lease      *job.Lease
 	Work       *replay.Work
 
 	bundle *bundle.Bundle
 }
 
-// maxEntry bounds what is read into memory at once.
-const maxEntry = 4 << 30
+// Room is the memory in bytes that Check takes at most above four times the size
+// of a bundle, in which every part is in memory at most four times at once.
+const Room = 256 << 20
+
+// Limits on entries in bytes: what the chain takes as a transaction, and the
+// digits of a number.
+const (
+	maxTx     = 256 << 10
+	maxDigits = 20
+	maxEntry  = 4 << 30 // of any other
+)
+
+// recordRoom is the memory in bytes that a record may take, besides twice its
+// size: one that was settled takes less than twice.
+const recordRoom = 64 << 20
 
 // Check reads a bundle and checks everything that can be checked without
-// executing the work.
-func Check(src io.ReaderAt, size int64, trust Trust, exec engine.Executor) (*Proof, error) {
+// executing the work. The anchor comes first: unless the validator set that
+// signed it is believed (Trust.Is, or Anybody), nothing else is decoded. The
+// executor should be engine.Bounded: the order's programs are refused if it
+// refuses them.
+func Check(src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.Executor) (*Proof, error) {
 	b, err := bundle.Open(src, size)
 	if err != nil {
 		return nil, err
 	}
 	p := &Proof{bundle: b}
-	if p.Settlement, p.Chain, err = checkAnchor(p.read, trust); err != nil {
+	a, err := checkAnchor(b.Read, believed)
+	if err != nil {
 		return nil, err
 	}
+	p.Settlement, p.Chain, p.Signers = a.settlement, a.chain, a.signers
 	if err := p.checkRecord(); err != nil {
 		return nil, err
 	}
@@ -79,8 +96,11 @@ func (p *Proof) checkRecord() error {
 	if err != nil {
 		return err
 	}
+	if canon.Sum(canon.DomainRecord, raw) != p.Settlement.Record { // before anything of it is decoded
+		return wrong("the record is not the one that was settled")
+	}
 	l := &job.Lease{}
-	if err := canon.Unmarshal(raw, l); err != nil {
+	if err := canon.UnmarshalWithin(raw, l, 2*len(raw)+recordRoom); err != nil {
 		return wrong("record: %v", err)
 	}
 	o := &l.Order
@@ -90,9 +110,11 @@ func (p *Proof) checkRecord() error {
 	if len(l.Units) != o.Problem.Units() || len(l.Merges) != o.Problem.Rounds || l.Round > o.Problem.Rounds || len(l.Leads) == 0 {
 		return wrong("the record has %d units and %d merges", len(l.Units), len(l.Merges))
 	}
-	want := l.Settlement()
-	if got := p.Settlement; !bytes.Equal(canon.Marshal(&got), canon.Marshal(&want)) {
-		return wrong("the record is not the one that was settled")
+	if s := &p.Settlement; s.Order != o.ID() || s.Start != o.Problem.Start || s.Final != l.FinalRoot() {
+		return wrong("the record is of another order than the settlement")
+	}
+	if l.Round == 0 {
+		return wrong("no round was merged, so nothing was trained")
 	}
 	if o.Chain != p.Chain {
 		return wrong("the order is for chain %q, the header of chain %q", o.Chain, p.Chain)
@@ -101,26 +123,43 @@ func (p *Proof) checkRecord() error {
 		return wrong("record: %v", err)
 	}
 	p.Lease = l
-	need := expected(l)
+	return p.checkEntries()
+}
+
+// checkEntries compares the entries with what the record calls for. States may
+// be a million, so their names are made one by one.
+func (p *Proof) checkEntries() error {
+	roots := states(p.Lease)
+	need := fixed(p.Lease)
 	for _, e := range p.bundle.Entries() {
-		if !need[e.Name] {
+		for len(roots) > 0 && stateEntry(roots[0]) < e.Name {
+			return wrong("entry %q is missing", stateEntry(roots[0]))
+		}
+		switch {
+		case need[e.Name]:
+			delete(need, e.Name)
+		case len(roots) > 0 && e.Name == stateEntry(roots[0]):
+			roots = roots[1:]
+		default:
 			return wrong("entry %q belongs to nothing", e.Name)
 		}
-		delete(need, e.Name)
 	}
 	for name := range need {
 		return wrong("entry %q is missing", name)
+	}
+	if len(roots) > 0 {
+		return wrong("entry %q is missing", stateEntry(roots[0]))
 	}
 	return nil
 }
 
 // checkOrder checks the consumer's signature of the order.
 func (p *Proof) checkOrder() error {
-	raw, err := p.read(entryOrder)
+	raw, err := p.bundle.Read(entryOrder, maxTx)
 	if err != nil {
 		return err
 	}
-	number, err := p.read(entryNumber)
+	number, err := p.bundle.Read(entryNumber, maxDigits)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func settled(t testing.TB, orders int) (out []made) {
 }
 
 func check(b []byte, trust evidence.Trust) (*evidence.Proof, error) {
-	return evidence.Check(bytes.NewReader(b), int64(len(b)), trust, cpu.New(1))
+	return evidence.Check(bytes.NewReader(b), int64(len(b)), trust.Is, cpu.New(1))
 }
 
 // forge writes a bundle anew with other contents; nil takes an entry out.
@@ -282,7 +282,7 @@ func TestTrustFiles(t *testing.T) {
 	if err := evidence.WriteTrust(dir, "a-chain", want); err != nil {
 		t.Fatal(err)
 	}
-	file := evidence.TrustBeside(filepath.Join(dir, "proof.bundle"))
+	file := filepath.Join(dir, "trust.json")
 	if got, err := evidence.ReadTrust(file); err != nil || got != want {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -293,6 +293,21 @@ func TestTrustFiles(t *testing.T) {
 		if _, err := evidence.ReadTrust(file); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.20q: %v", text, err)
 		}
+	}
+}
+
+func TestValidatorSetsThatAHomeHasSeen(t *testing.T) {
+	home, seen := filepath.Join(t.TempDir(), "home"), evidence.Trust(canon.Sum(canon.DomainOrder))
+	if evidence.Seen(home, seen) {
+		t.Fatal("seen before there is a home")
+	}
+	for range 2 {
+		if err := evidence.Remember(home, seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !evidence.Seen(home, seen) || evidence.Seen(home, evidence.Trust{}) {
+		t.Fatal("not what was remembered")
 	}
 }
 

@@ -1,7 +1,9 @@
 package evidence
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -21,41 +23,32 @@ func fileEntry(role string) string { return "file/" + role }
 
 func stateEntry(root canon.Hash) string { return "state/" + root.String() }
 
-// states returns the roots of all states that a record's claims start from or
+// states returns, in ascending order, the roots of all states that a record's claims start from or
 // end in, except the order's start state, which follows from its model.
 func states(l *job.Lease) []canon.Hash {
-	seen := map[canon.Hash]bool{l.Order.Problem.Start: true}
 	var out []canon.Hash
-	add := func(root canon.Hash) {
-		if !seen[root] {
-			seen[root] = true
-			out = append(out, root)
-		}
-	}
 	for i := range l.Units {
 		if r := l.Units[i].Receipt; r != nil {
-			for _, root := range r.Checkpoints {
-				add(root)
-			}
+			out = append(out, r.Checkpoints...)
 		}
 	}
 	for _, m := range l.Merges[:l.Round] {
-		add(m.Root)
+		out = append(out, m.Root)
 	}
-	return out
+	slices.SortFunc(out, func(a, b canon.Hash) int { return bytes.Compare(a[:], b[:]) })
+	out = slices.Compact(out)
+	return slices.DeleteFunc(out, func(h canon.Hash) bool { return h == l.Order.Problem.Start })
 }
 
-// expected returns the names of all entries that a bundle of this record has.
-func expected(l *job.Lease) map[string]bool {
+// fixed returns the names of the entries that a bundle of this record has
+// besides states.
+func fixed(l *job.Lease) map[string]bool {
 	out := map[string]bool{}
 	for _, n := range []string{entryBlock, entryProof, entrySettlement, entryRecord, entryOrder, entryNumber} {
 		out[n] = true
 	}
 	for _, f := range l.Order.Problem.Files {
 		out[fileEntry(f.Role)] = true
-	}
-	for _, root := range states(l) {
-		out[stateEntry(root)] = true
 	}
 	return out
 }

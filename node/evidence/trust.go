@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// trustFile is where who made a bundle leaves the trust root beside it. It is as
-// good as the place that it was copied from.
+// trustFile is where who made a bundle leaves the trust root beside it. It anchors
+// nothing by itself: who invents a chain writes it too. A verifier reads it when it
+// is named as what to trust.
 const trustFile = "trust.json"
 
 type trustNote struct {
@@ -26,9 +27,24 @@ func WriteTrust(dir, chain string, t Trust) error {
 	return os.WriteFile(filepath.Join(dir, trustFile), append(b, '\n'), 0o644)
 }
 
-// TrustBeside names the file in which the trust root may be noted beside a
-// bundle.
-func TrustBeside(bundle string) string { return filepath.Join(filepath.Dir(bundle), trustFile) }
+// Remember notes in a home that its own node showed this validator set, so that
+// bundles which the set signed are anchored for whoever owns the home.
+func Remember(home string, t Trust) error {
+	dir := filepath.Join(home, seenDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, t.String()), nil, 0o600)
+}
+
+// Seen reports whether Remember noted a validator set in a home.
+func Seen(home string, t Trust) bool {
+	info, err := os.Stat(filepath.Join(home, seenDir, t.String()))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// seenDir holds an empty file for each validator set, called by its hash.
+const seenDir = "validator-sets"
 
 // ReadTrust reads a trust root that WriteTrust noted.
 func ReadTrust(file string) (t Trust, err error) {

@@ -69,7 +69,7 @@ func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
 		}
 		t.Start = in.Start
 	}
-	w := &Work{Inputs: in, Training: t, shards: shards, bytes: int64(len(canon.Encode(t.Start.Encode)))}
+	w := &Work{Inputs: in, Training: t, shards: shards, bytes: int64(t.Start.Size())}
 	if w.Step, err = prepare(t.Program, exec); err != nil {
 		return nil, fmt.Errorf("training step: %w", err)
 	}

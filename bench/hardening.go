@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/node/evidence"
+)
+
+// attack is a figure of how much an attacker can do, with what it may be at most.
+type attack struct {
+	name, unit string
+	most       float64
+	measure    func(context.Context, Options) (float64, error)
+}
+
+// attacks are the figures of tally bench hardening.
+var attacks = []attack{
+	{"verify: peak memory over 10000 crafted bundles", "of 4 × bundle + 256 MiB", 1, func(ctx context.Context, o Options) (float64, error) {
+		return verifyMemory(ctx, o, 10_000)
+	}},
+}
+
+// hardening measures what attackers can do.
+func hardening(ctx context.Context, o Options) ([]Row, error) {
+	var rows []Row
+	for _, a := range attacks {
+		if !strings.Contains(a.name, o.Only) {
+			continue
+		}
+		o.Tell("%s", a.name)
+		value, err := a.measure(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.name, err)
+		}
+		rows = append(rows, row(a.name, a.unit, value).atMost(a.most))
+	}
+	if rows == nil {
+		return nil, fmt.Errorf("--only %q: no figure has this in its name", o.Only)
+	}
+	return rows, nil
+}
+
+// Crafted bundles have between these sizes in bytes, small ones as often as large.
+const (
+	leastCrafted = 1 << 10
+	mostCrafted  = 32 << 20
+)
+
+// verifyMemory returns the most memory that the process held while it checked one
+// of n crafted bundles, relative to what it may hold for one of its size.
+func verifyMemory(ctx context.Context, o Options, n int) (float64, error) {
+	if !forgetPeak() {
+		return 0, errors.New("this system does not tell the peak of a process's memory")
+	}
+	const seed = 1
+	f, err := newForger(ctx, seed)
+	if err != nil {
+		return 0, err
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	most, told := 0.0, time.Now()
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		size := int(leastCrafted * math.Pow(mostCrafted/leastCrafted, random.Float64()))
+		b, name, err := f.craft(i, size)
+		if err != nil {
+			return 0, err
+		}
+		peak, err := checkedMemory(b, name != honest)
+		if err != nil {
+			return 0, fmt.Errorf("bundle %d, %s: %w", i, name, err)
+		}
+		if share := peak / float64(4*len(b)+evidence.Room); share > most {
+			most = share
+			o.Tell("bundle %d of %d, %s: %.0f MB of %d bytes, %.3f of what it may take", i+1, n, name, peak/1e6, len(b), share)
+		} else if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			o.Tell("bundle %d of %d", i+1, n)
+		}
+	}
+	return most, nil
+}
+
+// checkedMemory returns the peak of the process's memory in bytes while it checks
+// a bundle as tally verify does, whoever signed it. The bundle itself, which lies
+// in memory here, counts.
+func checkedMemory(b []byte, hostile bool) (float64, error) {
+	forgetPeak()
+	before := debug.SetMemoryLimit(4*int64(len(b)) + evidence.Room)
+	_, err := evidence.Check(bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30))
+	debug.SetMemoryLimit(before)
+	if err != nil && !hostile {
+		return 0, err
+	}
+	mb, ok := peakMemory()
+	if !ok {
+		return 0, errors.New("the system does not tell the peak of memory")
+	}
+	return mb * 1e6, nil
+}

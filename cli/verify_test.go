@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/bench"
+	"github.com/tally-network/tally/node/evidence"
+)
+
+// TestSelfMadeChainIsNotAnchored verifies a bundle that holds in every way, of a
+// chain that its maker invented, with a trust.json beside it that says so.
+func TestSelfMadeChainIsNotAnchored(t *testing.T) {
+	dir := t.TempDir()
+	b, signers, err := bench.SelfMade(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "proof.bundle")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := evidence.WriteTrust(dir, "forged", signers); err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(dir, "home")
+	code, out, errOut := run("verify", file, "--home", home)
+	if code != exitUnanchored || !strings.HasPrefix(out, "NOT ANCHORED: ") || strings.Contains(out, "proves the model") || !strings.Contains(errOut, "--trust HASH") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+	tell := func(args ...string) (code int, r verified) {
+		code, out, _ := run(append([]string{"verify", file, "--home", home, "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return code, r
+	}
+	if code, r := tell(); code != exitUnanchored || r.Anchored || r.Verified || r.Trust != signers.String() {
+		t.Errorf("exit %d, %+v", code, r)
+	}
+	if code, r := tell("--trust", signers.String()); code != 0 || !r.Anchored || !r.Verified {
+		t.Errorf("by its hash: exit %d, %+v", code, r)
+	}
+	if code, r := tell("--trust", filepath.Join(dir, "trust.json")); code != 0 || !r.Anchored {
+		t.Errorf("by a file that was named: exit %d, %+v", code, r)
+	}
+	if err := evidence.Remember(home, signers); err != nil {
+		t.Fatal(err)
+	}
+	if code, r := tell(); code != 0 || !r.Anchored || !r.Verified || r.TrustFrom != home {
+		t.Errorf("seen by the home's node: exit %d, %+v", code, r)
+	}
+	code, _, errOut = run("verify", file, "--trust", strings.Repeat("0", 64))
+	if code != exitFailed || !strings.Contains(errOut, "signed by validator set") {
+		t.Errorf("another set: exit %d, %s", code, errOut)
+	}
+}
