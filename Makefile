@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults soak bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults soak siege bench kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; conformance cases for each
@@ -93,6 +93,9 @@ sweep: ## Compare functions of one float32 with their definition on all 2^32
 
 soak: ## Kill and restart networks SOAK times
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash' $(OWN)
+
+siege: ## Besiege whole networks with strangers, liars and silence
+	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingKeepers|Strangers' ./p2p ./internal/testkit/nettest
 
 bench: build ## Measure: every name of tally bench, then the hot packages
 	@for name in $$(bin/tally __complete bench '' 2>/dev/null | grep -v '^:' | cut -f1); do \

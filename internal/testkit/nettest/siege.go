@@ -1,0 +1,114 @@
+package nettest
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ipfs/go-cid"
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// Blobs answers for a role in place of its store.
+type Blobs func(ctx context.Context, c cid.Cid) ([]byte, error)
+
+// Block implements p2p.Blocks.
+func (b Blobs) Block(ctx context.Context, c cid.Cid) ([]byte, error) { return b(ctx, c) }
+
+// Lie makes a role answer everybody with what blobs says, from now on. It serves its
+// leases by then, or its store answers again when it begins to.
+func (n *Network) Lie(name string, blobs Blobs) {
+	n.Member(name).Kit.Host.ServeBlocks(blobs, func(peer.ID, cid.Cid) bool { return true })
+}
+
+// Siege is strangers that trouble the peers of some roles.
+type Siege struct {
+	stop func()
+	done sync.WaitGroup
+}
+
+// requests are the protocols whose requests a siege sends halves of.
+var requests = []protocol.ID{"/tally/blob/1.0.0", "/tally/work/1.0.0"}
+
+// Besiege lets so many strangers, each from an address of its own as far as there are
+// any, connect to the roles, come back whenever they are turned away, and leave requests
+// half sent, until the siege is lifted or the test ends.
+func (n *Network) Besiege(strangers int, roles ...string) *Siege {
+	n.t.Helper()
+	ctx, cancel := context.WithCancel(n.ctx)
+	var hosts []host.Host
+	for i := range strangers {
+		h, err := bareHost(fmt.Sprintf("/ip4/127.0.%d.%d/tcp/0", 1+i/250, 2+i%250))
+		if err != nil {
+			n.t.Skipf("a siege needs addresses 127.0.x.y: %v", err)
+		}
+		hosts = append(hosts, h)
+	}
+	s := &Siege{}
+	for _, h := range hosts {
+		for _, role := range roles {
+			at := n.Member(role).Kit.Host
+			to := peer.AddrInfo{ID: at.ID()}
+			for _, a := range at.Addrs() {
+				if strings.Contains(a, "/tcp/") {
+					to.Addrs = append(to.Addrs, ma.StringCast(a))
+				}
+			}
+			s.done.Go(func() { trouble(ctx, h, to) })
+		}
+	}
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		s.done.Wait()
+		for _, h := range hosts {
+			_ = h.Close()
+		}
+	})
+	n.t.Cleanup(s.stop)
+	return s
+}
+
+// Lift ends the siege.
+func (s *Siege) Lift() { s.stop() }
+
+// trouble is what one stranger does to one peer.
+func trouble(ctx context.Context, h host.Host, to peer.AddrInfo) {
+	for ctx.Err() == nil {
+		if h.Connect(ctx, to) == nil {
+			once := network.WithNoDial(ctx, "it is connected, or was turned away")
+			for _, id := range requests {
+				if s, err := h.NewStream(once, to.ID, id); err == nil {
+					_, _ = s.Write([]byte{0, 0, 0, 60, 1})
+				}
+			}
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// bareHost returns a host that keeps to no limits, and dials from where it listens.
+func bareHost(listen string) (host.Host, error) {
+	_, seed, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	key, err := crypto.UnmarshalEd25519PrivateKey(seed)
+	if err != nil {
+		return nil, err
+	}
+	return libp2p.New(libp2p.Identity(key), libp2p.Transport(tcp.NewTCPTransport), libp2p.ListenAddrStrings(listen),
+		libp2p.ResourceManager(&network.NullResourceManager{}), libp2p.DisableRelay(), libp2p.DisableMetrics(), libp2p.ForceReachabilityPublic())
+}
