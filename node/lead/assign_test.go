@@ -19,16 +19,19 @@ func roundOf(units int, providers ...string) *job.Lease {
 	for _, p := range providers {
 		l.Providers = append(l.Providers, job.Party{Account: p})
 	}
+	l.Recount()
 	return l
 }
 
 // take lets a unit reach a status in the hands of a provider.
 func take(l *job.Lease, unit int, provider string, s job.Status) {
 	l.Units[unit] = job.Unit{Status: s, Attempt: l.Units[unit].Attempt, Provider: provider}
+	l.Recount()
 }
 
 func reopen(l *job.Lease, unit int) {
 	l.Units[unit] = job.Unit{Status: job.Open, Attempt: l.Units[unit].Attempt + 1}
+	l.Recount()
 }
 
 // counts returns how many units of a plan each provider gets.

@@ -3,6 +3,7 @@ package market
 import (
 	"context"
 	"fmt"
+	"math"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
@@ -176,7 +177,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != total {
 		return fmt.Errorf("escrows add up to %d utally, but the account holds %d", total, held)
 	}
-	all, err := keys(ctx, k.byStatus, nil)
+	all, err := keys(ctx, k.byStatus, nil, math.MaxInt)
 	if err == nil && len(all) != entries {
 		err = fmt.Errorf("%d orders, but %d are indexed", entries, len(all))
 	}

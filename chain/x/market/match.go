@@ -16,8 +16,13 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
 
-// maxTries bounds the open orders that one block tries to match.
-const maxTries = 256
+// What one block does at most: so many open orders it tries to match, and so many
+// whose time has run out it refunds, the longest due first. What is left is for the
+// next blocks.
+const (
+	maxTries   = 256
+	maxExpired = 128
+)
 
 // EndBlock refunds orders that nobody met in time, then matches the others.
 func (b book) EndBlock(ctx context.Context) error {
@@ -30,7 +35,7 @@ func (b book) EndBlock(ctx context.Context) error {
 // expire refunds the open orders whose time has run out.
 func (b book) expire(ctx context.Context) error {
 	due, err := keys(ctx, b.expiries, collections.NewPrefixUntilPairRange[int64, uint64](
-		sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli()))
+		sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli()), maxExpired)
 	if err != nil {
 		return err
 	}
@@ -63,14 +68,10 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 // match tries the open orders, oldest first. When there are more than a block
 // can try, each block begins elsewhere, so every order has its turn.
 func (b book) match(ctx context.Context) error {
-	open, err := keys(ctx, b.byStatus, collections.NewPrefixedPairRange[int32, uint64](int32(marketv1.STATUS_OPEN)))
+	height := sdk.UnwrapSDKContext(ctx).BlockHeight()
+	open, err := b.open(ctx, height)
 	if err != nil {
 		return err
-	}
-	height := sdk.UnwrapSDKContext(ctx).BlockHeight()
-	if n := int64(len(open)); n > maxTries {
-		at := height * maxTries % n
-		open = slices.Concat(open[at:], open[:at])[:maxTries]
 	}
 	var now *stock // read when first wanted, and again after each match
 	for _, key := range open {
@@ -82,7 +83,7 @@ func (b book) match(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.Height >= height {
+		if p.Height >= height || p.ExpiresAt <= sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() {
 			continue
 		}
 		if now == nil {
@@ -100,6 +101,29 @@ func (b book) match(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// open returns the open orders that a block tries, oldest first: all, or some of them
+// from a number on that moves with the height.
+func (b book) open(ctx context.Context, height int64) ([]collections.Pair[int32, uint64], error) {
+	all := func() *collections.PairRange[int32, uint64] {
+		return collections.NewPrefixedPairRange[int32, uint64](int32(marketv1.STATUS_OPEN))
+	}
+	open, err := keys(ctx, b.byStatus, all(), maxTries+1)
+	if err != nil || len(open) <= maxTries {
+		return open, err
+	}
+	next, err := b.next.Peek(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := uint64(height) * maxTries % next
+	late, err := keys(ctx, b.byStatus, all().StartInclusive(from), maxTries)
+	if err != nil {
+		return nil, err
+	}
+	early, err := keys(ctx, b.byStatus, all().EndExclusive(from), maxTries-len(late))
+	return slices.Concat(late, early), err
 }
 
 // lease gives an order to the best offer that meets it; where a lease cannot
@@ -160,9 +184,12 @@ func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.
 	return emit(ctx, &marketv1.EventMatched{Order: id.String(), Validator: x.Validator, Price: quote.Price, Refund: surplus})
 }
 
-// keys reads the keys in a range.
-func keys[K any](ctx context.Context, set collections.KeySet[K], within collections.Ranger[K]) (out []K, err error) {
+// keys reads the first keys in a range, at most so many.
+func keys[K any](ctx context.Context, set collections.KeySet[K], within collections.Ranger[K], most int) (out []K, err error) {
 	err = set.Walk(ctx, within, func(k K) (bool, error) {
+		if len(out) == most {
+			return true, nil
+		}
 		out = append(out, k)
 		return false, nil
 	})

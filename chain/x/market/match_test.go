@@ -273,6 +273,30 @@ func TestEveryOpenOrderHasItsTurn(t *testing.T) {
 	}
 }
 
+// Orders that expire together are refunded over several blocks, and none of them is
+// leased meanwhile.
+func TestManyOrdersExpireOverSeveralBlocks(t *testing.T) {
+	c := newChain(t)
+	worktest.Offer(c, "v0")
+	ctx := c.Ctx()
+	const n = 300
+	for i := range uint64(n) {
+		o := worktest.Order()
+		o.Nonce, o.Conditions.MaxPrice = i, tally
+		if _, err := c.Market.PostOrder(ctx, &o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx = ctx.WithBlockTime(ctx.BlockTime().Add(worktest.Expiry))
+	for _, want := range []int{128, 128, 44, 0} {
+		l := &leases{}
+		expired, err := event.Of[*marketv1.EventClosed](endBlock(t, c, ctx, l))
+		if err != nil || len(expired) != want || len(l.tried) != 0 {
+			t.Fatalf("%d orders expired, %d were tried, want %d and none: %v", len(expired), len(l.tried), want, err)
+		}
+	}
+}
+
 // A book that nothing changes is read, not written.
 func BenchmarkEndBlock(b *testing.B) {
 	c := newChain(b)
