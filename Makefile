@@ -1,9 +1,10 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults soak siege bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary soak siege bench kernels proto room
 export CGO_ENABLED = 0
 
-# Arguments of tally demo; time for each fuzz target; conformance cases for each
+# Arguments of tally demo; time for each fuzz target; time and first seed of the
+# adversary; conformance cases for each
 # function; random disputes; kills in each soak loop; parts of runs that
 # are recomputed alone.
 ARGS     ?=
@@ -11,6 +12,8 @@ FUZZTIME ?= 30s
 FUZZCASES ?= 1000000
 CASES    ?= 200
 GAMES    ?= 100000
+ADVERSARY ?= 10m
+SEED     ?= 0
 SOAK     ?= 20
 BLOCKS   ?= 4000000
 
@@ -82,6 +85,9 @@ blocks: ## Recompute BLOCKS random parts of every operator's run alone, and coun
 
 faults: ## Put a fault into every node of real training steps, and play GAMES random disputes
 	TALLY_FAULTS=all TALLY_GAMES=$(GAMES) go test -count=1 -timeout 2h -v ./internal/testkit/faults ./core/dispute -run 'Fault|Lies|Random'
+
+adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and shrink what it finds
+	TALLY_ADVERSARY=$(ADVERSARY) TALLY_SEED=$(SEED) go test -count=1 -timeout 3h -v ./internal/testkit/adversary -run 'TestAdversary|TestScripts'
 
 # Every set of instructions that this machine has, against the definition.
 fuzz-engine: ## Compare the executor with the definition on FUZZCASES small cases

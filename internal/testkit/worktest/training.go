@@ -2,6 +2,7 @@ package worktest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -45,7 +46,11 @@ const (
 )
 
 // NewTraining returns a party. All of them, honest or not, know the same order.
-func NewTraining(t testing.TB, lie *Lie) *Training {
+func NewTraining(t testing.TB, lie *Lie) *Training { return NewTrainingNamed(t, lie, "") }
+
+// NewTrainingNamed is NewTraining of programs and states whose slots have names
+// that end in tail.
+func NewTrainingNamed(t testing.TB, lie *Lie, tail string) *Training {
 	t.Helper()
 	b := graph.NewBuilder("bigram")
 	tokens := b.Input("tokens", tensor.Int32, tensor.Shape{2, columns - 1})
@@ -72,6 +77,11 @@ func NewTraining(t testing.TB, lie *Lie) *Training {
 	_, merge, err := train.Merge(tr.Start.Slots, p.Shards)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, slots := range [][]graph.Slot{tr.Program.Slots, merge.Slots, tr.Start.Slots} {
+		for i := range slots {
+			slots[i].Name = strings.TrimSuffix(slots[i].Name, tail) + tail // the lists may share what they hold
+		}
 	}
 	w := &Training{
 		Lie: lie, t: t, data: data, states: map[canon.Hash]*graph.State{},
@@ -153,14 +163,29 @@ func (x *Witness) Segment(p *job.Problem, s int) proof.Outcome {
 	return proof.Outcome{Before: x.roots[first+steps-1], End: x.roots[first+steps]}
 }
 
+// Knows reports whether the party has met a state.
+func (w *Training) Knows(root canon.Hash) bool { return w.states[root] != nil }
+
+// State returns a state that the party knows.
+func (w *Training) State(root canon.Hash) *graph.State { return w.state(root) }
+
+// Records returns the training records.
+func (w *Training) Records() *tensor.Tensor { return w.data }
+
 // Unit computes a unit from a state that the party knows.
 func (w *Training) Unit(unit int, start canon.Hash) *Witness {
+	return w.Stretch(unit, 0, w.Problem.Steps, start)
+}
+
+// Stretch computes the steps first to last of a unit, from a state that the party
+// knows, which is the account's step 0.
+func (w *Training) Stretch(unit, first, last int, start canon.Hash) *Witness {
 	w.t.Helper()
 	p := &w.Problem
 	x := &Witness{roots: []canon.Hash{start}}
-	for step := range p.Steps {
+	for step := first; step < last; step++ {
 		in := graph.Inputs{
-			States: []*graph.State{w.state(x.roots[step])}, Data: w.data,
+			States: []*graph.State{w.state(x.roots[step-first])}, Data: w.data,
 			Rows: p.Order().Rows(unit%p.Shards, unit/p.Shards*p.Steps+step),
 		}
 		var lie *Lie

@@ -1,0 +1,252 @@
+package adversary
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tally-network/tally/core/job"
+)
+
+// bounds looks, after a block, for leases that outlast what their own rules allow.
+func (p *play) bounds() {
+	for i, o := range p.orders {
+		l := p.live(i)
+		if l == nil {
+			continue
+		}
+		if o.mind == nil && (len(l.Disputes) > 0 || p.Kind == Forced) {
+			p.unjudged = true // nobody here can defend what is a mere name
+		}
+		most := attempts(l)
+		for u := range l.Units {
+			if l.Units[u].Attempt > most {
+				p.fail("endless", "a unit goes on after %d attempts of %d providers", most, len(l.Providers))
+			}
+		}
+	}
+}
+
+// window is how long a lease can go on once everybody is silent, in ms: every wait
+// that it or its disputes know, for as often as they can be due.
+func window(l *job.Lease) int64 {
+	c, r := &l.Order.Conditions, &l.Params
+	games := int64(1 + len(l.Disputes))
+	return r.LeadTimeout*int64(len(l.Leads)+1) + 4*c.UnitTimeout + 2*c.UnitWindow + c.Window +
+		r.AnswerTime*int64(2+len(l.Requests)) + 4*clock*games
+}
+
+// patience is how long anything that is open can stay so.
+func (p *play) patience() int64 {
+	most := int64(0)
+	for i, o := range p.orders {
+		most = max(most, o.Conditions.Expires)
+		if l := p.live(i); l != nil {
+			most = max(most, window(l))
+		}
+	}
+	return most
+}
+
+// end lets everybody fall silent, on a branch, and then only the hostile ones; it
+// looks for what never ends, who has lost and who has gained.
+func (p *play) end() {
+	if p.found != nil {
+		return
+	}
+	silent := *p
+	silent.ctx, _ = p.ctx.CacheContext()
+	silent.views, silent.games, silent.orders = maps.Clone(p.views), maps.Clone(p.games), slices.Clone(p.orders)
+	silent.silence()
+	if p.found = silent.found; p.found != nil {
+		return
+	}
+	p.finish()
+	if p.found == nil {
+		p.export()
+	}
+	if p.found == nil {
+		p.reckon()
+	}
+}
+
+// silence lets time pass in which nobody does anything.
+func (p *play) silence() {
+	p.pass("after everybody was silent", 3, func() []Op { return nil })
+}
+
+// finish lets honest people go on alone until nothing is open.
+func (p *play) finish() {
+	units := int64(1)
+	for i := range p.orders {
+		if l := p.live(i); l != nil {
+			units += int64(len(l.Units))
+		}
+	}
+	p.pass("after honest people went on alone", 4*units, func() []Op {
+		return slices.DeleteFunc(p.duties(), func(o Op) bool {
+			_, hostile := p.script.Hostile[o.By]
+			return hostile
+		})
+	})
+}
+
+// pass makes blocks until nothing is open: with what somebody does at once, or when
+// something happens by itself. What is still open after so many times their windows is stuck.
+func (p *play) pass(when string, times int64, due func() []Op) {
+	const most = 3000
+	begun, limit := p.clock(), int64(0)
+	for range most {
+		limit = max(limit, times*p.patience()) // a lease may still begin
+		if p.refresh(); p.found != nil || p.quiet() {
+			return
+		}
+		if p.clock()-begun > limit+60_000 {
+			break
+		}
+		ops := due()
+		wait := int64(2000)
+		if len(ops) == 0 {
+			wait = max(p.wake()-p.clock(), 1000)
+		}
+		p.next(wait)
+		for _, o := range ops {
+			p.do(o)
+		}
+		p.endBlock()
+	}
+	p.fail("stuck", "%s %s for longer than all its windows", p.what(), when)
+}
+
+// wake is the next time at which anything changes by itself, in ms.
+func (p *play) wake() int64 {
+	at := int64(job.Never)
+	for i, o := range p.orders {
+		l := p.live(i)
+		switch {
+		case l != nil:
+			for j := range l.Units { // lots are shown between a window and the time for them
+				if end := l.Units[j].WindowEnd; end > p.clock() {
+					at = min(at, end)
+				}
+			}
+			if at = min(at, l.Wake()); l.DueSince > 0 { // somebody may take the lead
+				at = min(at, l.DueSince+((p.clock()-l.DueSince)/l.Params.LeadTimeout+1)*l.Params.LeadTimeout)
+			}
+		case p.views[i] == nil && p.height < o.height+3: // it may still meet an offer
+			at = min(at, p.clock()+1000)
+		case p.views[i] == nil:
+			at = min(at, p.clock()+o.Conditions.Expires)
+		}
+	}
+	for _, g := range p.games {
+		at = min(at, g.Game.Wake()+1)
+	}
+	if at == job.Never {
+		at = p.clock() + p.patience()
+	}
+	return at
+}
+
+// quiet reports whether nothing is open.
+func (p *play) quiet() bool { return p.what() == "" }
+
+// what says what is open.
+func (p *play) what() string {
+	for i, o := range p.orders {
+		if l := p.live(i); l != nil {
+			return fmt.Sprintf("a lease is %v", l.Phase)
+		}
+		if p.views[i] == nil && p.isOpen(o) {
+			return "an order is open"
+		}
+	}
+	if len(p.games) > 0 {
+		return "a dispute is open"
+	}
+	return ""
+}
+
+// isOpen reports whether an order waits for an offer.
+func (p *play) isOpen(o *order) bool {
+	_, posting, err := p.Market.Order(p.ctx, o.id)
+	if err != nil {
+		p.fail("unreadable", "an order: %v", err)
+		return false
+	}
+	return posting.Escrow > 0
+}
+
+// export reads all that is stored.
+func (p *play) export() {
+	defer func() {
+		if r := recover(); r != nil {
+			p.fail("unreadable", "the exported state: %v", r)
+		}
+	}()
+	if _, err := p.Export(p.at(p.ctx)); err != nil {
+		p.fail("unreadable", "the exported state: %v", err)
+	}
+}
+
+// reckon compares what people own with what they owned.
+func (p *play) reckon() {
+	bought, earned := map[string]uint64{}, map[string]uint64{}
+	for i, o := range p.orders {
+		l := p.views[i]
+		if _, hostile := p.script.Hostile[o.poster]; hostile || l == nil {
+			continue
+		}
+		bought[o.poster] += l.Quote.Price - l.Ledger.Refund
+		for _, s := range l.Ledger.Paid {
+			earned[nameOf(s.Account)] += s.Amount
+		}
+	}
+	var before, after uint64
+	for _, name := range everybody {
+		has, had := p.wealth(name), p.had[name]
+		if _, hostile := p.script.Hostile[name]; hostile {
+			before, after = before+had+earned[name], after+has
+			continue
+		}
+		if has+bought[name] < had && !p.jumped && !p.unjudged {
+			p.fail("loss", "%s, who is honest, has lost money", roleOf(name))
+			p.found.Detail += fmt.Sprintf(" (%s %d)", name, had-has-bought[name])
+		}
+	}
+	if after > before {
+		p.fail("gain", "hostile people gained without work")
+		p.found.Detail += fmt.Sprintf(" (%d)", after-before)
+	}
+}
+
+// roleOf names what an account is.
+func roleOf(name string) string {
+	switch {
+	case slices.Contains(house0, name) || slices.Contains(house1, name):
+		return "a provider"
+	case slices.Contains(leads, name) || slices.Contains(others, name):
+		return "a validator"
+	case name == watcher:
+		return "a challenger"
+	}
+	return "a consumer"
+}
+
+// burden compares what an order asks keepers to hold with what it pays.
+func (p *play) burden() {
+	o := p.orders[len(p.orders)-1]
+	bytes, most := float64(0), float64(0)
+	for _, f := range o.Problem.Files {
+		bytes += float64(f.Size)
+	}
+	for _, f := range p.mindOf(0).honest.Order().Problem.Files {
+		most += float64(f.Size)
+	}
+	const scale = 1 << 30 // between the smallest order and the largest that is sensible
+	pays := float64(o.Conditions.MaxPrice) / (10 * 1_000_000)
+	if bytes > scale*max(most, 1)*max(pays, 1) {
+		p.fail("burden", "keepers of an order hold far more than it pays for")
+		p.found.Detail += fmt.Sprintf(" (%.3g bytes for at most %d utally)", bytes, o.Conditions.MaxPrice)
+	}
+}
