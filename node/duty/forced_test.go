@@ -43,7 +43,7 @@ func lazy(ctx context.Context, k *role.Kit) error {
 					continue
 				}
 				order := l.Order.ID().String()
-				if !u.Keeps(me) && slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return p.Account == me }) {
+				if l.MayAttest(i, me) {
 					_, _ = k.Account.Send(ctx, &workv1.MsgAttest{Keeper: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt)})
 				}
 				if !slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit }) {

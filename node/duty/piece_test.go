@@ -126,8 +126,8 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 		Idle: names,
 	})
 	id := n.Post(nil)
-	l := n.Lease(id, "a receipt", func(l *job.Lease) bool { return l.Units[0].Status >= job.Received })
-	faker := n.Name(l.Keepers[2].Account)
+	l := n.Lease(id, "drawn keepers", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
+	faker := n.Name(l.Units[0].Attested[2].Keeper)
 	k := n.Member(faker).Kit
 	piece, err := wrongPiece(t, k, l)
 	if err != nil {
@@ -147,8 +147,8 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 		t.Errorf("%d utally of %d were slashed, barred are %v, paid %+v", l.Ledger.Slashed, bond, barred(n, l), l.Ledger.SlashPaid)
 	}
 	u := &l.Units[0]
-	anew := slices.IndexFunc(u.Attested, func(a job.Attestation) bool { return !a.Failed && a.Piece.Number == piece.Number })
-	if u.Attempt != 0 || len(u.Attested) != 5 || anew < 0 || u.Attested[anew].Keeper != l.Keepers[2].Account {
+	anew := slices.IndexFunc(u.Attested, func(a job.Attestation) bool { return a.Stands() && a.Piece.Number == piece.Number })
+	if u.Attempt != 0 || len(u.Attested) != 5 || anew < 0 || n.Name(u.Attested[anew].Keeper) == faker {
 		t.Errorf("unit 0, attempt %d: attested %+v, piece %d made anew by %d", u.Attempt, u.Attested, piece.Number, anew)
 	}
 }
