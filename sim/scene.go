@@ -350,7 +350,11 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 		return err
 	}
 	s.games++
-	defender, bond := subject.Defender, s.lease.ChallengeBond(t)
+	defender := subject.Defender
+	bond, err := s.lease.ChallengeBond(t, opening.Segment)
+	if err != nil {
+		return err
+	}
 	if err := s.do(job.OpenDispute{ID: s.games, Target: t, Attempt: attempt, Segment: opening.Segment, Challenger: challenger}); err != nil {
 		return err
 	}

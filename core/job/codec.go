@@ -45,7 +45,6 @@ func (l *course) Code(w *canon.Codec) {
 	w.Int(&l.Round, MaxUnits)
 	w.I64(&l.WindowEnd)
 	canon.Seq(w, &l.Disputes, maxRecords, 8, codeContest)
-	w.Int(&l.Rejected, maxDoublings)
 	canon.Seq(w, &l.Verdicts, 2*maxRecords, 50, func(w *canon.Codec, v *Verdict) {
 		w.Int(&v.Unit, MaxUnits)
 		v.Receipt.Code(w)

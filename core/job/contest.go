@@ -22,14 +22,33 @@ func (l *Lease) held(unit int) bool {
 	return slices.ContainsFunc(l.contests(UnitTarget(unit)), func(c *Contest) bool { return c.Holds })
 }
 
-// maxDoublings bounds the doubling of a challenger's bond.
-const maxDoublings = 10
-
-// ChallengeBond returns what the next challenger of the work named by t must
-// lock: the bond doubles with each dispute that is open about the same claim and
-// with each that a challenger has lost in this lease.
-func (l *Lease) ChallengeBond(t Target) uint64 {
-	return l.Params.ChallengeBond << min(len(l.contests(t))+l.Rejected, maxDoublings)
+// ChallengeBond returns what a challenger of a segment of the work named by t locks,
+// in utally: at least twice the pay of replaying that segment, or the merge, at the
+// dearest rates of the lease. Half of it goes to who defends true work, so a false
+// challenge pays for what it makes an honest side do, however many there are.
+func (l *Lease) ChallengeBond(t Target, segment int) (uint64, error) {
+	p := &l.Order.Problem
+	flops, bytes := p.MergeFLOPs, p.MergeBytes
+	if t.kind != AboutMerge {
+		if t.kind == AboutTruth {
+			segment = t.segment
+		}
+		if segment < 0 || segment >= p.Segments() {
+			return 0, fmt.Errorf("the %v has no segment %d, only %d of them", t, segment, p.Segments())
+		}
+		_, steps := p.Segment(segment)
+		flops, bytes = p.StepFLOPs*uint64(steps), p.StepBytes*uint64(steps)
+	}
+	var dearest Rates
+	for i := range l.Providers {
+		dearest = dearest.Dearest(l.Providers[i].Rates)
+	}
+	replay, err := dearest.Pay(flops, bytes)
+	if err != nil {
+		return 0, err
+	}
+	replay, err = times(replay, 2)
+	return max(l.Params.ChallengeBond, replay), err
 }
 
 // OpenDispute records that a game about t has begun. The challenger's bond is
@@ -214,7 +233,6 @@ func (l *Lease) dropMoot() {
 // acquit lets work stand, and its bond with it. The bond of work that was voided
 // meanwhile is free once nobody disputes it any more.
 func (l *Lease) acquit(c Contest) []Effect {
-	l.Rejected = min(l.Rejected+1, maxDoublings)
 	switch {
 	case c.Target.kind != AboutUnit:
 	case c.Void:

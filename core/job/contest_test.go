@@ -70,38 +70,51 @@ func TestNoDisputeBeginsAfterTheWindow(t *testing.T) {
 	}
 }
 
-// Each challenge of one claim costs twice the one before, and so does each after a
-// lost one; what is about other claims costs no more.
-func TestBondsEscalate(t *testing.T) {
+// A challenge costs twice what replaying its segment is worth, and no more, however
+// many are open or were lost: friends of a cheat cannot price out the honest.
+func TestBondsAreFlat(t *testing.T) {
 	w := newWorld(t)
-	base := w.lease.Params.ChallengeBond
 	w.received("")
 	w.compute(1, "p1", "")
-	a, b := UnitTarget(0), UnitTarget(1)
-	bonds := func(wantA, wantB uint64) {
+	p := &w.lease.Order.Problem
+	bond := func(target Target, segment int) uint64 {
 		t.Helper()
-		if gotA, gotB := w.lease.ChallengeBond(a), w.lease.ChallengeBond(b); gotA != wantA*base || gotB != wantB*base {
-			t.Fatalf("bonds of %d and %d, want %d and %d times %d", gotA, gotB, wantA, wantB, base)
-		}
-	}
-	bonds(1, 1)
-	for id, want := uint64(1), uint64(2); id <= 3; id, want = id+1, 2*want {
-		if err := w.challenge(id, a, fmt.Sprintf("c%d", id)); err != nil {
+		b, err := w.lease.ChallengeBond(target, segment)
+		if err != nil {
 			t.Fatal(err)
 		}
-		bonds(want, 1)
+		return b
 	}
-	if err := w.challenge(4, a, "c2"); err == nil {
+	first := bond(UnitTarget(0), 0)
+	for id := uint64(1); id <= 20; id++ {
+		if err := w.challenge(id, UnitTarget(0), fmt.Sprintf("c%d", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id := uint64(1); id <= 7; id++ {
+		w.do(CloseDispute{ID: id, Loser: dispute.Challenger})
+	}
+	if err := w.challenge(21, UnitTarget(0), "c9"); err == nil {
 		t.Fatal("one challenger disputed the same claim twice")
 	}
-	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
-	bonds(8, 2) // two are open, one was lost
-	for id := uint64(10); id < 30; id++ {
-		if err := w.challenge(id, a, fmt.Sprintf("c%d", id)); err != nil {
-			t.Fatal(err)
-		}
+	if got := bond(UnitTarget(0), 0); got != first || first != w.lease.Params.ChallengeBond {
+		t.Fatalf("a bond of %d after 20 challenges, %d before", got, first)
 	}
-	bonds(1<<maxDoublings, 2)
+	w.lease.Params.ChallengeBond = 1
+	unit := w.lease.Quote.Unit
+	if got, want := bond(UnitTarget(0), 0), 2*unit*uint64(p.Interval)/uint64(p.Steps); got < want || got > want+4 {
+		t.Errorf("a bond of %d for a segment, want %d", got, want)
+	}
+	if bond(UnitTarget(0), 1) != bond(VerdictTarget(0, "v1"), 1) || bond(UnitTarget(0), 1) != bond(TruthTarget(0, 1), 0) {
+		t.Error("a segment is not worth the same in every dispute about it")
+	}
+	p.MergeFLOPs = 4 * p.UnitFLOPs()
+	if got := bond(MergeTarget(0), 0); got < 4*unit {
+		t.Errorf("a bond of %d for a merge that costs as much as four units, of %d each", got, unit)
+	}
+	if _, err := w.lease.ChallengeBond(UnitTarget(0), p.Segments()); err == nil {
+		t.Error("a segment that does not exist has a price")
+	}
 }
 
 // The first conviction ends all disputes about the claim, and takes the bond once.
@@ -126,9 +139,6 @@ func TestConvictionEndsTheOthers(t *testing.T) {
 		}
 		if w.lease.Ledger.Slashed != bond || w.purse["c1"] == 0 || w.purse["c0"] != 0 {
 			t.Fatalf("slashed %d of %d, c1 got %d", w.lease.Ledger.Slashed, bond, w.purse["c1"])
-		}
-		if w.lease.Rejected != 0 {
-			t.Fatal("a conviction made challenging dearer")
 		}
 	}
 }

@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -19,7 +18,7 @@ type Params struct {
 	LeadTimeout   int64  // ms in which a lead must do what is due
 	MaxLate       int    // units that a provider may give up, or withhold the data of, before it is barred from the lease
 	MaxAttempts   int    // how often a unit may be given out before the lease stops
-	ChallengeBond uint64 // utally that a challenger locks
+	ChallengeBond uint64 // utally that a challenger locks at least
 	VerdictFactor uint64 // bond behind an auditor's verdict over the pay of a unit
 	KeepFactor    uint64 // bond behind a keeper's attestation over the pay of a unit
 	AskFee        uint64 // utally that who asks a keeper pays for the answer
@@ -71,8 +70,8 @@ func (p *Params) Check() error {
 			p.Speed, p.Link, p.Allowance, p.KeepGB, int64(maxWindow), uint64(maxKeepGB))
 	case p.LeadTimeout < 1 || p.LeadTimeout > maxWindow:
 		return fmt.Errorf("a lead's timeout of %d ms, want between 1 and %d", p.LeadTimeout, int64(maxWindow))
-	case p.ChallengeBond < 1 || p.ChallengeBond > math.MaxUint64>>maxDoublings:
-		return fmt.Errorf("a challenger's bond of %d utally, want between 1 and %d, for it doubles %d times", p.ChallengeBond, uint64(math.MaxUint64>>maxDoublings), maxDoublings)
+	case p.ChallengeBond < 1 || p.ChallengeBond > maxFlops:
+		return fmt.Errorf("a challenger's bond of at least %d utally, want between 1 and %d", p.ChallengeBond, uint64(maxFlops))
 	}
 	return nil
 }
@@ -125,7 +124,6 @@ type Lease struct {
 	Units    []Unit // by round·Shards + shard
 	Merges   []Merge
 	Disputes []Contest
-	Rejected int // disputes that challengers lost; each doubles the bond of the next
 	Verdicts []Verdict
 	Requests []Request // open questions to keepers
 	Pending  []Pending // units with which time has something to do beside deadlines

@@ -12,13 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
-	"github.com/tally-network/tally/chain/event"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -33,31 +30,35 @@ type Player struct {
 	ctx   context.Context // of the role: an account of a claim outlives the task that began it
 	kit   *role.Kit
 	tasks *role.Tasks
-	mu    sync.Mutex
-	known map[uint64]dispute.Witness // by dispute; an account of a claim is costly
+	known accounts
 }
 
 // New returns the player of a role, which plays until ctx is done.
 func New(ctx context.Context, k *role.Kit) *Player {
-	return &Player{ctx: ctx, kit: k, tasks: k.NewTasks(4), known: map[uint64]dispute.Witness{}}
+	return &Player{ctx: ctx, kit: k, tasks: k.NewTasks(4)}
 }
 
 // Wait waits until no move is being made, after the context has ended.
 func (p *Player) Wait() { p.tasks.Wait() }
 
-// Block makes the moves that are due, in the background.
+// Block makes the moves that are due, in the background, those first whose clock
+// runs out first.
 func (p *Player) Block(ctx context.Context) error {
-	open := map[uint64]bool{}
-	err := p.each(ctx, func(d *disputev1.Dispute) {
-		open[d.Id] = true
+	var mine []*disputev1.Dispute
+	if err := p.each(ctx, func(d *disputev1.Dispute) {
 		if p.mine(d) {
-			p.tasks.Start(ctx, fmt.Sprintf("dispute %d", d.Id), func(ctx context.Context) error { return p.move(ctx, d.Id) })
+			mine = append(mine, d)
 		}
-	})
-	if err == nil {
-		p.forget(func(id uint64) bool { return !open[id] })
+	}); err != nil {
+		return err
 	}
-	return err
+	slices.SortFunc(mine, func(a, b *disputev1.Dispute) int {
+		return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), cmp.Compare(a.Id, b.Id))
+	})
+	for _, d := range mine {
+		p.tasks.Start(ctx, fmt.Sprintf("dispute %d", d.Id), func(ctx context.Context) error { return p.move(ctx, d.Id) })
+	}
+	return nil
 }
 
 // Relieve takes the seats of sides that have missed an answer and are right, as
@@ -116,11 +117,11 @@ func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
 	if !g.Missed || slices.Contains(other, me) {
 		return nil
 	}
-	w, err := p.witness(ctx, d.Id, parties, &g)
+	a, err := p.account(ctx, parties, &g)
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", d.Id, err)
 	}
-	if side, err := dispute.Right(&g, w); err != nil || side != g.Stage.Turn() {
+	if side, err := a.right(&g); err != nil || side != g.Stage.Turn() {
 		return err
 	}
 	_, err = p.kit.Account.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
@@ -143,11 +144,11 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	if err := canon.Unmarshal(r.Game, &g); err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
-	w, err := p.witness(ctx, id, &r.Dispute.Parties, &g)
+	a, err := p.account(ctx, &r.Dispute.Parties, &g)
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
-	m, err := dispute.Play(&g, w)
+	m, err := a.play(&g)
 	if errors.Is(err, dispute.ErrAgree) {
 		return fmt.Errorf("dispute %d is lost: the claim agrees with what was computed here", id)
 	}
@@ -164,19 +165,11 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	return errors.Join(err, wrong)
 }
 
-// witness returns this account's account of the claim in dispute.
-func (p *Player) witness(ctx context.Context, id uint64, parties *disputev1.Parties, g *dispute.Game) (dispute.Witness, error) {
-	p.mu.Lock()
-	w := p.known[id]
-	p.mu.Unlock()
-	if w != nil {
-		return w, nil
-	}
+// account returns this role's account of what a game is about: one for all games
+// about the same segment of the same attempt. It begins at the segment, with the
+// checkpoint that both sides agree on, so the steps before are not played again.
+func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dispute.Game) (*account, error) {
 	order, err := canon.ParseHash(parties.Order)
-	if err != nil {
-		return nil, err
-	}
-	l, err := p.kit.Lease(ctx, order)
 	if err != nil {
 		return nil, err
 	}
@@ -184,55 +177,45 @@ func (p *Player) witness(ctx context.Context, id uint64, parties *disputev1.Part
 	if err != nil {
 		return nil, err
 	}
-	if t.Kind() == job.AboutVerdict {
-		w, err = p.segment(ctx, l, t, int(parties.Attempt), g)
-	} else {
-		w, err = p.account(ctx, l, t, g.Claim.Inputs)
+	l, err := p.kit.Lease(ctx, order)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		p.remember(id, w)
-	}
-	return w, err
+	k := keyOf(order, t, int(parties.Attempt), segmentOf(g))
+	return p.known.get(k, costOf(l), func() (dispute.Witness, error) { return p.begin(ctx, l, k, g) })
 }
 
-// segment returns this role's account of the segment of a receipt that a game is
-// about. An auditor is judged on the checkpoint that it began with, which may be
-// wrong itself.
-func (p *Player) segment(ctx context.Context, l *job.Lease, t job.Target, attempt int, g *dispute.Game) (dispute.Witness, error) {
+// segmentOf returns the segment of its claim that a game is about.
+func segmentOf(g *dispute.Game) int { return g.Lo / max(g.Claim.Interval, 1) }
+
+// begin returns an account of the segment that a game is about.
+func (p *Player) begin(ctx context.Context, l *job.Lease, k key, g *dispute.Game) (dispute.Witness, error) {
+	if k.target.Kind() != job.AboutUnit && k.target.Kind() != job.AboutVerdict {
+		return p.whole(ctx, l, k.target, g.Claim.Inputs)
+	}
+	first := k.segment * g.Claim.Interval
+	from := g.LoRoot
+	if s, err := l.Subject(k.target, k.attempt); err == nil {
+		from = s.Points[k.segment]
+	} else if g.Lo != first { // void, and its checkpoints are gone from the lease
+		return p.whole(ctx, l, k.target, g.Claim.Inputs)
+	}
+	start, err := p.kit.State(ctx, l, from)
+	if err != nil && k.target.Kind() == job.AboutUnit && ctx.Err() == nil {
+		return p.whole(ctx, l, k.target, g.Claim.Inputs) // nobody hands the checkpoint over
+	}
+	if err != nil {
+		return nil, err
+	}
 	w, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	_, r, err := l.Verdict(t.Index(), attempt, t.Auditor())
-	if err != nil {
-		return nil, err
-	}
-	s := g.Lo / max(g.Claim.Interval, 1)
-	start, err := p.kit.State(ctx, l, r.Checkpoints[s])
-	if err != nil {
-		return nil, err
-	}
-	return w.UnitOf(&l.Order.Problem, t.Index()).WitnessFrom(p.ctx, start, s*g.Claim.Interval), nil
+	return w.UnitOf(&l.Order.Problem, k.target.Index()).WitnessFrom(p.ctx, start, first), nil
 }
 
-func (p *Player) remember(id uint64, w dispute.Witness) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.known) > 8 { // each holds a whole execution
-		clear(p.known)
-	}
-	p.known[id] = w
-}
-
-// forget lets go of the accounts of disputes that are over.
-func (p *Player) forget(over func(id uint64) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.known, func(id uint64, _ dispute.Witness) bool { return over(id) })
-}
-
-// account returns this role's account of a claim.
-func (p *Player) account(ctx context.Context, l *job.Lease, t job.Target, inputs []canon.Hash) (dispute.Witness, error) {
+// whole returns this role's account of a whole claim, from its start states.
+func (p *Player) whole(ctx context.Context, l *job.Lease, t job.Target, inputs []canon.Hash) (dispute.Witness, error) {
 	w, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
@@ -267,7 +250,7 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 	if err != nil {
 		return false, err
 	}
-	w, err := p.account(ctx, l, t, s.Claim.Inputs)
+	w, err := p.whole(ctx, l, t, s.Claim.Inputs)
 	if err != nil {
 		return false, err
 	}
@@ -304,7 +287,8 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 			return nil // somebody was faster
 		}
 	}
-	r, err := p.kit.Account.Send(ctx, &disputev1.MsgOpen{
+	p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), costOf(l), w)
+	_, err = p.kit.Account.Send(ctx, &disputev1.MsgOpen{
 		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
 		Target:  work.TargetToProto(t),
 		Attempt: uint32(attempt), Opening: canon.Marshal(&o),
@@ -312,9 +296,5 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 	if err != nil {
 		return fmt.Errorf("open a dispute: %w", err)
 	}
-	begun, err := event.Of[*disputev1.EventOpened](r.Events)
-	if err == nil && len(begun) == 1 {
-		p.remember(begun[0].Dispute, w)
-	}
-	return err
+	return nil
 }

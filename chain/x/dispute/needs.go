@@ -21,8 +21,8 @@ type Bank interface {
 
 // Work knows what can be disputed, and is told what came of it.
 type Work interface {
-	// Claim also returns the bond that a challenger locks, in utally.
-	Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error)
+	// Claim also returns the bond that a challenger of a segment locks, in utally.
+	Claim(ctx context.Context, order canon.Hash, t job.Target, attempt, segment int) (dispute.Claim, uint64, error)
 	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, err error)
 	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
 	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error)

@@ -25,7 +25,7 @@ import (
 // Open begins a dispute about the standing attempt of a target, and locks the
 // challenger's bond.
 func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order canon.Hash, t job.Target, attempt int, o dispute.Opening) (uint64, error) {
-	claim, bond, err := k.work.Claim(ctx, order, t, attempt)
+	claim, bond, err := k.work.Claim(ctx, order, t, attempt, o.Segment)
 	if err != nil {
 		return 0, err
 	}

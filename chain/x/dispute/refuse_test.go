@@ -212,7 +212,7 @@ type claims struct {
 	err    error
 }
 
-func (c *claims) Claim(context.Context, canon.Hash, job.Target, int) (game.Claim, uint64, error) {
+func (c *claims) Claim(context.Context, canon.Hash, job.Target, int, int) (game.Claim, uint64, error) {
 	return c.claim, 10, nil
 }
 

@@ -106,7 +106,7 @@ func TestDefenderThatMissesAnAnswerGetsNoWork(t *testing.T) {
 	}
 }
 
-// Several challenge one claim at once, each for twice the bond of the one before.
+// Several challenge one claim at once, each for the same bond.
 // The first conviction ends the other games, and their bonds return.
 func TestChallengersOfOneClaim(t *testing.T) {
 	a := newAffair(t)
@@ -117,7 +117,7 @@ func TestChallengersOfOneClaim(t *testing.T) {
 	m.Challenger = worktest.Consumer.String()
 	purse := a.Balance(worktest.Consumer.Address)
 	a.Deliver(worktest.Consumer, &m)
-	if locked := purse - a.Balance(worktest.Consumer.Address); locked != 2*bond || a.bonds() != 3*bond {
+	if locked := purse - a.Balance(worktest.Consumer.Address); locked != bond || a.bonds() != 2*bond {
 		t.Fatalf("the second challenger locked %d, all of them %d", locked, a.bonds())
 	}
 	d, _ := a.PlayOut(id, defender, challenger)

@@ -13,8 +13,8 @@ import (
 )
 
 // Claim returns what an attempt of the work named by t asserts, and the bond that
-// its challenger must lock, in utally.
-func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, attempt int) (dispute.Claim, uint64, error) {
+// a challenger of a segment of it must lock, in utally.
+func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, attempt, segment int) (dispute.Claim, uint64, error) {
 	l, err := k.load(ctx, order, func(l *job.Lease) job.Part { return l.About(t) })
 	if err != nil {
 		return dispute.Claim{}, 0, err
@@ -23,7 +23,11 @@ func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, atte
 	if err != nil {
 		return s.Claim, 0, errorsmod.Wrap(ErrRefused, err.Error())
 	}
-	return s.Claim, l.ChallengeBond(t), nil
+	bond, err := l.ChallengeBond(t, segment)
+	if err != nil {
+		return s.Claim, 0, errorsmod.Wrap(ErrRefused, err.Error())
+	}
+	return s.Claim, bond, nil
 }
 
 // OpenDispute records that work is disputed, and returns who defends it.

@@ -15,7 +15,6 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Id: id.String(), Order: market.OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
 		Lead: l.Lead(), Round: uint32(l.Round), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
 		WindowEnd: l.WindowEnd, FeeBps: l.FeeBps, Seed: l.Seed[:], Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
-		Rejected: uint32(l.Rejected),
 		Verdicts: list(l.Verdicts, func(v job.Verdict) workv1.Verdict {
 			return workv1.Verdict{Receipt: ReceiptToProto(&v.Receipt), Audit: auditView(v.Audit)}
 		}),

@@ -26,7 +26,7 @@ const MaxTx = 64 << 10
 // Claim returns what the chain takes an attempt of a target to assert.
 func (p *Play) Claim(t job.Target, attempt int) dispute.Claim {
 	p.T.Helper()
-	c, _, err := p.Chain.Work.Claim(p.Ctx(), p.ID, t, attempt)
+	c, _, err := p.Chain.Work.Claim(p.Ctx(), p.ID, t, attempt, 0)
 	if err != nil {
 		p.T.Fatal(err)
 	}
