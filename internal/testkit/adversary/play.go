@@ -180,7 +180,9 @@ func (p *play) handle(ctx sdk.Context, m sdk.Msg) (err error) {
 			err = errors.New("out of gas")
 		} else if r != nil {
 			err = fmt.Errorf("%v", r)
-			p.fail("panic", "%s: %v at %s", proto.MessageName(m), r, where())
+			if at := where(); at != "" {
+				p.fail("panic", "%s: %v at %s", proto.MessageName(m), r, at)
+			}
 		}
 	}()
 	h := p.MsgServiceRouter().Handler(m)
@@ -196,18 +198,18 @@ func (p *play) handle(ctx sdk.Context, m sdk.Msg) (err error) {
 	return err
 }
 
-// where returns the first line of the stack that is ours.
+// where returns the innermost function on the stack that is ours, "" if none is: the
+// SDK's own handlers panic on some messages, which an application takes as an error.
 func where() string {
 	for _, line := range strings.Split(string(debug.Stack()), "\n") {
-		if i := strings.Index(line, "/core/"); i >= 0 {
-			return line[i+1:]
-		}
-		if i := strings.Index(line, "/chain/"); i >= 0 {
-			return line[i+1:]
+		if strings.HasPrefix(line, ours+"core/") || strings.HasPrefix(line, ours+"chain/") {
+			return strings.TrimPrefix(line, ours)
 		}
 	}
-	return "?"
+	return ""
 }
+
+const ours = "github.com/tally-network/tally/"
 
 // endBlock ends a block, and looks for what must never be.
 func (p *play) endBlock() {
