@@ -38,6 +38,7 @@ func (a *App) anteHandler() sdk.AnteHandler {
 		ante.NewSigGasConsumeDecorator(a.Accounts, ante.DefaultSigVerificationGasConsumer),
 		ante.NewSigVerificationDecorator(a.Accounts, a.Tx.SignModeHandler()),
 		ante.NewIncrementSequenceDecorator(a.Accounts),
+		execute{a},
 	)
 }
 

@@ -2,7 +2,7 @@
 // the Cosmos SDK's auth, bank, consensus, feegrant and tx, and our own (modules.go lists
 // them), on a validator set of our own.
 //
-// Invariant: a block without transactions and without deadlines changes no
+// Invariant: a block without transactions, deadlines and a long pause before it changes no
 // state, so its app hash is that of the block before, and an idle chain makes
 // no blocks to prove it. Every module states its own invariant, which
 // CheckInvariants collects.
@@ -63,6 +63,7 @@ type App struct {
 	Dispute  *dispute.Keeper
 
 	modules []Module // ours, in order
+	pool    pool     // what this node's mempool holds
 }
 
 // Encoding reads and writes the chain's transactions, messages and JSON.
@@ -96,7 +97,13 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		}
 		a.modules = append(a.modules, m)
 	}
+	a.pool.reset()
 	a.SetAnteHandler(a.anteHandler())
+	a.SetCheckTxHandler(a.checkTx)
+	a.SetPrepareCheckStater(func(sdk.Context) { a.pool.reset() })
+	a.SetPreBlocker(a.preBlock)
+	a.SetPrepareProposal(a.prepareProposal)
+	a.SetProcessProposal(a.processProposal)
 	a.SetInitChainer(a.initChain)
 	if err := a.Load(true); err != nil {
 		return nil, fmt.Errorf("load the app's state: %w", err)

@@ -14,7 +14,7 @@
 //
 // Parameters are Rules, which the authority of genesis may replace.
 //
-// Time is the block's, in milliseconds (ctx.BlockTime().UnixMilli()). Random
+// Time is protocol time, in milliseconds: see Now. Random
 // draws start from power.Keeper.Seed. A block in which nothing happens must
 // write nothing.
 package module

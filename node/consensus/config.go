@@ -14,11 +14,9 @@ import (
 	cmtcfg "github.com/cometbft/cometbft/config"
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 	cmttypes "github.com/cometbft/cometbft/types"
-)
 
-// maxTx bounds a transaction in bytes: twice what the largest move of a dispute
-// needs.
-const maxTx = 128 << 10
+	"github.com/tally-network/tally/chain/app"
+)
 
 // gossipPause is how long a node rests when it has nothing for a peer. CometBFT's
 // 100 ms delays every block by several rests; shorter ones cost no CPU that shows.
@@ -128,7 +126,8 @@ func (c *Config) comet() *cmtcfg.Config {
 	conf.P2P.PexReactor = false // the named peers are the network: see keepPeers
 	conf.P2P.AllowDuplicateIP = true
 	conf.P2P.AddrBookStrict = false
-	conf.Mempool.MaxTxBytes = maxTx
+	conf.Mempool.MaxTxBytes = app.MaxTx
+	conf.Mempool.Size, conf.Mempool.MaxTxsBytes = app.PoolTxs, app.PoolBytes
 	conf.Consensus.TimeoutCommit = c.CommitTimeout
 	conf.Consensus.PeerGossipSleepDuration = gossipPause
 	conf.Consensus.CreateEmptyBlocks = c.EmptyInterval > 0

@@ -2,9 +2,12 @@
 //
 // Every transaction pays at least the price of its gas. The fees are burnt
 // (x/supply), so that nobody gets his own back: docs/adr/0020-fees-and-classes.md.
-// Protocol time is block time less what does not count of it: see module.Now.
+// Protocol time, which all windows and clocks count, is block time less what
+// pauses and crowded blocks took from everybody:
+// docs/adr/0021-protocol-time.md.
 //
-// Invariant: protocol time is never ahead of block time.
+// Invariants: protocol time never runs backwards, and never ahead of block time;
+// a block with nothing to subtract writes nothing.
 package block
 
 import (
@@ -14,6 +17,7 @@ import (
 	"cosmossdk.io/core/store"
 
 	"github.com/cosmos/cosmos-sdk/codec"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
@@ -34,6 +38,27 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 	k := &Keeper{rules: module.RulesOf(sb, 1, 2, codec.CollValue[blockv1.Params](cdc), CheckParams)}
 	module.Seal(sb)
 	return k
+}
+
+// Pass takes from protocol time what does not count of the ms milliseconds between
+// the last block and this: all of it if the block had no room for moves, else
+// what is more than the rules let a pause count. It comes before anything else in
+// a block.
+func (k *Keeper) Pass(ctx context.Context, ms int64, crowded bool) error {
+	p, err := k.rules.Get(ctx)
+	if err != nil {
+		return err
+	}
+	lost := max(0, ms)
+	if !crowded {
+		lost = max(0, ms-p.MaxGapMs)
+	}
+	if lost == 0 {
+		return nil
+	}
+	total := module.Lost(ctx) + lost
+	module.SetLost(ctx, total)
+	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&blockv1.EventLost{Ms: lost, TotalMs: total})
 }
 
 // Params returns the rules that hold now.

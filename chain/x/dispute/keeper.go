@@ -128,8 +128,6 @@ func (k *Keeper) enter(ctx context.Context, id uint64, p disputev1.Parties) erro
 	return k.parties.Set(ctx, id, p)
 }
 
-func now(ctx context.Context) int64 { return sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() }
-
 func emit(ctx context.Context, event proto.Message) error {
 	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
 }

@@ -33,7 +33,7 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 	if err != nil {
 		return 0, err
 	}
-	g, err := dispute.Open(claim, r, o, now(ctx))
+	g, err := dispute.Open(claim, r, o, module.Now(ctx))
 	if err != nil {
 		return 0, errorsmod.Wrap(ErrOpening, err.Error())
 	}
@@ -43,7 +43,7 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 	}
 	p := disputev1.Parties{
 		Order: order.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
-		Challenger: challenger.String(), Bond: bond, OpenedAt: now(ctx),
+		Challenger: challenger.String(), Bond: bond, OpenedAt: module.Now(ctx),
 	}
 	p.Defender, err = k.work.OpenDispute(ctx, order, job.OpenDispute{ID: id, Target: t, Attempt: attempt, Segment: o.Segment, Challenger: p.Challenger})
 	if err != nil {
@@ -74,7 +74,7 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 	if g.Stage == dispute.Over {
 		return errorsmod.Wrap(ErrOver, g.Reason)
 	}
-	next, err := dispute.Apply(g, side, m, now(ctx))
+	next, err := dispute.Apply(g, side, m, module.Now(ctx))
 	switch {
 	case errors.Is(err, dispute.ErrTurn):
 		return errorsmod.Wrapf(ErrTurn, "%v", g.Stage)
@@ -97,7 +97,7 @@ func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint
 	if err != nil {
 		return err
 	}
-	next, err := dispute.Relieve(g, side, now(ctx))
+	next, err := dispute.Relieve(g, side, module.Now(ctx))
 	if err != nil {
 		return errorsmod.Wrap(ErrRelief, err.Error())
 	}
@@ -275,7 +275,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 		return err
 	}
 	var due []uint64
-	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](now(ctx)-1),
+	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](module.Now(ctx)-1),
 		func(at collections.Pair[int64, uint64]) (bool, error) {
 			due = append(due, at.K2())
 			return false, nil
@@ -289,7 +289,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 			if err != nil || g.Stage == dispute.Over { // it ended with another of them
 				return err
 			}
-			next := dispute.Expire(g, now(ctx))
+			next := dispute.Expire(g, module.Now(ctx))
 			if next.Missed && !g.Missed {
 				if err := emit(ctx, &disputev1.EventMissed{Dispute: view(id, p, &next)}); err != nil {
 					return err

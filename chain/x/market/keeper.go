@@ -129,7 +129,7 @@ func (k *Keeper) PostOrder(ctx context.Context, o *job.Order) (canon.Hash, error
 		return id, err
 	}
 	c := sdk.UnwrapSDKContext(ctx)
-	now := c.BlockTime().UnixMilli()
+	now := module.Now(ctx)
 	p := marketv1.Posting{
 		Number: number, Status: marketv1.STATUS_OPEN, Escrow: price,
 		PostedAt: now, Height: c.BlockHeight(), ExpiresAt: now + o.Conditions.Expires,

@@ -35,7 +35,7 @@ func (b book) EndBlock(ctx context.Context) error {
 // expire refunds the open orders whose time has run out.
 func (b book) expire(ctx context.Context) error {
 	due, err := keys(ctx, b.expiries, collections.NewPrefixUntilPairRange[int64, uint64](
-		sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli()), maxExpired)
+		module.Now(ctx)), maxExpired)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, err
 // in a dispute.
 func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	params, err := k.Params(ctx)
-	return p.Stake >= minStake(params, p.Role) && p.JailedUntil <= now(ctx) && p.Unanswered == 0, err
+	return p.Stake >= minStake(params, p.Role) && p.JailedUntil <= module.Now(ctx) && p.Unanswered == 0, err
 }
 
 // Register enters a peer, whose stake must still be deposited. The caller has
@@ -280,5 +280,3 @@ func minStake(p providerv1.Params, role providerv1.Role) uint64 {
 		return p.MinWatcherStake
 	}
 }
-
-func now(ctx context.Context) int64 { return sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() }

@@ -7,6 +7,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -15,7 +16,7 @@ import (
 
 // Begin begins the lease of a matched order, and returns what it costs at most.
 func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
-	l, effects, err := job.NewLease(m, now(ctx))
+	l, effects, err := job.NewLease(m, module.Now(ctx))
 	if err != nil {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
 	}
@@ -52,12 +53,12 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 // before reads what of a lease an event may change. Where the event lies does not
 // depend on what is still to be filled in from the lease.
 func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
-	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Reach(e, now(ctx)) })
+	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Reach(e, module.Now(ctx)) })
 }
 
 // happen lets an event happen to a lease that was read for it.
 func (k *Keeper) happen(ctx context.Context, id canon.Hash, before *loaded, e job.Event) (*job.Lease, error) {
-	after, effects, err := job.Apply(before.Lease, e, now(ctx))
+	after, effects, err := job.Apply(before.Lease, e, module.Now(ctx))
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())
 	}

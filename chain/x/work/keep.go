@@ -9,6 +9,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -86,7 +87,7 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
 	if err != nil {
 		return err
 	}
-	return k.stakes.Jail(ctx, account, now(ctx)+p.JailMs)
+	return k.stakes.Jail(ctx, account, module.Now(ctx)+p.JailMs)
 }
 
 func attestationView(a job.Attestation) workv1.Attestation {

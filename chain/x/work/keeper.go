@@ -154,8 +154,6 @@ func (k *Keeper) Led(ctx context.Context, account string) (n int, err error) {
 	return n, err
 }
 
-func now(ctx context.Context) int64 { return sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() }
-
 func emit(ctx context.Context, event proto.Message) error {
 	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(event)
 }

@@ -64,7 +64,7 @@ type moment struct {
 // due returns the leases whose time has come, the longest due first.
 func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
 	at, left := map[canon.Hash]int{}, maxDue
-	until := collections.NewPrefixUntilTripleRange[int64, []byte, uint32](now(ctx))
+	until := collections.NewPrefixUntilTripleRange[int64, []byte, uint32](module.Now(ctx))
 	err = k.wakes.Walk(ctx, until, func(w wake) (bool, error) {
 		id, err := canon.HashOf(w.K2())
 		if err != nil {

@@ -189,6 +189,14 @@ func (c *Chain) NextBlock(d time.Duration) Block {
 	return Block{res, c.height, c.time, c.hash}
 }
 
+// TakeQueue returns the queued transactions, which are then in no queue.
+func (c *Chain) TakeQueue() [][]byte {
+	txs := c.queue
+	c.queue = nil
+	clear(c.queued)
+	return txs
+}
+
 // NextBlockOf makes a block, a second after the last, of transactions as they are.
 func (c *Chain) NextBlockOf(txs ...[]byte) Block {
 	c.t.Helper()

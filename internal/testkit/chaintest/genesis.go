@@ -3,6 +3,7 @@ package chaintest
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
+	"math"
 	"time"
 
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/x/provider"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -69,6 +71,7 @@ func NewGenesis(options ...Option) app.Genesis {
 	g := app.Genesis{
 		ChainID: ChainID,
 		Time:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Block:   blockv1.Params{GasPrice: 100, MaxGapMs: math.MaxInt64}, // tests let time jump
 		Validators: []powerv1.Validator{{
 			Account: producer.String(), ConsensusKey: edKey("consensus").Public().(ed25519.PublicKey), Power: 10,
 		}},
@@ -77,6 +80,11 @@ func NewGenesis(options ...Option) app.Genesis {
 		o(&g)
 	}
 	return g
+}
+
+// MaxGap bounds what a pause between two blocks counts.
+func MaxGap(d time.Duration) Option {
+	return func(g *app.Genesis) { g.Block.MaxGapMs = d.Milliseconds() }
 }
 
 // Fund gives each of the named accounts a balance in utally.

@@ -1,0 +1,175 @@
+package app
+
+import (
+	"slices"
+	"sync"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	errorsmod "cosmossdk.io/errors"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+)
+
+// Limits of a node's mempool. General transactions take at most half of it, and
+// no more gas than two blocks have for them.
+const (
+	PoolTxs   = 2_000
+	PoolBytes = 16 << 20
+	poolGas   = 2 * maxBlockGas / shares * generalShare
+
+	accountTxs   = 8  // general transactions of an account at once, of MaxGas in all
+	accountMoves = 64 // moves of an account at once
+	accountTries = 32 // transactions of an account that fail between two blocks
+)
+
+// pool counts what the node's mempool holds, so that what one account sends, or
+// all that is general, cannot keep moves out. It also keeps the moves, for
+// CometBFT proposes from the front of its queue, where others may stand.
+//
+// After every block CometBFT checks again what is left. So the count begins anew
+// at each block, and cannot drift.
+type pool struct {
+	mu      sync.Mutex // sync: queries may come beside consensus
+	general usage
+	by      map[string]*usage // account
+	moves   []entry
+	tries   map[string]int // account
+}
+
+type usage struct{ txs, moves, bytes, gas uint64 }
+
+func (p *pool) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.general, p.moves = usage{}, nil
+	p.by, p.tries = map[string]*usage{}, map[string]int{}
+}
+
+// admits returns an error if there is no place for a transaction.
+func (p *pool) admits(e entry) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := usage{}
+	if u := p.by[e.sender]; u != nil {
+		own = *u
+	}
+	switch g := p.general; {
+	case e.move && own.moves >= accountMoves:
+		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d moves of %s wait already: send more after the next block", own.moves, sdk.AccAddress(e.sender))
+	case e.move:
+		return nil
+	case own.txs >= accountTxs || own.txs > 0 && own.gas+e.gas > MaxGas:
+		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s with %d gas wait already: send more after the next block", own.txs, sdk.AccAddress(e.sender), own.gas)
+	case g.txs >= PoolTxs/2 || g.bytes+uint64(len(e.raw)) > PoolBytes/2 || g.gas+e.gas > poolGas:
+		return errorsmod.Wrap(sdkerrors.ErrMempoolIsFull, "only moves are taken now: send again after the next block")
+	}
+	return nil
+}
+
+// add counts a transaction that passed its check.
+func (p *pool) add(e entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.by[e.sender]
+	if own == nil {
+		own = &usage{}
+		p.by[e.sender] = own
+	}
+	if e.move {
+		own.moves++
+		p.moves = append(p.moves, e)
+		return
+	}
+	for _, u := range []*usage{&p.general, own} {
+		u.txs, u.bytes, u.gas = u.txs+1, u.bytes+uint64(len(e.raw)), u.gas+e.gas
+	}
+}
+
+// try counts that transactions of an account are executed for nothing.
+func (p *pool) try(account string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tries[account] >= accountTries {
+		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s failed since the last block: wait for the next", p.tries[account], sdk.AccAddress(account))
+	}
+	p.tries[account]++
+	return nil
+}
+
+// tried takes a try back: the transaction did not fail.
+func (p *pool) tried(account string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tries[account]--
+}
+
+// waiting returns the moves in the order in which they came.
+func (p *pool) waiting() []entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.moves)
+}
+
+// checkTx decides what enters the mempool, and what stays there after a block.
+func (a *App) checkTx(run sdk.RunTx, req *abci.RequestCheckTx) (*abci.ResponseCheckTx, error) {
+	refuse := func(err error) (*abci.ResponseCheckTx, error) {
+		return sdkerrors.ResponseCheckTxWithEvents(err, 0, 0, nil, false), nil
+	}
+	if len(req.Tx) > MaxTx {
+		return refuse(errorsmod.Wrapf(sdkerrors.ErrTxTooLarge, "%d bytes, at most %d", len(req.Tx), MaxTx))
+	}
+	tx, err := a.Tx.TxDecoder()(req.Tx)
+	if err != nil {
+		return refuse(errorsmod.Wrap(sdkerrors.ErrTxDecode, err.Error()))
+	}
+	e := entryOf(tx, req.Tx)
+	if req.Type == abci.CheckTxType_New {
+		if err := a.pool.admits(e); err != nil {
+			return refuse(err)
+		}
+	}
+	gas, result, events, err := run(req.Tx, tx)
+	if err != nil {
+		return sdkerrors.ResponseCheckTxWithEvents(err, gas.GasWanted, gas.GasUsed, events, false), nil
+	}
+	a.pool.add(e)
+	return &abci.ResponseCheckTx{
+		GasWanted: int64(gas.GasWanted), GasUsed: int64(gas.GasUsed),
+		Log: result.Log, Data: result.Data, Events: sdk.MarkEventsToIndex(result.Events, nil),
+	}, nil
+}
+
+// execute runs the messages of a transaction on its way into mempool and block,
+// on the state that those before it would leave. So only what would be taken now
+// gets there: nothing that is done already, is refused, or is paid from a purse
+// that another transaction has emptied.
+type execute struct{ *App }
+
+// AnteHandle implements sdk.AnteDecorator. It comes last: who signed is known.
+func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.AnteHandler) (sdk.Context, error) {
+	mode := ctx.ExecMode()
+	if simulate || mode == sdk.ExecModeFinalize || ctx.BlockHeight() == 0 {
+		return next(ctx, tx, simulate)
+	}
+	sender := entryOf(tx, nil).sender
+	if mode == sdk.ExecModeCheck {
+		if err := x.pool.try(sender); err != nil {
+			return ctx, err
+		}
+	}
+	for i, m := range tx.GetMsgs() {
+		handler := x.MsgServiceRouter().Handler(m)
+		if handler == nil {
+			return ctx, errorsmod.Wrapf(sdkerrors.ErrUnknownRequest, "no module takes %s", sdk.MsgTypeURL(m))
+		}
+		if _, err := handler(ctx.WithMsgIndex(i), m); err != nil {
+			return ctx, errorsmod.Wrapf(err, "failed to execute message; message index: %d", i)
+		}
+	}
+	if mode == sdk.ExecModeCheck {
+		x.pool.tried(sender)
+	}
+	return next(ctx, tx, simulate)
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+)
+
+// prepareProposal fills a block: moves first, in the order in which they came,
+// then general transactions, of each account in turn. Every one is executed on
+// the state that those before it leave; what would fail is left out.
+func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
+	if err := a.countTime(ctx, false); err != nil {
+		return nil, err
+	}
+	space := roomOf(ctx)
+	space.bytes = min(space.bytes, uint64(req.MaxTxBytes))
+	moves, general := a.pool.waiting(), []entry(nil)
+	for _, raw := range req.Txs {
+		tx, err := a.Tx.TxDecoder()(raw)
+		if err != nil {
+			continue
+		}
+		if e := entryOf(tx, raw); e.move {
+			moves = append(moves, e)
+		} else {
+			general = append(general, e)
+		}
+	}
+	var taken fill
+	var txs [][]byte
+	known := map[[sha256.Size]byte]bool{}
+	for _, e := range slices.Concat(moves, inTurn(general)) {
+		h := sha256.Sum256(e.raw)
+		if known[h] || !space.holds(taken.with(e)) {
+			continue
+		}
+		known[h] = true
+		if _, _, _, err := a.RunTx(sdk.ExecModePrepareProposal, e.raw, e.tx, -1, nil, nil); err != nil {
+			continue
+		}
+		taken, txs = taken.with(e), append(txs, e.raw)
+	}
+	return &abci.ResponsePrepareProposal{Txs: txs}, nil
+}
+
+// inTurn orders entries so that the first of every account come before the second
+// of any.
+func inTurn(all []entry) []entry {
+	turn, count := make(map[*byte]int, len(all)), map[string]int{}
+	for _, e := range all {
+		turn[&e.raw[0]] = count[e.sender]
+		count[e.sender]++
+	}
+	slices.SortStableFunc(all, func(x, y entry) int { return turn[&x.raw[0]] - turn[&y.raw[0]] })
+	return all
+}
+
+// processProposal refuses a block in which general transactions take what is for
+// moves, or come before them. It looks at nothing that depends on the state, so
+// honest proposers and validators agree.
+func (a *App) processProposal(ctx sdk.Context, req *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
+	verdict := abci.ResponseProcessProposal_REJECT
+	if _, ok := a.measure(roomOf(ctx), req.Txs); ok {
+		verdict = abci.ResponseProcessProposal_ACCEPT
+	}
+	return &abci.ResponseProcessProposal{Status: verdict}, nil
+}
+
+// measure returns what transactions take of a block, and whether they may be one.
+func (a *App) measure(space room, txs [][]byte) (taken fill, ok bool) {
+	ok = true
+	for _, raw := range txs {
+		tx, err := a.Tx.TxDecoder()(raw)
+		if err != nil || len(raw) > MaxTx {
+			ok = false
+			continue
+		}
+		e := entryOf(tx, raw)
+		late := e.move && taken.generalBytes > 0
+		if e.gas > MaxGas {
+			ok = false
+			continue
+		}
+		taken = taken.with(e)
+		ok = ok && !late && space.holds(taken)
+	}
+	return taken, ok
+}

@@ -1,0 +1,198 @@
+package app_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/block"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+// spammers are as many accounts as it takes to fill a mempool with general
+// transactions.
+func spammers() (names []string) {
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("spammer%d", i))
+	}
+	return names
+}
+
+// later signs the transaction that from can send after those that were checked.
+func later(t *testing.T, c *chaintest.Chain, from chaintest.Account, gas uint64, m sdk.Msg) []byte {
+	t.Helper()
+	acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
+	tx, err := c.Sign(app.Signer{
+		ChainID: chaintest.ChainID, Key: from.Key, Number: acc.GetAccountNumber(), Sequence: acc.GetSequence(),
+	}, gas, block.Fee(100, gas), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+func check(t *testing.T, c *chaintest.Chain, tx []byte) *abci.ResponseCheckTx {
+	t.Helper()
+	r, err := c.CheckTx(&abci.RequestCheckTx{Tx: tx})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// propose makes a block of what a proposer takes of its mempool, first come
+// first reaped, as CometBFT does.
+func propose(t *testing.T, c *chaintest.Chain, mempool [][]byte, gas uint64) chaintest.Block {
+	t.Helper()
+	reaped := mempool[:min(len(mempool), int(10*app.MaxGas/gas))]
+	height, now := c.LastBlockHeight()+1, c.Now().Add(time.Second)
+	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{Height: height, Time: now, MaxTxBytes: 4 << 20, Txs: reaped})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.ProcessProposal(&abci.RequestProcessProposal{Height: height, Time: now, Txs: r.Txs})
+	if err != nil || v.Status != abci.ResponseProcessProposal_ACCEPT {
+		t.Fatalf("an honest proposal of %d transactions is refused: %v, %v", len(r.Txs), v, err)
+	}
+	return c.NextBlockOf(r.Txs...)
+}
+
+// While others fill all of the mempool that they may, a move gets into the next
+// block, and is the first there.
+func TestMovesLandWhileTheMempoolIsFull(t *testing.T) {
+	c := chaintest.New(t, worktest.Network(chaintest.Fund(10*tally, spammers()...))...)
+	p := worktest.Begin(t, c, worktest.Order())
+	p.Assign(0, "p0")
+	var mempool [][]byte
+	for _, name := range spammers() {
+		from := chaintest.Named(name)
+		tx := later(t, c, from, app.MaxGas, send(from, from, 1))
+		if r := check(t, c, tx); r.Code == 0 {
+			mempool = append(mempool, tx)
+		} else if r.Code != sdkerrors.ErrMempoolIsFull.ABCICode() {
+			t.Fatal(r.Log)
+		}
+	}
+	if n := len(mempool); n == 0 || n == len(spammers()) {
+		t.Fatalf("%d of %d spammers got in", n, len(spammers()))
+	}
+	provider := chaintest.Named("p0")
+	c.Queue(provider, p.SubmitMsg(p.Receipt(0)))
+	move := c.TakeQueue()[0]
+	if r := check(t, c, move); r.Code != 0 {
+		t.Fatalf("a move is refused: %s", r.Log)
+	}
+	mempool = append(mempool, move)
+	b := propose(t, c, mempool, app.MaxGas)
+	if b.TxResults[0].Code != 0 || p.Unit(0).Status != workv1.UNIT_STATUS_RECEIVED {
+		t.Fatalf("the unit is %v: %s", p.Unit(0).Status, b.TxResults[0].Log)
+	}
+	if n := len(b.TxResults); n < 5 || n > 8 {
+		t.Errorf("%d transactions beside spam of %d: want the move and at most three quarters of the gas", n, len(mempool))
+	}
+}
+
+// One account, however rich, has a few transactions in the mempool at once.
+func TestOneAccountDoesNotFillTheMempool(t *testing.T) {
+	c := chaintest.New(t, network()...)
+	alice, bob := chaintest.Named("alice"), chaintest.Named("bob")
+	var mempool [][]byte
+	for range 50 {
+		if tx := later(t, c, alice, 100_000, send(alice, bob, 1)); check(t, c, tx).Code == 0 {
+			mempool = append(mempool, tx)
+		}
+	}
+	if len(mempool) != 8 {
+		t.Fatalf("%d transactions of one account wait, want 8", len(mempool))
+	}
+	honest := later(t, c, bob, 100_000, send(bob, alice, 1))
+	if r := check(t, c, honest); r.Code != 0 {
+		t.Fatal(r.Log)
+	}
+	mempool = append(mempool, honest)
+	height, now := c.LastBlockHeight()+1, c.Now().Add(time.Second)
+	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{Height: height, Time: now, MaxTxBytes: 4 << 20, Txs: mempool})
+	if err != nil || len(r.Txs) != 9 || slices.IndexFunc(r.Txs, func(x []byte) bool { return bytes.Equal(x, honest) }) > 1 {
+		t.Fatalf("%d transactions: those of one account come before another's first: %v", len(r.Txs), err)
+	}
+	c.NextBlockOf(r.Txs...)
+	if r := check(t, c, later(t, c, alice, 100_000, send(alice, bob, 1))); r.Code != 0 {
+		t.Fatalf("after the block there is room again: %s", r.Log)
+	}
+}
+
+// What would fail now does not get into a mempool, and costs nothing; who tries
+// too often waits for the next block.
+func TestOnlyWhatWouldBeTakenEnters(t *testing.T) {
+	c := chaintest.New(t, worktest.Network(chaintest.Fund(10*tally, "alice"))...)
+	p := worktest.Begin(t, c, worktest.Order())
+	p.Assign(0, "p0")
+	c.Queue(chaintest.Named("p0"), p.SubmitMsg(p.Receipt(0)))
+	c.Queue(chaintest.Named("p0"), p.SubmitMsg(p.Receipt(0)))
+	twice := c.TakeQueue()
+	if r := check(t, c, twice[0]); r.Code != 0 {
+		t.Fatal(r.Log)
+	}
+	if r := check(t, c, twice[1]); r.Code == 0 || r.Codespace == sdkerrors.RootCodespace {
+		t.Fatalf("the same receipt enters twice: %+v", r)
+	}
+	alice := chaintest.Named("alice")
+	all := later(t, c, alice, 100_000, send(alice, chaintest.Named("p0"), 10*tally-10))
+	if r := check(t, c, all); r.Code != 0 {
+		t.Fatal(r.Log)
+	}
+	if r := check(t, c, later(t, c, alice, 100_000, send(alice, alice, 1))); r.Code == 0 {
+		t.Fatal("a purse that is empty by then pays once more")
+	}
+	v := chaintest.Named("v1")
+	c.Queue(v, &workv1.MsgReady{Provider: v.String(), Order: p.ID.String()})
+	useless := c.TakeQueue()[0]
+	tries := 0
+	for ; tries < 100 && check(t, c, useless).Code != sdkerrors.ErrMempoolIsFull.ABCICode(); tries++ {
+	}
+	if tries == 0 || tries == 100 {
+		t.Fatalf("%d useless transactions of one account were executed", tries)
+	}
+	c.NextBlock(time.Second)
+	if r := check(t, c, useless); r.Code == sdkerrors.ErrMempoolIsFull.ABCICode() {
+		t.Fatal(r.Log)
+	}
+}
+
+// A block that keeps moves out is no block.
+func TestProposalsKeepRoomForMoves(t *testing.T) {
+	c := chaintest.New(t, network()...)
+	alice, bob := chaintest.Named("alice"), chaintest.Named("bob")
+	general := later(t, c, alice, app.MaxGas, send(alice, bob, 1))
+	move := later(t, c, alice, app.MaxGas, &workv1.MsgReady{Provider: alice.String(), Order: "none"})
+	huge := later(t, c, alice, app.MaxGas+1, send(alice, bob, 1))
+	for name, x := range map[string]struct {
+		txs  [][]byte
+		want abci.ResponseProcessProposal_ProposalStatus
+	}{
+		"empty":                {nil, abci.ResponseProcessProposal_ACCEPT},
+		"seven of ten":         {slices.Repeat([][]byte{general}, 7), abci.ResponseProcessProposal_ACCEPT},
+		"eight of ten":         {slices.Repeat([][]byte{general}, 8), abci.ResponseProcessProposal_REJECT},
+		"moves fill it":        {slices.Repeat([][]byte{move}, 10), abci.ResponseProcessProposal_ACCEPT},
+		"more than fits":       {slices.Repeat([][]byte{move}, 11), abci.ResponseProcessProposal_REJECT},
+		"moves first":          {[][]byte{move, general}, abci.ResponseProcessProposal_ACCEPT},
+		"moves last":           {[][]byte{general, move}, abci.ResponseProcessProposal_REJECT},
+		"no transaction":       {[][]byte{[]byte("x")}, abci.ResponseProcessProposal_REJECT},
+		"more gas than may be": {[][]byte{huge}, abci.ResponseProcessProposal_REJECT},
+	} {
+		r, err := c.ProcessProposal(&abci.RequestProcessProposal{Height: c.LastBlockHeight() + 1, Time: c.Now(), Txs: x.txs})
+		if err != nil || r.Status != x.want {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}
