@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/duty"
@@ -213,7 +214,7 @@ func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *s
 			return err
 		}
 		w := m.e.progress()
-		needed := stake + duty.FirstFees
+		needed := stake + client.FirstFees
 		err = duty.AwaitFunds(ctx, k, needed, func(have uint64) {
 			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake and first fees\n", h.Address, consume.Amount(have), consume.Amount(needed))
 			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, needed-have)

@@ -63,14 +63,22 @@ const (
 )
 
 // Send signs and sends msgs as one transaction and waits until it is in a
-// block. It pays for the gas that a trial used, and a margin. A transaction that
+// block. It pays for the gas that a trial used, and a margin; where it has too
+// little money, a sponsor pays, if there is one. A transaction that
 // would fail is refused by the node with the module's own error, and costs
 // nothing; one that fails in its block, because another came first, pays.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for try := 0; ; try++ {
-		r, err := a.send(ctx, msgs)
+		r, err := a.send(ctx, nil, msgs)
+		if errors.Is(err, sdkerrors.ErrInsufficientFunds) {
+			if sponsor := a.findSponsor(ctx); sponsor != nil {
+				if r, err := a.send(ctx, sponsor, msgs); err == nil {
+					return r, nil
+				}
+			}
+		}
 		// Another process with the same key, or a node that lost its mempool.
 		if errors.Is(err, sdkerrors.ErrWrongSequence) && try < 5 && ctx.Err() == nil {
 			a.known = false
@@ -86,7 +94,7 @@ func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	}
 }
 
-func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
+func (a *Account) send(ctx context.Context, sponsor sdk.AccAddress, msgs []sdk.Msg) (Result, error) {
 	if !a.known {
 		var err error
 		if a.number, a.next, err = a.client.account(ctx, a.Address); err != nil {
@@ -94,7 +102,7 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 		}
 		a.known = true
 	}
-	tx, err := a.sign(ctx, msgs)
+	tx, err := a.sign(ctx, sponsor, msgs)
 	if err != nil {
 		return Result{}, err
 	}
@@ -111,13 +119,13 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 
 // sign signs msgs with the gas that they need. A node that is behind, or tries no
 // transactions, does not stop it: the gas is then what is enough for any.
-func (a *Account) sign(ctx context.Context, msgs []sdk.Msg) (cmttypes.Tx, error) {
+func (a *Account) sign(ctx context.Context, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
 	rules, err := blockv1.NewQueryClient(a.client.Conn).Params(ctx, &blockv1.QueryParamsRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the price of gas: %w", err)
 	}
 	price := max(a.GasFee, rules.Params.GasPrice)
-	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: a.next}
+	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: a.next, Sponsor: sponsor}
 	gas := uint64(untriedGas)
 	trial, err := a.client.enc.Sign(s, gas, block.Fee(price, gas), msgs...)
 	if err != nil {
@@ -160,25 +168,42 @@ func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.Resu
 	}
 }
 
-// await waits until a transaction is in a block.
+// await waits until a transaction is in a block. A node drops a transaction that
+// would fail since the last block: handing it over again tells why.
 func (c *Client) await(ctx context.Context, tx cmttypes.Tx) (Result, error) {
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	height := c.Head().Height
 	for {
 		select {
 		case <-wait.Done():
 			return Result{}, fmt.Errorf("transaction %X is in no block yet: %w", tx.Hash(), wait.Err())
 		case <-tick.C:
 		}
-		r, err := c.RPC.Tx(wait, tx.Hash(), false)
-		if err != nil {
-			continue // not in a block or not indexed yet, or the node is restarting
+		if r, err := c.RPC.Tx(wait, tx.Hash(), false); err == nil {
+			return resultOf(r, len(tx))
 		}
-		if r.TxResult.Code != abci.CodeTypeOK {
-			return Result{}, errorsmod.ABCIError(r.TxResult.Codespace, r.TxResult.Code, r.TxResult.Log)
+		now := c.Head().Height
+		if now < height+2 {
+			continue // not in a block or not indexed yet
 		}
-		return Result{tx.Hash(), r.Height, r.TxResult.GasUsed, len(tx), r.TxResult.Events}, nil
+		height = now
+		again, err := c.RPC.BroadcastTxSync(wait, tx)
+		if err != nil || again.Code == abci.CodeTypeOK {
+			continue // it is there still, or again, or the node is restarting
+		}
+		if r, err := c.RPC.Tx(wait, tx.Hash(), false); err == nil {
+			return resultOf(r, len(tx))
+		}
+		return Result{}, errorsmod.ABCIError(again.Codespace, again.Code, again.Log)
 	}
+}
+
+func resultOf(r *coretypes.ResultTx, size int) (Result, error) {
+	if r.TxResult.Code != abci.CodeTypeOK {
+		return Result{}, errorsmod.ABCIError(r.TxResult.Codespace, r.TxResult.Code, r.TxResult.Log)
+	}
+	return Result{r.Hash, r.Height, r.TxResult.GasUsed, size, r.TxResult.Events}, nil
 }

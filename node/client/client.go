@@ -7,7 +7,6 @@ import (
 	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
-	cmttypes "github.com/cometbft/cometbft/types"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -15,6 +14,7 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/app"
+	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
 
 // Client is a connection to one node of a chain.
@@ -88,7 +88,7 @@ func (c *Client) Close() error {
 // Block is what a role needs to know of a block.
 type Block struct {
 	Height int64
-	Time   int64 // ms
+	Time   int64 // ms of protocol time, which all that the chain sets times by counts
 }
 
 // Next waits for a block above the given height.
@@ -134,13 +134,11 @@ func (c *Client) listen(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case e, ok := <-events:
+		case _, ok := <-events:
 			if !ok {
 				return errors.New("subscription ended")
 			}
-			if h, ok := e.Data.(cmttypes.EventDataNewBlockHeader); ok {
-				c.head.set(Block{h.Header.Height, h.Header.Time.UnixMilli()})
-			}
+			c.ask(ctx)
 		case <-time.After(silence):
 			c.ask(ctx)
 		}
@@ -152,12 +150,8 @@ func (c *Client) listen(ctx context.Context) error {
 func (c *Client) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	app, err := c.RPC.ABCIInfo(ctx)
-	if err != nil || app.Response.LastBlockHeight <= 0 {
-		return
-	}
-	if h, err := c.RPC.Header(ctx, &app.Response.LastBlockHeight); err == nil && h.Header != nil {
-		c.head.set(Block{h.Header.Height, h.Header.Time.UnixMilli()})
+	if r, err := blockv1.NewQueryClient(c.Conn).Now(ctx, &blockv1.QueryNowRequest{}); err == nil && r.Height > 0 {
+		c.head.set(Block{r.Height, r.TimeMs})
 	}
 }
 

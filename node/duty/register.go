@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 )
@@ -85,7 +86,7 @@ func enter(ctx context.Context, h *home.Home, k *role.Kit, kind providerv1.Role,
 	if err != nil {
 		return err
 	}
-	needed := stake + FirstFees
+	needed := stake + client.FirstFees
 	if err := AwaitFunds(ctx, k, needed, func(have uint64) {
 		k.Log.Info("waiting for the stake and first fees", "account", k.Account.Address, "utally", have, "needed", needed)
 	}); err != nil {
@@ -119,10 +120,6 @@ func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
 	}
 	return max(h.Settings.Stake, least), nil
 }
-
-// FirstFees is what a new peer needs beside its stake, in utally: fees of some
-// hundred transactions.
-const FirstFees = 100_000
 
 // AwaitFunds waits until the account has a balance in utally, and says what it
 // has whenever that changes before.

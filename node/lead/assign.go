@@ -9,8 +9,11 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
@@ -65,7 +68,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
 	_, err := d.kit.Account.Send(ctx, &workv1.MsgAssign{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
-		return nil
+		return d.sponsor(ctx, taken)
 	}
 	if len(taken) == 1 {
 		d.pace.refuse(taken[0].Provider)
@@ -77,6 +80,19 @@ func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment
 	}
 	return failed
 }
+
+// sponsor lets those that have work now, but no money for fees, post what becomes
+// of it.
+func (d *lead) sponsor(ctx context.Context, taken []workv1.Assignment) error {
+	var err error
+	for _, a := range taken {
+		err = errors.Join(err, d.kit.Account.Sponsor(ctx, a.Provider, sponsored))
+	}
+	return err
+}
+
+// sponsored are the messages of providers, with which units go on.
+var sponsored = []string{sdk.MsgTypeURL(&workv1.MsgSubmit{}), sdk.MsgTypeURL(&workv1.MsgReveal{}), sdk.MsgTypeURL(&workv1.MsgReady{}), sdk.MsgTypeURL(&disputev1.MsgMove{})}
 
 // patience is how long all offers wait for the slowest answer.
 const patience = 5 * time.Second
