@@ -83,7 +83,7 @@ func (b book) match(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.Height >= height || p.ExpiresAt <= sdk.UnwrapSDKContext(ctx).BlockTime().UnixMilli() {
+		if p.Height >= height || p.ExpiresAt <= module.Now(ctx) {
 			continue
 		}
 		if now == nil {
