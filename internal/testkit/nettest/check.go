@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
@@ -21,21 +24,40 @@ type balances map[string]balance
 
 type balance struct {
 	Free     uint64 // utally
+	Fees     uint64 // of transactions, since the chain began
 	Stake    uint64
 	Reserved uint64 // of the stake
 	Record   uint64 // units that count as valid
 }
 
 func (n *Network) balances(ctx context.Context) (balances, error) {
+	for {
+		height := n.Consumer.Kit.Chain.Head().Height
+		out, err := n.balancesNow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// No transaction came between what was read.
+		if n.Consumer.Kit.Chain.Head().Height == height {
+			return out, nil
+		}
+	}
+}
+
+func (n *Network) balancesNow(ctx context.Context) (balances, error) {
 	out := balances{}
 	conn := n.Consumer.Kit.Chain.Conn
+	fees, err := n.fees(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
 		account := m.Home.Address
 		r, err := banktypes.NewQueryClient(conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
 		if err != nil {
 			return nil, err
 		}
-		b := balance{Free: r.Balance.Amount.Uint64()}
+		b := balance{Free: r.Balance.Amount.Uint64(), Fees: fees[account]}
 		if m != n.Consumer {
 			p, err := providerv1.NewQueryClient(conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: account})
 			if err != nil {
@@ -46,6 +68,44 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 		out[account] = b
 	}
 	return out, nil
+}
+
+// fees returns what every account has paid for transactions since the chain began.
+func (n *Network) fees(ctx context.Context) (map[string]uint64, error) {
+	out, c := map[string]uint64{}, n.Consumer.Kit.Chain
+	for height := int64(1); height <= c.Head().Height; height++ {
+		r, err := c.RPC.BlockResults(ctx, &height)
+		if err != nil {
+			return nil, fmt.Errorf("fees of block %d: %w", height, err)
+		}
+		for _, tx := range r.TxsResults {
+			for _, e := range tx.Events {
+				if err := addFee(out, e); err != nil {
+					return nil, fmt.Errorf("fees of block %d: %w", height, err)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// addFee adds the fee that an event of a transaction tells of, if it is such an event.
+func addFee(fees map[string]uint64, e abci.Event) error {
+	var payer, amount string
+	for _, a := range e.Attributes {
+		switch a.Key {
+		case sdk.AttributeKeyFeePayer:
+			payer = a.Value
+		case sdk.AttributeKeyFee:
+			amount = a.Value
+		}
+	}
+	if e.Type != sdk.EventTypeTx || payer == "" {
+		return nil
+	}
+	paid, err := sdk.ParseCoinsNormalized(amount)
+	fees[payer] += paid.AmountOf(coin.Denom).Uint64()
+	return err
 }
 
 // Moved tells Settle of money that a role got, or lost, outside of the lease.
@@ -142,8 +202,10 @@ func (n *Network) checkBalances(l *job.Lease) error {
 		if account == l.Order.Consumer {
 			want -= l.Quote.Price - l.Ledger.Refund - l.Ledger.Insured
 		}
+		want -= after.Fees - before.Fees
 		if after.Free != want {
-			return fmt.Errorf("%s has %d utally; it had %d and should have %d", n.Name(account), after.Free, before.Free, want)
+			return fmt.Errorf("%s has %d utally after fees of %d; it had %d and should have %d",
+				n.Name(account), after.Free, after.Fees-before.Fees, before.Free, want)
 		}
 		if after.Record != before.Record+done[account] {
 			return fmt.Errorf("%d units of %s count; %d did before, and %d were accepted", after.Record, n.Name(account), before.Record, done[account])
