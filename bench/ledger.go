@@ -16,6 +16,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/block"
 	chain "github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -38,6 +39,7 @@ type ledger struct {
 const (
 	ledgerChain = "tally-bench"
 	ledgerGas   = 5_000_000 // limit of a transaction
+	ledgerFees  = 1_000_000 // utally that a player has for fees
 )
 
 func newLedger(g dispute.Game) (*ledger, error) {
@@ -45,7 +47,7 @@ func newLedger(g dispute.Game) (*ledger, error) {
 	genesis := app.Genesis{ChainID: ledgerChain, Time: l.time}
 	for _, side := range []dispute.Side{dispute.Defender, dispute.Challenger} {
 		l.players[side] = secp256k1.GenPrivKeyFromSecret([]byte(side.String()))
-		genesis.Accounts = append(genesis.Accounts, app.Account{Address: l.address(side), Balance: 1})
+		genesis.Accounts = append(genesis.Accounts, app.Account{Address: l.address(side), Balance: ledgerFees})
 	}
 	consensus := cmted25519.GenPrivKeyFromSecret([]byte("producer")).PubKey()
 	l.producer = consensus.Address()
@@ -104,7 +106,11 @@ func (l *ledger) move(side dispute.Side, m dispute.Move, last bool) (bytes int, 
 	key := l.players[side]
 	account := l.Accounts.GetAccount(l.NewContext(true), sdk.AccAddress(key.PubKey().Address()))
 	signer := app.Signer{ChainID: ledgerChain, Key: key, Number: account.GetAccountNumber(), Sequence: account.GetSequence()}
-	tx, err := l.Sign(signer, ledgerGas, 0, &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m)})
+	rules, err := l.Block.Params(l.NewContext(true))
+	if err != nil {
+		return 0, 0, err
+	}
+	tx, err := l.Sign(signer, ledgerGas, block.Fee(rules.GasPrice, ledgerGas), &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m)})
 	if err != nil {
 		return 0, 0, err
 	}
