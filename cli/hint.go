@@ -60,7 +60,7 @@ func plain(err error) string {
 	return machinery.ReplaceAllString(err.Error(), "")
 }
 
-var machinery = regexp.MustCompile(`rpc error: code = \w+ desc = |: (invalid request|key not found)$| \[[^\]]*\.go:\d+\]`)
+var machinery = regexp.MustCompile(`rpc error: code = \w+ desc = |failed to execute message; message index: 0: |: (invalid request|key not found)$| \[[^\]]*\.go:\d+\]`)
 
 func is(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }

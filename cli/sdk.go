@@ -105,7 +105,10 @@ func (e *env) prepare(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return client.SetCmdClientContextHandler(c, cmd)
+	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || verb.Name() != "tx" {
+		return err
+	}
+	return refuseAloud(cmd)
 }
 
 // What the SDK's commands pay if no flag says otherwise.

@@ -112,8 +112,9 @@ func (e *env) tx() *cobra.Command {
 		Use: "tx", GroupID: "chain",
 		Short: "Send transactions",
 		Long: `Signs and sends transactions. Chain, node and key are those of the home, unless
-flags name others. What it prints is the node's receipt; tally query wait-tx
-says whether a block took the transaction.`,
+flags name others. A transaction that would fail is refused at once, and costs
+nothing. What it prints otherwise is the node's receipt; tally query wait-tx says
+whether a block took the transaction.`,
 		Example: `  tally tx bank send account tally1… 5000000utally --home tally-devnet/consumer -y
   tally tx bank send account tally1… 1utally --generate-only > tx.json && tally tx sign tx.json`,
 	}
