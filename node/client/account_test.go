@@ -2,18 +2,24 @@ package client_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/x/provider"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/client"
 )
@@ -61,7 +67,7 @@ func TestSendOverBrokenConnections(t *testing.T) {
 	}
 	defer c.Close()
 	account := c.Account(secp256k1.GenPrivKey())
-	fund := &banktypes.MsgSend{FromAddress: consumer.Address, ToAddress: account.Address, Amount: coin.Of(100)}
+	fund := &banktypes.MsgSend{FromAddress: consumer.Address, ToAddress: account.Address, Amount: coin.Of(client.FirstFees)}
 	if _, err := n.Consumer.Kit.Account.Send(t.Context(), fund); err != nil {
 		t.Fatal(err)
 	}
@@ -93,5 +99,47 @@ func TestSendOverBrokenConnections(t *testing.T) {
 	f.lose.Store(0)
 	if _, err := account.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What would fail is refused with the module's own error, and costs nothing; who
+// has no money sends what another grants it.
+func TestRefusalsAreFreeAndSponsorsPay(t *testing.T) {
+	n := nettest.Start(t, nettest.Options{})
+	consumer, lead := n.Consumer.Kit, n.Member("validator-0").Kit
+	balance := func(account string) uint64 {
+		r, err := banktypes.NewQueryClient(consumer.Chain.Conn).Balance(t.Context(), &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Balance.Amount.Uint64()
+	}
+	before := balance(consumer.Account.Address)
+	ready := &workv1.MsgReady{Provider: consumer.Account.Address, Order: strings.Repeat("0", 64)}
+	if _, err := consumer.Account.Send(t.Context(), ready); !errors.Is(err, provider.ErrNotRegistered) {
+		t.Fatalf("a message of nobody: %v", err)
+	}
+	if after := balance(consumer.Account.Address); after != before {
+		t.Fatalf("a refusal cost %d utally", before-after)
+	}
+	newcomer := consumer.Chain.Account(secp256k1.GenPrivKey())
+	one := &banktypes.MsgSend{FromAddress: consumer.Account.Address, ToAddress: newcomer.Address, Amount: coin.Of(1)}
+	if _, err := consumer.Account.Send(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	back := &banktypes.MsgSend{FromAddress: newcomer.Address, ToAddress: consumer.Account.Address, Amount: coin.Of(1)}
+	if _, err := newcomer.Send(t.Context(), back); !errors.Is(err, sdkerrors.ErrInsufficientFunds) {
+		t.Fatal(err)
+	}
+	for range 2 { // the second grant is one too many, and no error
+		if err := lead.Account.Sponsor(t.Context(), newcomer.Address, []string{sdk.MsgTypeURL(back)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := newcomer.Send(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	if left := balance(newcomer.Address); left != 0 {
+		t.Fatalf("the newcomer has %d utally", left)
 	}
 }
