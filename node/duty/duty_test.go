@@ -12,6 +12,7 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/duty"
 	"github.com/tally-network/tally/node/home"
@@ -62,6 +63,7 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	least := n.Config().Registry.MinProviderStake
+	needed := least + client.FirstFees
 
 	t.Run("waits for money, then for nothing", func(t *testing.T) {
 		h, k := newHome(t, n, home.Settings{Role: home.Provider, Provider: &home.ProviderSettings{UnitPrice: 7}})
@@ -71,7 +73,7 @@ func TestRegister(t *testing.T) {
 		told := make(chan uint64)
 		done := make(chan error)
 		go func() {
-			err := duty.AwaitFunds(t.Context(), k, least, func(have uint64) { told <- have })
+			err := duty.AwaitFunds(t.Context(), k, needed, func(have uint64) { told <- have })
 			if err == nil {
 				err = duty.Register(t.Context(), h, k)
 			}
@@ -81,7 +83,7 @@ func TestRegister(t *testing.T) {
 			if have := <-told; have != want {
 				t.Fatalf("it has %d utally, want %d", have, want)
 			}
-			pay(t, n, h.Address, max(5, (least-5)*(want/5)))
+			pay(t, n, h.Address, max(5, (needed-5)*(want/5)))
 		}
 		if err := <-done; err != nil {
 			t.Fatal(err)
