@@ -10,13 +10,14 @@ import (
 )
 
 // lease returns a lease of three rounds of two units, two of them merged, and
-// the first unit of the third received.
+// the first unit of the third counted.
 func lease() *job.Lease {
 	l := &job.Lease{Phase: job.Active, Round: 2, Units: make([]job.Unit, 6), Merges: make([]job.Merge, 3)}
 	l.Order.Problem.Rounds, l.Order.Problem.Shards = 3, 2
 	for i := range 5 {
-		l.Units[i].Receipt = receipt(i, 0)
+		l.Units[i].Status, l.Units[i].Receipt = job.Counted, receipt(i, 0)
 	}
+	l.Units[5].Status, l.Units[5].Receipt = job.Received, receipt(5, 0) // nothing can be disputed yet
 	for r := range 2 {
 		l.Merges[r].Root = canon.Sum("root", []byte{byte(r)})
 	}
