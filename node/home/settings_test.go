@@ -16,7 +16,8 @@ func full(t testing.TB) Settings {
 	s := Settings{
 		Role: Validator, Name: "v", Chain: "c", Metrics: "127.0.0.1:0", Threads: 2, StoreGB: 3, Checkpoints: role.KeepAll, MemoryGB: 5, Stake: 4,
 		Validator: &ValidatorSettings{
-			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, CommitTimeout: time.Second, EmptyInterval: time.Minute,
+			FeeBps: 5, MaxLeases: 6, Peers: []string{"a@127.0.0.1:7"}, Origins: []string{"https://a.example"},
+			CommitTimeout: time.Second, EmptyInterval: time.Minute,
 		},
 	}
 	if err := s.complete("v"); err != nil {
