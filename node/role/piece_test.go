@@ -59,10 +59,10 @@ func TestKeeperWithoutAPieceKeepsNothing(t *testing.T) {
 	l.Order.Conditions.Keepers, l.Order.Conditions.CodedBytes = 8, 1
 	alone(t, k, l)
 	k.Account = &client.Account{Address: keeper(0)}
-	l.Keepers = []job.Party{{Account: keeper(0)}}
 	states, roots := unit(t, w, l, 0)
 	nowhere := File("state", store.RefOf([]byte("nobody has it")))
 	receive(t, k, l, 0, roots, nowhere, nowhere)
+	l.Units[0].Attested = []job.Attestation{{Keeper: keeper(0)}} // drawn, and too late
 	c := k.NewKeep()
 	kept := func() (n int) {
 		t.Helper()
