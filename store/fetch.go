@@ -148,11 +148,11 @@ func (f *fetch) block(ctx context.Context, d digest, i int) ([]byte, error) {
 	for k := f.next(i, asked); k >= 0; k = f.next(i, asked) {
 		b, err := f.Sources[k].Block(ctx, d.CID())
 		f.answered(k)
+		if err == nil && len(b) <= BlockSize && sha256.Sum256(b) == d {
+			return b, f.w.s.add(d, b) // even if another block has failed meanwhile
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
-		}
-		if err == nil && len(b) <= BlockSize && sha256.Sum256(b) == d {
-			return b, f.w.s.add(d, b)
 		}
 		if err == nil {
 			err = fmt.Errorf("%d bytes that are not %s", len(b), d.CID())
