@@ -24,7 +24,8 @@ func Allocated(f func()) int64 {
 // Peak returns by how many bytes the live heap grows at most while f runs. It
 // collects garbage so often that it misses no more than a tenth. What f throws
 // away while the collector works counts as live, which can be much on a busy
-// machine: Peak runs f up to five times, until the least growth is fine.
+// machine: Peak runs f up to five times, until the least growth is fine. So f must
+// not let go of what its last run left behind before it has taken as much again.
 func Peak(f func(), fine func(peak int64) bool) int64 {
 	least := peak(f)
 	for range 4 {
