@@ -157,23 +157,25 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // damage flips one bit of a bundle at each of so many places, and checks that
-// tally verify refuses every one of them.
+// tally verify, which takes the whole one, refuses every one of them.
 //
-//	damage BUNDLE PLACES
+//	damage BUNDLE PLACES TRUST
 func damage(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: damage BUNDLE PLACES")
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: damage BUNDLE PLACES TRUST")
 	}
 	places, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	name := ts.MkAbs(args[0])
 	b, err := os.ReadFile(name)
 	ts.Check(err)
+	verify := func() error { return ts.Exec("tally", "verify", name, "--segments", "1", "--trust", args[2]) }
+	ts.Check(verify())
 	for range places {
 		at, bit := rand.IntN(len(b)), byte(1)<<rand.IntN(8)
 		b[at] ^= bit
 		ts.Check(os.WriteFile(name, b, 0o600))
-		if ts.Exec("tally", "verify", name, "--segments", "1") == nil {
+		if verify() == nil {
 			ts.Fatalf("bit %b of byte %d flipped, and it is taken", bit, at)
 		}
 		b[at] ^= bit
