@@ -98,7 +98,7 @@ sweep: ## Compare functions of one float32 with their definition on all 2^32
 	TALLY_EXHAUSTIVE=1 go test -count=1 -timeout 12h -v -run VectorsOfOneOperand ./engine/cpu
 
 soak: ## Kill and restart networks SOAK times
-	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash' $(OWN)
+	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash|Lazy' $(OWN)
 
 siege: ## Besiege whole networks with strangers, liars and silence
 	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingKeepers|Strangers' ./p2p ./internal/testkit/nettest

@@ -47,6 +47,8 @@ func TestKilledNetworkFinishesItsOrder(t *testing.T) {
 				kills = n
 			case testing.Short():
 				t.Skip("takes half a minute")
+			case name == "forced":
+				t.Skip("open, see docs/spec/attacks.md: an auditor is judged by a truth that nobody could check in time; make soak plays it")
 			default:
 				t.Parallel()
 			}
