@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,8 +38,9 @@ type Config struct {
 
 	// CommitTimeout is the pause after a block; 500 ms if zero.
 	CommitTimeout time.Duration
-	// EmptyInterval is the longest time without a block; zero: an idle chain
-	// makes none.
+	// EmptyInterval is the longest time without a block, at most half of what the
+	// chain lets a pause count; zero: an idle chain makes none, and its clocks go
+	// on only as far as blocks that somebody's transactions make let them.
 	EmptyInterval time.Duration
 	// Origins are the web origins that may call RPC and REST, "*" for all; empty:
 	// none.
@@ -133,6 +135,26 @@ func (c *Config) comet() *cmtcfg.Config {
 	conf.Consensus.CreateEmptyBlocks = c.EmptyInterval > 0
 	conf.Consensus.CreateEmptyBlocksInterval = c.EmptyInterval
 	return conf
+}
+
+// checkPause returns an error if an idle chain would lose time: the pauses between
+// its empty blocks must count whole.
+func (c *Config) checkPause(genesis *cmttypes.GenesisDoc) error {
+	var state struct {
+		Block struct {
+			Params struct {
+				MaxGapMs int64 `json:"max_gap_ms,string"`
+			} `json:"params"`
+		} `json:"block"`
+	}
+	if err := json.Unmarshal(genesis.AppState, &state); err != nil {
+		return fmt.Errorf("read genesis: %w", err)
+	}
+	counts := time.Duration(state.Block.Params.MaxGapMs) * time.Millisecond
+	if counts > 0 && c.EmptyInterval > counts/2 {
+		return fmt.Errorf("an empty block every %s: the chain counts pauses of %s at most, so make it %s or less", c.EmptyInterval, counts, counts/2)
+	}
+	return nil
 }
 
 // loadGenesis returns the genesis in a file. A given one is written there first,

@@ -89,6 +89,9 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkPause(genesis); err != nil {
+		return nil, err
+	}
 	logger := sdkslog.NewCustomLogger(c.Logger.With("node", c.Name))
 	if err := n.openApp(logger, genesis.ChainID, conf.DBDir()); err != nil {
 		return nil, err

@@ -266,6 +266,10 @@ func TestStartRefuses(t *testing.T) {
 	running := newNetwork(t, t.TempDir(), 1)
 	running.start(t)
 	doc := running.configs[0].Genesis
+	short, err := chaintest.NewGenesis(chaintest.MaxGap(30 * time.Second)).Doc()
+	if err != nil {
+		t.Fatal(err)
+	}
 	bend := func(name string) func(string) {
 		return func(dir string) { _ = os.WriteFile(filepath.Join(dir, name), []byte(`{"`), 0o600) }
 	}
@@ -279,6 +283,7 @@ func TestStartRefuses(t *testing.T) {
 		"used directory":   {consensus.Config{Dir: running.configs[0].Dir}, nil, "another process"},
 		"used port":        {consensus.Config{Dir: t.TempDir(), Genesis: doc, Listen: consensus.Addrs{REST: running.nodes[0].Addrs().REST}}, nil, "address already in use"},
 		"used P2P port":    {consensus.Config{Dir: t.TempDir(), Genesis: doc, Listen: consensus.Addrs{P2P: running.configs[0].Listen.P2P}}, nil, "address already in use"},
+		"idle too long":    {consensus.Config{Dir: t.TempDir(), Genesis: short, EmptyInterval: time.Minute}, nil, "the chain counts pauses of 30s"},
 		"bad peer":         {consensus.Config{Dir: t.TempDir(), Genesis: doc, Peers: []string{"nobody"}}, nil, "nobody"},
 		"damaged key":      {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("config/priv_validator_key.json"), "validator key"},
 		"damaged state":    {consensus.Config{Dir: t.TempDir(), Genesis: doc}, bend("data/priv_validator_state.json"), "sign twice"},

@@ -30,6 +30,11 @@ type affair struct {
 
 func newAffair(t testing.TB, bend ...func(*job.Order)) *affair {
 	t.Helper()
+	return newAffairIn(t, chaintest.Authority(authority.Name), bend...)
+}
+
+func newAffairIn(t testing.TB, more chaintest.Option, bend ...func(*job.Order)) *affair {
+	t.Helper()
 	a := &affair{
 		honest: worktest.NewTraining(t, nil),
 		cheat:  worktest.NewTraining(t, &worktest.Lie{Unit: 0, Step: 2, Element: 5}),
@@ -38,7 +43,7 @@ func newAffair(t testing.TB, bend ...func(*job.Order)) *affair {
 	for _, f := range bend {
 		f(&o)
 	}
-	a.Play = worktest.Begin(t, chaintest.New(t, worktest.Network(chaintest.Authority(authority.Name))...), o)
+	a.Play = worktest.Begin(t, chaintest.New(t, worktest.Network(more)...), o)
 	a.lie()
 	return a
 }
