@@ -8,7 +8,7 @@ import (
 // wide is small when encoded and large in memory.
 type wide struct {
 	text string
-	rest [15]uint64
+	_    [15]uint64
 }
 
 type wides struct{ all []wide }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/job"
-	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
 // duties returns what everybody would do now who follows the protocol.
@@ -195,12 +194,4 @@ func (p *play) due() []Op {
 		h, hostile := p.script.Hostile[o.By]
 		return hostile && h.skips(o.Msg)
 	})
-}
-
-// turn returns the side that an account plays in a game.
-func (g *game) turn(account string) disputev1.Side {
-	if g.seat(disputev1.SIDE_CHALLENGER) == account {
-		return disputev1.SIDE_CHALLENGER
-	}
-	return disputev1.SIDE_DEFENDER
 }

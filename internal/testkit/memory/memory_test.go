@@ -9,11 +9,11 @@ func TestPeakIsWhatIsHeldAtOnce(t *testing.T) {
 	const MiB = 1 << 20
 	var kept [][][]byte // what a run leaves behind the next must not let go of
 	work := func() {
-		var held [][]byte
-		for range 64 { // garbage
-			held = [][]byte{make([]byte, MiB)}
+		for range 64 {
+			garbage := make([]byte, MiB)
+			runtime.KeepAlive(garbage)
 		}
-		held = nil
+		var held [][]byte
 		for range 24 {
 			held = append(held, make([]byte, MiB))
 		}
