@@ -52,6 +52,9 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(files) == 0 && os.Getenv("TALLY_SCRIPT") == "" {
+		t.Skip("no script is kept yet; TALLY_SCRIPT=FILE plays one")
+	}
 	all := worlds(t)
 	if file := os.Getenv("TALLY_SCRIPT"); file != "" { // one, with all that happens in it
 		files = []string{file}
