@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	abci "github.com/cometbft/cometbft/abci/types"
+	"google.golang.org/grpc/metadata"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+	grpctypes "github.com/cosmos/cosmos-sdk/types/grpc"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
@@ -30,34 +33,22 @@ type balance struct {
 	Record   uint64 // units that count as valid
 }
 
+// balances reads what every role has after the newest block. All of it is read at one
+// height, because blocks go on while it is read.
 func (n *Network) balances(ctx context.Context) (balances, error) {
-	for {
-		height := n.Consumer.Kit.Chain.Head().Height
-		out, err := n.balancesNow(ctx)
-		if err != nil {
-			return nil, err
-		}
-		// No transaction came between what was read.
-		if n.Consumer.Kit.Chain.Head().Height == height {
-			return out, nil
-		}
-	}
-}
-
-func (n *Network) balancesNow(ctx context.Context) (balances, error) {
-	out := balances{}
-	conn := n.Consumer.Kit.Chain.Conn
-	fees, err := n.fees(ctx)
-	if err != nil {
+	height := n.Consumer.Kit.Chain.Head().Height
+	if err := n.addFees(ctx, height); err != nil {
 		return nil, err
 	}
+	ctx = metadata.AppendToOutgoingContext(ctx, grpctypes.GRPCBlockHeightHeader, strconv.FormatInt(height, 10))
+	out, conn := balances{}, n.Consumer.Kit.Chain.Conn
 	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
 		account := m.Home.Address
 		r, err := banktypes.NewQueryClient(conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
 		if err != nil {
 			return nil, err
 		}
-		b := balance{Free: r.Balance.Amount.Uint64(), Fees: fees[account]}
+		b := balance{Free: r.Balance.Amount.Uint64(), Fees: n.fees[account]}
 		if m != n.Consumer {
 			p, err := providerv1.NewQueryClient(conn).Peer(ctx, &providerv1.QueryPeerRequest{Account: account})
 			if err != nil {
@@ -70,23 +61,23 @@ func (n *Network) balancesNow(ctx context.Context) (balances, error) {
 	return out, nil
 }
 
-// fees returns what every account has paid for transactions since the chain began.
-func (n *Network) fees(ctx context.Context) (map[string]uint64, error) {
-	out, c := map[string]uint64{}, n.Consumer.Kit.Chain
-	for height := int64(1); height <= c.Head().Height; height++ {
-		r, err := c.RPC.BlockResults(ctx, &height)
+// addFees adds the fees of the blocks up to height that are not in n.fees yet.
+func (n *Network) addFees(ctx context.Context, height int64) error {
+	for ; n.feesTo < height; n.feesTo++ {
+		next := n.feesTo + 1
+		r, err := n.Consumer.Kit.Chain.RPC.BlockResults(ctx, &next)
 		if err != nil {
-			return nil, fmt.Errorf("fees of block %d: %w", height, err)
+			return fmt.Errorf("fees of block %d: %w", next, err)
 		}
 		for _, tx := range r.TxsResults {
 			for _, e := range tx.Events {
-				if err := addFee(out, e); err != nil {
-					return nil, fmt.Errorf("fees of block %d: %w", height, err)
+				if err := addFee(n.fees, e); err != nil {
+					return fmt.Errorf("fees of block %d: %w", next, err)
 				}
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // addFee adds the fee that an event of a transaction tells of, if it is such an event.

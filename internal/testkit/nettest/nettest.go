@@ -52,6 +52,8 @@ type Network struct {
 	options Options
 	ctx     context.Context
 	before  balances
+	fees    map[string]uint64 // that every account paid up to feesTo
+	feesTo  int64             // height
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when one of these changes
@@ -93,7 +95,7 @@ func Start(t testing.TB, o Options) *Network {
 }
 
 func start(ctx context.Context, o Options) (*Network, error) {
-	n := &Network{options: o, ctx: ctx, begun: time.Now(), changed: make(chan struct{}), actors: map[string]*actor{}}
+	n := &Network{options: o, ctx: ctx, begun: time.Now(), fees: map[string]uint64{}, changed: make(chan struct{}), actors: map[string]*actor{}}
 	var err error
 	if n.Draft, err = NewDraft(ctx, o.Spec); err != nil {
 		return nil, err
