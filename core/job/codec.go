@@ -150,6 +150,7 @@ func codeForced(w *canon.Codec, f *Forced) {
 	f.Unit.Code(w)
 	canon.Seq(w, &f.Truth, MaxSegments, 64, func(w *canon.Codec, o *proof.Outcome) { o.Code(w) })
 	canon.Seq(w, &f.Challengers, maxRivals, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	w.I64(&f.Until)
 }
 
 func codeAudit(w *canon.Codec, a *Audit) {

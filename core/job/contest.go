@@ -7,10 +7,11 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// contests returns the open disputes about the work named by t that stands.
-func (l *Lease) contests(t Target) (out []*Contest) {
+// contests returns the open disputes about an attempt of the work named by t, unless
+// it is void. Truths and verdicts of several attempts stand beside one another.
+func (l *Lease) contests(t Target, attempt int) (out []*Contest) {
 	for i := range l.Disputes {
-		if d := &l.Disputes[i]; d.Target == t && !d.Void {
+		if d := &l.Disputes[i]; d.Target == t && d.Attempt == attempt && !d.Void {
 			out = append(out, d)
 		}
 	}
@@ -19,7 +20,7 @@ func (l *Lease) contests(t Target) (out []*Contest) {
 
 // held reports whether a dispute keeps a unit from going on.
 func (l *Lease) held(unit int) bool {
-	return slices.ContainsFunc(l.contests(UnitTarget(unit)), func(c *Contest) bool { return c.Holds })
+	return slices.ContainsFunc(l.contests(UnitTarget(unit), l.Units[unit].Attempt), func(c *Contest) bool { return c.Holds })
 }
 
 // ChallengeBond returns what a challenger of a segment of the work named by t locks,
@@ -84,8 +85,8 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.Target.kind == AboutVerdict && len(l.Verdicts)+len(l.Disputes) >= maxRecords:
 		return nil, fmt.Errorf("%d verdicts about work that is void stand, and no more can be disputed", len(l.Verdicts))
 	}
-	for _, c := range l.contests(e.Target) {
-		if c.Challenger == e.Challenger && c.Attempt == e.Attempt {
+	for _, c := range l.contests(e.Target, e.Attempt) {
+		if c.Challenger == e.Challenger {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
 	}
@@ -243,7 +244,7 @@ func (l *Lease) acquit(c Contest) []Effect {
 			}
 		}
 		return release(c.Defender, c.Bond, "cleared")
-	case len(l.contests(c.Target)) == 0:
+	case len(l.contests(c.Target, c.Attempt)) == 0:
 		l.Units[c.Target.index].HeldUntil = 0
 	}
 	return nil
@@ -391,7 +392,7 @@ func (l *Lease) losses(lost []Share, i int, refuted bool, convicted string) ([]S
 // ghost lets open disputes about t live on after the work itself is gone; the
 // bond of a unit stays with the first of them. It reports whether there was one.
 func (l *Lease) ghost(t Target) bool {
-	open := l.contests(t)
+	open := l.contests(t, l.Attempt(t))
 	for i, c := range open {
 		c.Void = true
 		if i == 0 && t.kind == AboutUnit {

@@ -23,6 +23,7 @@ type Forced struct {
 	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
 	Truth       []proof.Outcome // what each segment gives from the checkpoint before it; zero Before: nobody audited it
 	Challengers []string        // the first, in one block; each gets the jackpot over 2^(n−1)
+	Until       int64           // block time, ms: the lease does not settle before, so that an auditor can refute it
 }
 
 // Reveal is a provider's word whether an attempt of its own was forced. Output is
@@ -61,9 +62,12 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	if len(l.Forced) >= maxRecords {
 		return nil, fmt.Errorf("%d forced attempts were shown, the most that a lease has", len(l.Forced))
 	}
-	f := Forced{Index: e.Unit, Unit: *u, Truth: e.Truth}
+	f := Forced{Index: e.Unit, Unit: *u, Truth: e.Truth, Until: now + l.Order.Conditions.Window}
 	if err := f.check(&l.Order.Problem); err != nil {
 		return nil, err
+	}
+	if f.contradicts() {
+		f.Until = max(f.Until, now+l.Order.Conditions.UnitTimeout)
 	}
 	effects := l.freeKeepers(e.Unit) // what they keep is of no use any more
 	f.Unit.Attested = slices.Clone(u.Attested)
@@ -78,10 +82,10 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	first := now
-	for _, c := range l.contests(UnitTarget(e.Unit)) {
+	for _, c := range l.contests(UnitTarget(e.Unit), e.Attempt) {
 		first = min(first, c.At)
 	}
-	for _, c := range l.contests(UnitTarget(e.Unit)) {
+	for _, c := range l.contests(UnitTarget(e.Unit), e.Attempt) {
 		// The first dispute ends the secret, as the window does. Who comes later, or
 		// beside this, may have seen a lot that no block held yet.
 		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) && len(f.Challengers) < maxRivals {
@@ -101,7 +105,7 @@ func (l *Lease) LotDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {
 	case !l.forces() || u.Plain || u.Status != Received && u.Status != Counted:
 		return false
-	case len(l.contests(UnitTarget(unit))) > 0:
+	case len(l.contests(UnitTarget(unit), u.Attempt)) > 0:
 		return true
 	default:
 		return u.Status == Counted && u.audited() && now >= u.WindowEnd
@@ -179,6 +183,12 @@ func (f *Forced) Right(a *Audit) bool {
 	return a.Pass == pass && a.Digest == proof.Digest(a.Auditor, f.Unit.Receipt.ID(), outcomes)
 }
 
+// contradicts reports whether an auditor would lose its bond by what is shown. It has
+// as long to dispute that as if it had reported a mismatch.
+func (f *Forced) contradicts() bool {
+	return slices.ContainsFunc(f.Unit.Audits, func(a Audit) bool { return a.Done && a.Bond > 0 && !f.Right(&a) })
+}
+
 // forced returns the place of a forced attempt that was shown, −1 if there is none.
 func (l *Lease) forced(unit, attempt int) int {
 	return slices.IndexFunc(l.Forced, func(f Forced) bool { return f.Index == unit && f.Unit.Attempt == attempt })
@@ -208,7 +218,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 			return nil, err
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
-		if len(l.contests(VerdictTarget(f.Index, a.Auditor))) > 0 {
+		if len(l.contests(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
 			l.Verdicts = append(l.Verdicts, Verdict{f.Index, *f.Unit.Receipt, a})
 			continue
 		}
@@ -250,6 +260,7 @@ func (l *Lease) jackpot() (uint64, error) {
 // under many names does not pay; the provider gets what they leave of it, so that to
 // tell one of them does not. All of it comes out of the tax of this very lease, in
 // proportion if that is less: nobody gains by forcing attempts in a lease of its own.
+// The word of a provider that is barred judges nobody, and earns it nothing.
 func (l *Lease) payForced() (effects []Effect, err error) {
 	var due []Share
 	for i := range l.Forced {
@@ -294,13 +305,16 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 	if pay, err = sum(pay, jackpot); err != nil {
 		return nil, nil, err
 	}
-	prizes = append(prizes, Share{u.Provider, pay})
+	trusted := !slices.Contains(l.Barred, u.Provider)
+	if trusted {
+		prizes = append(prizes, Share{u.Provider, pay})
+	}
 	effects = release(u.Provider, u.Bond, "forced")
 	for j := range u.Audits {
 		a := &u.Audits[j]
 		switch {
 		case a.Bond == 0:
-		case f.Right(a):
+		case !trusted || f.Right(a):
 			wage, err := l.auditWage(u)
 			if err != nil {
 				return nil, nil, err

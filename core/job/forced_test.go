@@ -707,3 +707,108 @@ func TestAlter(t *testing.T) {
 		t.Error("a state without numbers was altered")
 	}
 }
+
+// blind shows a forced attempt of a unit that its auditor passed without looking, or
+// that its provider lies about: the chain cannot tell which.
+func (w *world) blind(unit int, provider string) (auditor string) {
+	w.t.Helper()
+	auditor = w.present(unit, provider)
+	w.do(Report{By: auditor, Unit: unit, Attempt: w.lease.Units[unit].Attempt, Output: []byte(auditor), Pass: true})
+	w.pass(20)
+	if err := w.reveal(unit, true); err != nil {
+		w.t.Fatal(err)
+	}
+	return auditor
+}
+
+// What is shown of several attempts of a unit is disputed one beside the other: a
+// dispute about the first keeps nobody from one about the second.
+func TestTruthOfEachAttemptIsDisputedByItself(t *testing.T) {
+	w := forcedWorld(t)
+	w.blind(0, "p0")
+	w.do(OpenDispute{ID: 1, Target: TruthTarget(0, 1), Challenger: "c"})
+	w.blind(0, "p0")
+	if !w.lease.Disputed("c", TruthTarget(0, 1), 0) || !w.lease.TruthDisputed("d", &w.lease.Forced[0]) {
+		t.Error("the dispute about the first attempt is not seen")
+	}
+	if w.lease.Disputed("c", TruthTarget(0, 1), 1) || w.lease.TruthDisputed("d", &w.lease.Forced[1]) || len(w.lease.Contests(TruthTarget(0, 1), 1)) != 0 {
+		t.Error("a dispute about the first attempt passes for one about the second")
+	}
+	w.do(OpenDispute{ID: 2, Target: TruthTarget(0, 1), Attempt: 1, Challenger: "c"})
+	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
+	if len(w.lease.Forced) != 0 {
+		t.Fatalf("%d truths stand", len(w.lease.Forced))
+	}
+	w.settle()
+}
+
+// Who waits for the outcome of another's dispute, which may be lost on purpose, still
+// disputes before the lease ends.
+func TestAnothersDisputeIsWaitedForUntilTheWindow(t *testing.T) {
+	w := forcedWorld(t)
+	w.blind(0, "p0")
+	w.do(OpenDispute{ID: 1, Target: TruthTarget(0, 1), Challenger: "friend"})
+	f := &w.lease.Forced[0]
+	if !w.lease.TruthDisputed("auditor", f) {
+		t.Error("another's dispute is not waited for")
+	}
+	w.lease.Phase = Closing
+	if w.lease.TruthDisputed("auditor", f) || !w.lease.TruthDisputed("friend", f) {
+		t.Error("in the closing phase there is no time to wait, nor to dispute twice")
+	}
+}
+
+// The word of a provider that was convicted judges nobody, and earns it nothing: an
+// honest auditor whose time did not suffice to refute it keeps its bond.
+func TestTruthOfTheConvictedCountsForNothing(t *testing.T) {
+	w := forcedWorld(t)
+	auditor := w.blind(0, "p0")
+	w.do(w.diligent(1, w.present(1, "p0")))
+	w.do(OpenDispute{ID: 1, Target: UnitTarget(1), Challenger: "c"})
+	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+	before := w.stakeOf("p0")
+	w.settle()
+	if w.stakeOf(auditor) != stake {
+		t.Errorf("%s lost %d utally by the word of who was convicted", auditor, stake-w.stakeOf(auditor))
+	}
+	if w.purse["p0"] != 0 || w.stakeOf("p0") != before {
+		t.Errorf("the convicted got %d utally, and has %d of %d staked", w.purse["p0"], w.stakeOf("p0"), before)
+	}
+}
+
+// A truth by which an auditor would lose its bond can be disputed for as long as a
+// mismatch that it reports: also where the lease's window is shorter.
+func TestContradictedTruthHoldsTheSettlement(t *testing.T) {
+	for _, lies := range []bool{false, true} {
+		w := forcedWorld(t)
+		if lies {
+			w.blind(0, "p0")
+		} else {
+			w.do(w.diligent(0, w.present(0, "p0")))
+			w.pass(20)
+			if err := w.reveal(0, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shown := w.now
+		w.lease.stop(w.now, "it rains")
+		w.pass(2)
+		if w.lease.Phase != Closing {
+			t.Fatalf("the lease is %v", w.lease.Phase)
+		}
+		c := &w.lease.Order.Conditions
+		if want := shown + c.UnitTimeout; lies && w.lease.WindowEnd != want || !lies && w.lease.WindowEnd >= want {
+			t.Errorf("contradicted %v: the window ends at %d, shown at %d", lies, w.lease.WindowEnd, shown)
+		}
+		if !lies {
+			continue
+		}
+		w.pass(c.UnitTimeout - 5)
+		w.do(OpenDispute{ID: 1, Target: TruthTarget(0, 1), Challenger: "c"})
+		w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
+		if w.stakeOf("p0") >= stake {
+			t.Error("a false truth cost nothing")
+		}
+	}
+}

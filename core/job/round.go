@@ -47,11 +47,14 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 }
 
 // close begins the final window; where there is no work to challenge, it is
-// over at once.
+// over at once. It leaves time to refute what was shown of forced attempts.
 func (l *Lease) close(now int64) {
 	l.Phase, l.WindowEnd = Closing, now
 	if l.count(); len(l.Forced) > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
 		l.WindowEnd += l.Order.Conditions.Window
+	}
+	for i := range l.Forced {
+		l.WindowEnd = max(l.WindowEnd, l.Forced[i].Until)
 	}
 }
 

@@ -87,7 +87,7 @@ func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	u := &l.Units[i]
 	effects = l.freeKeepers(i)
 	for _, a := range u.Audits {
-		disputed := len(l.contests(VerdictTarget(i, a.Auditor))) > 0
+		disputed := len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
 		switch {
 		case a.Bond == 0:
 		case disputed || len(l.Verdicts)+len(l.Disputes) < maxRecords && a.challengeable(refuted) == nil:
@@ -134,7 +134,8 @@ func (l *Lease) final(unit, attempt int, now int64) bool {
 
 // verdictsDisputed reports whether a verdict about a unit is in dispute.
 func (l *Lease) verdictsDisputed(i int) bool {
-	return slices.ContainsFunc(l.Units[i].Audits, func(a Audit) bool { return len(l.contests(VerdictTarget(i, a.Auditor))) > 0 })
+	u := &l.Units[i]
+	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0 })
 }
 
 // releaseVerdicts lets go of the bonds behind the verdicts about a unit: nobody can

@@ -39,8 +39,28 @@ func (l *Lease) inLine(account string) int {
 	return slices.IndexFunc(l.Leads, func(d Leader) bool { return d.Account == account })
 }
 
-// Contests returns the open disputes about work that stands.
-func (l *Lease) Contests(t Target) []*Contest { return l.contests(t) }
+// Contests returns the open disputes about an attempt of the work named by t, unless
+// it is void.
+func (l *Lease) Contests(t Target, attempt int) []*Contest { return l.contests(t, attempt) }
+
+// Disputed reports whether a challenger need not dispute an attempt of the work named by
+// t now: it does so already, or another's dispute is open, which may be lost on purpose
+// and is to be waited for. In the closing phase there may be no time to wait.
+func (l *Lease) Disputed(challenger string, t Target, attempt int) bool {
+	return slices.ContainsFunc(l.contests(t, attempt), func(c *Contest) bool {
+		return l.Phase != Closing || c.Challenger == challenger
+	})
+}
+
+// TruthDisputed is Disputed of what was shown of a forced attempt, whatever segment of it.
+func (l *Lease) TruthDisputed(challenger string, f *Forced) bool {
+	for s := range f.Truth {
+		if l.Disputed(challenger, TruthTarget(f.Index, s), f.Unit.Attempt) {
+			return true
+		}
+	}
+	return false
+}
 
 // Attempt returns the attempt of the work named by t that stands.
 func (l *Lease) Attempt(t Target) int {

@@ -30,7 +30,7 @@ type auditor struct {
 	answer *role.Tasks // showing what is kept
 	player *contest.Player
 	keep   *role.Keep
-	judged sync.Map // names of forced receipts whose truth contradicts our word, and was looked at
+	judged sync.Map // names of forced receipts whose truth contradicts our word, and holds
 }
 
 // Run audits and keeps until ctx is done.
@@ -91,7 +91,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			case x.Auditor != me || x.Forfeit || x.Pass:
 			case !x.Done:
 				a.replay.Start(ctx, audit, func(ctx context.Context) error { return a.audit(ctx, l, i) })
-			case u.Status == job.Counted && u.HeldUntil > 0 && len(l.Contests(job.UnitTarget(i))) == 0: // it owes a dispute
+			case u.Status == job.Counted && u.HeldUntil > 0 && len(l.Contests(job.UnitTarget(i), u.Attempt)) == 0: // it owes a dispute
 				a.replay.Start(ctx, audit, func(ctx context.Context) error {
 					_, err := a.player.Check(ctx, l, job.UnitTarget(i))
 					return err
@@ -111,12 +111,12 @@ func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]boo
 		wanted[name] = true
 		for j := range f.Unit.Audits {
 			x := &f.Unit.Audits[j]
-			if _, judged := a.judged.Load(name); judged || x.Auditor != me || x.Bond == 0 || f.Right(x) {
+			if _, judged := a.judged.Load(name); judged || x.Auditor != me || x.Bond == 0 || f.Right(x) || l.TruthDisputed(me, f) {
 				continue
 			}
 			a.replay.Start(ctx, name, func(ctx context.Context) error {
-				err := a.player.CheckTruth(ctx, l, f)
-				if err == nil {
+				wrong, err := a.player.CheckTruth(ctx, l, f)
+				if err == nil && !wrong {
 					a.judged.Store(name, true)
 				}
 				return err

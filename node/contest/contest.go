@@ -267,14 +267,14 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 
 // CheckTruth compares what a provider has shown as the truth about a forced attempt
 // with what this role computes, and disputes the first segment of which it is none.
-func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced) error {
+func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced) (wrong bool, err error) {
 	for s := range f.Truth {
 		wrong, err := p.CheckAttempt(ctx, l, job.TruthTarget(f.Index, s), f.Unit.Attempt)
 		if wrong || err != nil {
-			return err
+			return wrong, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt int, o dispute.Opening, w dispute.Witness) error {
@@ -282,10 +282,8 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 	if err != nil {
 		return err
 	}
-	for _, c := range l.Contests(t) {
-		if c.Challenger == p.kit.Account.Address || l.Phase != job.Closing {
-			return nil // somebody was faster
-		}
+	if l.Disputed(p.kit.Account.Address, t, attempt) {
+		return fmt.Errorf("a dispute about the %v is open: it is looked at again when that is over", t)
 	}
 	p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), costOf(l), w)
 	_, err = p.kit.Account.Send(ctx, &disputev1.MsgOpen{

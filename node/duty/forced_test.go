@@ -85,6 +85,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			s.Problem.Rounds, s.Problem.Shards = 4, 4 // that nothing is forced has odds of 0.55¹⁶
 			s.Problem.Steps = 6                       // segments of two
 			s.Conditions.MaxPrice *= 100
+			s.Conditions.UnitTimeout = consume.Duration(20 * time.Second) // a truth that contradicts the lazy holds the lease as long
 			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Keepers = 2, 2, 2
 		},
 		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": lazy},

@@ -168,7 +168,11 @@ func (k *Kit) Read(ctx context.Context, l *job.Lease, f job.File, from ...string
 // the unit's keepers.
 func HoldersOf(l *job.Lease, r *job.Receipt) []string {
 	out := []string{r.Provider}
-	for _, a := range l.Units[r.Unit].Attested {
+	attested := l.Units[r.Unit].Attested
+	if f := l.Shown(r.Unit, r.Attempt); f != nil {
+		attested = f.Unit.Attested
+	}
+	for _, a := range attested {
 		if a.Stands() {
 			out = append(out, a.Keeper)
 		}

@@ -115,6 +115,9 @@ func places(l *job.Lease, root canon.Hash) (out []place) {
 	for i := range l.Units {
 		receipts = append(receipts, l.Units[i].Receipt)
 	}
+	for i := range l.Forced {
+		receipts = append(receipts, l.Forced[i].Unit.Receipt)
+	}
 	for i := range l.Verdicts {
 		receipts = append(receipts, &l.Verdicts[i].Receipt)
 	}

@@ -52,12 +52,12 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 		for i := range l.Forced {
 			f := &l.Forced[i]
 			name := f.Unit.Receipt.ID().String() + "-truth"
-			if w.noted(l, name) {
+			if w.noted(l, name) || l.TruthDisputed(w.kit.Account.Address, f) {
 				continue
 			}
 			w.checks.Start(ctx, name, func(ctx context.Context) error {
-				if err := w.player.CheckTruth(ctx, l, f); err != nil {
-					return err
+				if wrong, err := w.player.CheckTruth(ctx, l, f); wrong || err != nil {
+					return err // who is wrong is looked at again when the dispute is over
 				}
 				return w.note(l, name)
 			})
@@ -65,7 +65,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 		for i := range l.Verdicts {
 			v := &l.Verdicts[i]
 			t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.ID().String()+"-"+v.Audit.Auditor
-			if w.waits(l, t) || w.noted(l, name) {
+			if l.Disputed(w.kit.Account.Address, t, v.Receipt.Attempt) || w.noted(l, name) {
 				continue
 			}
 			w.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
@@ -104,15 +104,9 @@ func (w *watcher) next(l *job.Lease) (t job.Target, id canon.Hash, ok bool) {
 	return t, id, false
 }
 
-// waits reports whether a dispute of our own is open about work, or one of others
-// whose outcome we can wait for.
+// waits reports whether a dispute about work that stands need not be opened now.
 func (w *watcher) waits(l *job.Lease, t job.Target) bool {
-	for _, c := range l.Contests(t) {
-		if l.Phase != job.Closing || c.Challenger == w.kit.Account.Address {
-			return true
-		}
-	}
-	return false
+	return l.Disputed(w.kit.Account.Address, t, l.Attempt(t))
 }
 
 // check re-executes one piece of work, and goes on with what is next.

@@ -2,8 +2,10 @@ package work_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
@@ -116,6 +119,53 @@ func TestUnattestedForcedAttempt(t *testing.T) {
 	p.Deliver(chaintest.Named("p0"), m)
 	if s := p.Finish(); len(s.Ledger.Prizes) == 0 {
 		t.Error("an attempt that counted was not paid")
+	}
+}
+
+// A cheater showed a false truth that nobody disputed in time, was convicted of other
+// work, and had its share of the bond of the honest auditor that it contradicted.
+func TestTruthOfTheConvictedJudgesNobody(t *testing.T) {
+	p := forced(t, true)
+	p0 := chaintest.Named("p0")
+	auditor := worktest.Named(t, p.Unit(0).Audits[0].Auditor)
+	p.Deliver(auditor, p.ReportMsg(0, auditor, true)) // its digest is not what p0 will show
+	p.NextBlock(worktest.UnitWindow)
+	m, _ := p.RevealMsg(0)
+	p.Deliver(p0, m)
+
+	p.Assign(1, "p0")
+	p.Submit(1)
+	p.Attest(1)
+	p.Deliver(worktest.Challenger, p.OpenMsg(job.UnitTarget(1), 0, stubborn{canon.Hash(p.Unit(1).Receipt.Start)}))
+	for range 100 { // p0 is silent
+		if p.NextBlock(time.Minute); slices.Contains(p.Lease().Barred, p0.String()) {
+			break
+		}
+	}
+	purse := p.Balance(p0.Address)
+	for range 100 {
+		if p.Lease().Phase == workv1.PHASE_ACTIVE {
+			p.FinishRound()
+		}
+		if p.NextBlock(worktest.UnitTimeout); p.Lease().Phase == workv1.PHASE_SETTLED {
+			break
+		}
+	}
+	r, err := p.Work.Settlement(context.Background(), &workv1.QuerySettlementRequest{Order: p.ID.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := providerv1.NewQueryClient(p.Chain).Peer(context.Background(), &providerv1.QueryPeerRequest{Account: auditor.String()})
+	if err != nil || q.Peer.Stake != 10_000*worktest.Tally || q.Peer.Reserved != 0 {
+		t.Errorf("the auditor is %+v: %v", q, err)
+	}
+	for _, x := range r.Settlement.Ledger.Prizes {
+		if x.Account == p0.String() {
+			t.Errorf("the convicted won %d utally", x.Amount)
+		}
+	}
+	if got := p.Balance(p0.Address); got != purse {
+		t.Errorf("the convicted has %d, had %d", got, purse)
 	}
 }
 
