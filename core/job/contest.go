@@ -374,7 +374,7 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 			l.Phase = Stopping
 		}
 	}
-	return lost, effects, nil
+	return lost, gather(effects), nil
 }
 
 // losses adds what a unit's provider, auditors and keepers would have earned;

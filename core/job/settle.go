@@ -96,7 +96,7 @@ func (l *Lease) settle() ([]Effect, error) {
 	if l.Ledger.Insured = l.insured(spent); l.Ledger.Insured > 0 {
 		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})
 	}
-	effects = append(effects, l.releaseAll()...)
+	effects = gather(append(effects, l.releaseAll()...))
 	l.Phase, l.Pending = Settled, nil
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
@@ -176,6 +176,33 @@ func (l *Lease) releaseAll() []Effect {
 		}
 	}
 	return effects
+}
+
+// gather puts effects of one kind on one account together, so that many units cost the
+// chain what their parties do. None of the rest may depend on the order of these.
+func gather(effects []Effect) (out []Effect) {
+	type key struct {
+		kind    Kind
+		account string
+		note    string
+	}
+	at := map[key]int{}
+	for _, e := range effects {
+		switch e.Kind {
+		case Release, Credit, Vouch:
+			k := key{e.Kind, e.Account, e.Note}
+			if i, seen := at[k]; seen {
+				total, err := sum(out[i].Amount, e.Amount)
+				if err == nil {
+					out[i].Amount = total
+					continue
+				}
+			}
+			at[k] = len(out)
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // credits returns the computing power that accepted units have proved, and vouches
