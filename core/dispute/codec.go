@@ -12,6 +12,8 @@ func (g *Game) Code(c *canon.Codec) {
 	c.Int(&g.Rules.Depth, MaxDepth)
 	c.I64(&g.Rules.Clock)
 	c.I64(&g.Rules.Answer)
+	c.Int(&g.Rules.Parallel, MaxParallel)
+	c.Bool(&g.Waiting)
 	c.Bool(&g.Missed)
 	c.Bool(&g.Silent)
 	for _, p := range []*uint8{(*uint8)(&g.Stage), (*uint8)(&g.Tree), (*uint8)(&g.Loser)} {

@@ -231,7 +231,7 @@ func (w *party) claim() (Claim, []canon.Hash) {
 		Checkpoints: canon.Root(points), End: w.roots[toySteps]}, points
 }
 
-var toyRules = Rules{Depth: 1, Clock: 1000, Answer: 200}
+var toyRules = Rules{Depth: 1, Clock: 1000, Answer: 200, Parallel: 1}
 
 // stored sends a game through its encoding, as the chain does between moves.
 func stored(t testing.TB, g Game) Game {
@@ -406,7 +406,7 @@ func TestClockIsSharedByAllMovesOfASide(t *testing.T) {
 	wrong := newParty(t, fault{3, 3, 4, 1, false})
 	c, points := wrong.claim()
 	o, _ := Challenge(c, points, right)
-	g, err := Open(c, Rules{Depth: 1, Clock: 100, Answer: 50}, o, 0)
+	g, err := Open(c, Rules{Depth: 1, Clock: 100, Answer: 50, Parallel: 1}, o, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -530,7 +530,7 @@ func TestMovesGrowWithTheLogarithm(t *testing.T) {
 	o, _ := Challenge(c, points, right)
 	counts := map[int]int{}
 	for _, depth := range []int{1, 6} {
-		g, err := Open(c, Rules{depth, 1000, 200}, o, 0)
+		g, err := Open(c, Rules{Depth: depth, Clock: 1000, Answer: 200, Parallel: 1}, o, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

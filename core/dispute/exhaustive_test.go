@@ -228,7 +228,7 @@ func TestFaultInALongContraction(t *testing.T) {
 		if err != nil {
 			t.Fatalf("block %d: %v", block, err)
 		}
-		g, err := Open(c, Rules{Depth: 4, Clock: 1000, Answer: 200}, o, 0)
+		g, err := Open(c, Rules{Depth: 4, Clock: 1000, Answer: 200, Parallel: 1}, o, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

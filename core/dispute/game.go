@@ -3,6 +3,7 @@ package dispute
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"github.com/tally-network/tally/core/canon"
@@ -68,22 +69,29 @@ func Forfeit(bond uint64) (winner, fund uint64) { return bond / 2, bond - bond/2
 
 // Rules are the parameters of a game.
 type Rules struct {
-	Depth  int   // a post shows at most 2^Depth commitments
-	Clock  int64 // block time in milliseconds that each side has in all
-	Answer int64 // block time in milliseconds after which a side that has not moved has missed its answer
+	Depth    int   // a post shows at most 2^Depth commitments
+	Clock    int64 // block time in milliseconds that each side has in all
+	Answer   int64 // block time in milliseconds after which a side that has not moved has missed its answer
+	Parallel int   // games about one defender's work that run at once; the others wait
 }
 
 // DefaultRules suit transactions of at most 64 KiB.
-var DefaultRules = Rules{Depth: 6, Clock: 30 * 60 * 1000, Answer: 10 * 60 * 1000}
+var DefaultRules = Rules{Depth: 6, Clock: 30 * 60 * 1000, Answer: 10 * 60 * 1000, Parallel: 4}
 
-// MaxDepth bounds Rules.Depth.
-const MaxDepth = 8
+// Bounds of Rules.Depth and Rules.Parallel.
+const (
+	MaxDepth    = 8
+	MaxParallel = 64
+)
 
 // Check returns an error unless the rules can be played.
 func (r Rules) Check() error {
 	if r.Depth < 1 || r.Depth > MaxDepth || r.Clock < 1 || r.Answer < 1 || r.Answer > r.Clock {
 		return fmt.Errorf("dispute rules need a depth between 1 and %d, a positive clock and a time to answer within it; got %d, %d and %d ms",
 			MaxDepth, r.Depth, r.Clock, r.Answer)
+	}
+	if r.Parallel < 1 || r.Parallel > MaxParallel {
+		return fmt.Errorf("%d games about one defender's work at once, want between 1 and %d", r.Parallel, MaxParallel)
 	}
 	return nil
 }
@@ -146,8 +154,9 @@ type Game struct {
 	Since int64    // block time at which the turn began
 	Moves int
 
-	Missed bool // the side to move has not answered in time
-	Silent bool // the loser let its clock run out
+	Waiting bool // not begun: no clock runs, and nobody moves
+	Missed  bool // the side to move has not answered in time
+	Silent  bool // the loser let its clock run out
 
 	// Steps Lo to Hi: the state after Lo is agreed, the one after Hi disputed.
 	Lo, Hi         int
@@ -183,6 +192,7 @@ type Game struct {
 var (
 	ErrTurn = errors.New("it is the other side's turn")
 	ErrLate = errors.New("the clock has run out")
+	ErrWait = errors.New("the game has not begun")
 	ErrMove = errors.New("move does not fit the game")
 )
 
@@ -285,15 +295,40 @@ func (g *Game) Inputs() []canon.Hash {
 
 // Expired reports whether the side to move has run out of time at now.
 func (g *Game) Expired(now int64) bool {
-	return g.Stage != Over && now-g.Since > g.Left[g.Stage.Turn()-1]
+	return g.Stage != Over && !g.Waiting && now-g.Since > g.Left[g.Stage.Turn()-1]
 }
 
-// Deadline returns the block time after which the side to move has lost.
-func (g *Game) Deadline() int64 { return g.Since + g.Left[max(g.Stage.Turn(), 1)-1] }
+// Never is a time that does not come.
+const Never = math.MaxInt64
 
-// Wake returns the block time after which Expire has something to do.
+// Deadline returns the block time after which the side to move has lost, Never
+// while g waits.
+func (g *Game) Deadline() int64 {
+	if g.Waiting {
+		return Never
+	}
+	return g.Since + g.Left[max(g.Stage.Turn(), 1)-1]
+}
+
+// Wait lets a game that was just opened wait until it is begun: its clocks stand
+// still. One that is over at once has nothing to wait for.
+func Wait(g Game) Game {
+	g.Waiting = g.Stage != Over
+	return g
+}
+
+// Begin begins a game that has waited, at block time now.
+func Begin(g Game, now int64) Game {
+	if g.Waiting {
+		g.Waiting, g.Since = false, now
+	}
+	return g
+}
+
+// Wake returns the block time after which Expire has something to do, Never while g
+// waits.
 func (g *Game) Wake() int64 {
-	if at := g.Since + g.Rules.Answer; !g.Missed && at < g.Deadline() {
+	if at := g.Since + g.Rules.Answer; !g.Waiting && !g.Missed && at < g.Deadline() {
 		return at
 	}
 	return g.Deadline()
@@ -306,7 +341,7 @@ func Expire(g Game, now int64) Game {
 	case g.Expired(now):
 		g.Silent = true
 		g.end(g.Stage.Turn(), "silent until the clock ran out")
-	case g.Stage != Over && now-g.Since > g.Rules.Answer:
+	case g.Stage != Over && !g.Waiting && now-g.Since > g.Rules.Answer:
 		g.Missed = true
 	}
 	return g
@@ -318,6 +353,8 @@ func (g *Game) mayPlay(side Side, now int64) error {
 	switch {
 	case g.Stage == Over:
 		return fmt.Errorf("the dispute is over: %s", g.Reason)
+	case g.Waiting:
+		return ErrWait
 	case side != g.Stage.Turn():
 		return ErrTurn
 	case g.Expired(now):
@@ -341,6 +378,7 @@ func Relieve(g Game, side Side, now int64) (Game, error) {
 
 // Drop ends g without a loser: what it was about has been decided elsewhere.
 func Drop(g Game, reason string) Game {
+	g.Waiting = false
 	g.end(Nobody, reason)
 	return g
 }

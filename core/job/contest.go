@@ -80,6 +80,8 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
+	case len(l.Disputes) >= maxDisputes:
+		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	case l.full():
 		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
 	case e.Target.kind == AboutVerdict && len(l.Verdicts)+len(l.Disputes) >= maxRecords:
@@ -183,6 +185,9 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	c := l.Disputes[i]
+	if len(l.Disputes) >= maxDisputes && l.Phase == Closing { // who was kept out has its time
+		l.WindowEnd = max(l.WindowEnd, now+l.Order.Conditions.Window)
+	}
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)
 	var effects []Effect
 	switch {

@@ -18,6 +18,33 @@ func (w *world) challenge(id uint64, t Target, who string) error {
 	return w.try(OpenDispute{ID: id, Target: t, Attempt: w.lease.Attempt(t), Challenger: who})
 }
 
+// Who fills the list of disputes keeps others out for as long as it pays bonds; their
+// time to dispute begins anew when a place is free.
+func TestFullListKeepsNobodyOutForGood(t *testing.T) {
+	w := newWorld(t)
+	for w.lease.Round < w.lease.Order.Problem.Rounds {
+		w.finishRound()
+	}
+	for id := range uint64(maxDisputes) {
+		if err := w.challenge(id, UnitTarget(5), fmt.Sprintf("c%d", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.challenge(maxDisputes, UnitTarget(4), "honest"); err == nil {
+		t.Fatal("there is no limit")
+	}
+	w.pass(w.lease.WindowEnd + 1000 - w.now)
+	w.do(CloseDispute{ID: 0, Loser: dispute.Challenger})
+	w.pass(w.lease.Order.Conditions.Window - 1)
+	if err := w.challenge(maxDisputes, UnitTarget(4), "honest"); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(1)
+	if err := w.challenge(maxDisputes+1, UnitTarget(3), "late"); err == nil {
+		t.Fatal("a dispute began after the window")
+	}
+}
+
 // Any number of challengers delay a unit by one game, because only those who come
 // while it waits in any case hold it up.
 func TestManyChallengersDelayAUnitNoLongerThanOne(t *testing.T) {

@@ -28,6 +28,7 @@ const (
 	maxAttempts = 1 << 16 // of a unit or a merge, as numbers
 	maxTries    = 1 << 10 // how often rules may let one unit be given out
 	maxRecords  = 1 << 14 // in lists that only slashing makes longer
+	maxDisputes = 1 << 9  // open about one lease, all of which its events carry
 	maxKeepers  = 16
 	maxAuditors = 16
 	maxKept     = MaxParties + maxKeepers   // keepers that a lease can have had, one after another

@@ -95,7 +95,7 @@ func (p *Player) mine(d *disputev1.Dispute) bool {
 	if d.Turn == disputev1.SIDE_DEFENDER {
 		seat = cmp.Or(d.Parties.DefenderSubstitute, d.Parties.Defender)
 	}
-	return seat == p.kit.Account.Address
+	return !d.Waiting && seat == p.kit.Account.Address
 }
 
 // relieve takes the seat of the side to move, if what is computed here bears it

@@ -12,4 +12,5 @@ var (
 	ErrOver      = errorsmod.Register(Name, 7, "the dispute is over")
 	ErrStranger  = errorsmod.Register(Name, 8, "signer is neither defender nor challenger")
 	ErrRelief    = errorsmod.Register(Name, 9, "this seat cannot be taken")
+	ErrWait      = errorsmod.Register(Name, 10, "the dispute waits until others about the same defender's work are over")
 )

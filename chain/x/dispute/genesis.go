@@ -19,7 +19,7 @@ import (
 // DefaultParams are the rules of a new chain.
 func DefaultParams() disputev1.Params {
 	r := dispute.DefaultRules
-	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock, AnswerMs: r.Answer}
+	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock, AnswerMs: r.Answer, Parallel: uint32(r.Parallel)}
 }
 
 // DefaultGenesis has no disputes.
@@ -87,7 +87,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *disputev1.GenesisState) err
 		if err := k.enter(ctx, d.Id, d.Parties); err != nil {
 			return err
 		}
-		if err := k.put(ctx, d.Id, nil, &game); err != nil {
+		if err := k.put(ctx, d.Id, d.Parties.Defender, nil, &game); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, er
 // Invariant: see the package.
 func (k *Keeper) Invariant(ctx context.Context) error {
 	var bonds uint64
-	open := 0
+	open, played := 0, 0
 	err := k.parties.Walk(ctx, nil, func(id uint64, _ disputev1.Parties) (bool, error) {
 		g, p, err := k.Game(ctx, id)
 		if err != nil || g.Stage == dispute.Over {
@@ -127,8 +127,15 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 		}
 		bonds += locked(p)
 		open++
-		in, err := k.wakes.Has(ctx, collections.Join(g.Wake(), id))
+		in, err := k.queue.Has(ctx, collections.Join3(p.Defender, g.Waiting, id))
 		if err == nil && !in {
+			err = fmt.Errorf("dispute %d has no place in the queue", id)
+		}
+		if err != nil || g.Waiting {
+			return err != nil, err
+		}
+		played++
+		if in, err = k.wakes.Has(ctx, collections.Join(g.Wake(), id)); err == nil && !in {
 			err = fmt.Errorf("the time of dispute %d is not indexed", id)
 		}
 		return err != nil, err
@@ -139,8 +146,24 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != bonds {
 		return fmt.Errorf("bonds add up to %d utally, but the account holds %d", bonds, held)
 	}
-	return k.wakes.Walk(ctx, nil, func(at collections.Pair[int64, uint64]) (bool, error) {
+	playing := ""
+	err = k.queue.Walk(ctx, nil, func(at place) (bool, error) {
 		if open--; open < 0 {
+			return true, fmt.Errorf("dispute %d has a place too many", at.K3())
+		}
+		if !at.K2() {
+			playing = at.K1()
+		}
+		if playing != at.K1() {
+			return true, fmt.Errorf("dispute %d waits, and no other about the work of %s is played", at.K3(), at.K1())
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return k.wakes.Walk(ctx, nil, func(at collections.Pair[int64, uint64]) (bool, error) {
+		if played--; played < 0 {
 			return true, fmt.Errorf("dispute %d has a time too many", at.K2())
 		}
 		return false, nil

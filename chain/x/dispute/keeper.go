@@ -8,13 +8,21 @@
 // their own, half of it to who played for the winning side and the rest to the
 // insurance fund. The package decides nothing itself.
 //
-// Games that are not over are indexed by the time at which an answer is missed or
+// Of the games about one defender's work so many are played at once as the rules say;
+// the others wait in the order in which they were opened, and their clocks stand
+// still: see docs/adr/0024-queue-of-games.md. When one ends, the next begins at the end
+// of the block.
+//
+// Games that are played are indexed by the time at which an answer is missed or
 // a clock runs out, so a block in which none is due reads one index and writes
-// nothing. A game that is over is kept
+// nothing. What the end of a block does is bounded; what is left is done in the next.
+// A game that is over is kept
 // without what only its moves needed; the moves themselves are in the blocks.
 //
 // Invariants: the bonds of the games that are not over add up to the balance of
-// the module's account, and each of these has its time in the index.
+// the module's account. Each of these has its place in the queue of its defender, and
+// its time in the index if it is played. Nobody waits for a defender of whom no game is
+// played.
 package dispute
 
 import (
@@ -48,9 +56,15 @@ type Keeper struct {
 	next    collections.Sequence
 	parties collections.Map[uint64, disputev1.Parties]
 	games   collections.Map[uint64, []byte]
-	wakes   collections.KeySet[collections.Pair[int64, uint64]] // of games that are not over
+	wakes   collections.KeySet[collections.Pair[int64, uint64]] // of games that are played
+	queue   collections.KeySet[place]                           // games that are not over
+	freed   collections.KeySet[string]                          // defenders of whom a game has ended in this block
 	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
 }
+
+// place is where a game stands among those of its defender: the defender, whether the
+// game waits, its number.
+type place = collections.Triple[string, bool, uint64]
 
 // NewKeeper returns a keeper over the given store.
 func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work Work) *Keeper {
@@ -66,6 +80,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work 
 			collections.PairKeyCodec(collections.Int64Key, collections.Uint64Key)),
 		byOrder: collections.NewKeySet(sb, collections.NewPrefix(5), "by_order",
 			collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key)),
+		queue: collections.NewKeySet(sb, collections.NewPrefix(7), "queue",
+			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.Uint64Key)),
+		freed: collections.NewKeySet(sb, collections.NewPrefix(8), "freed", collections.StringKey),
 	}
 	module.Seal(sb)
 	return k
@@ -78,7 +95,7 @@ func (k *Keeper) Rules(ctx context.Context) (dispute.Rules, error) {
 }
 
 func rules(p disputev1.Params) dispute.Rules {
-	return dispute.Rules{Depth: int(p.Depth), Clock: p.ClockMs, Answer: p.AnswerMs}
+	return dispute.Rules{Depth: int(p.Depth), Clock: p.ClockMs, Answer: p.AnswerMs, Parallel: int(p.Parallel)}
 }
 
 // Game returns a game and its parties, or ErrNoDispute.
@@ -97,14 +114,22 @@ func (k *Keeper) Game(ctx context.Context, id uint64) (g dispute.Game, p dispute
 	return g, p, err
 }
 
-// put stores a game, and keeps the index of times.
-func (k *Keeper) put(ctx context.Context, id uint64, before, after *dispute.Game) error {
+// put stores a game about the work of a defender, and keeps the indexes.
+func (k *Keeper) put(ctx context.Context, id uint64, defender string, before, after *dispute.Game) error {
 	if before != nil && before.Stage != dispute.Over {
+		if err := k.queue.Remove(ctx, collections.Join3(defender, before.Waiting, id)); err != nil {
+			return err
+		}
 		if err := k.wakes.Remove(ctx, collections.Join(before.Wake(), id)); err != nil {
 			return err
 		}
 	}
 	if after.Stage != dispute.Over {
+		if err := k.queue.Set(ctx, collections.Join3(defender, after.Waiting, id)); err != nil {
+			return err
+		}
+	}
+	if after.Stage != dispute.Over && !after.Waiting {
 		if err := k.wakes.Set(ctx, collections.Join(after.Wake(), id)); err != nil {
 			return err
 		}

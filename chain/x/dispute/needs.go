@@ -27,7 +27,8 @@ type Work interface {
 	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
 	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error
-	// Dropped returns, once, the disputes that ended otherwise: nobody has lost them.
-	Dropped(ctx context.Context) ([]work.Ended, error)
+	// Dropped returns, once, at most so many disputes that ended otherwise: nobody has
+	// lost them.
+	Dropped(ctx context.Context, most int) ([]work.Ended, error)
 	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

@@ -22,7 +22,7 @@ func TestUpdateParams(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	update := func(depth uint32, clock, answer int64) *disputev1.MsgUpdateParams {
-		return &disputev1.MsgUpdateParams{Authority: boss.String(), Params: disputev1.Params{Depth: depth, ClockMs: clock, AnswerMs: answer}}
+		return &disputev1.MsgUpdateParams{Authority: boss.String(), Params: disputev1.Params{Depth: depth, ClockMs: clock, AnswerMs: answer, Parallel: 4}}
 	}
 	for why, m := range map[string]*disputev1.MsgUpdateParams{
 		"depth between 1 and 8":                                    update(9, 1_800_000, 600_000),
@@ -35,6 +35,11 @@ func TestUpdateParams(t *testing.T) {
 		if text := c.Refuse(module.ErrRules, boss, m); !strings.Contains(text, why) {
 			t.Errorf("refused with %q, want %q", text, why)
 		}
+	}
+	none := update(6, 1_800_000, 600_000)
+	none.Params.Parallel = 0
+	if text := c.Refuse(module.ErrRules, boss, none); !strings.Contains(text, "0 games about one defender's work at once, want between 1 and 64") {
+		t.Error(text)
 	}
 	good := update(6, 695_000, 600_000)
 	foreign := *good

@@ -58,6 +58,13 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 	if err := emit(ctx, &disputev1.EventOpened{Dispute: id, Parties: p}); err != nil {
 		return 0, err
 	}
+	full, err := k.full(ctx, p.Defender, r)
+	if err != nil {
+		return 0, err
+	}
+	if full {
+		g = dispute.Wait(g)
+	}
 	return id, k.step(ctx, id, p, nil, g)
 }
 
@@ -80,6 +87,8 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 		return errorsmod.Wrapf(ErrTurn, "%v", g.Stage)
 	case errors.Is(err, dispute.ErrLate):
 		return ErrLate
+	case errors.Is(err, dispute.ErrWait):
+		return ErrWait
 	case err != nil:
 		return errorsmod.Wrap(ErrMove, err.Error())
 	}
@@ -132,7 +141,7 @@ func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint
 	if err := emit(ctx, &disputev1.EventRelieved{Dispute: id, Side: disputev1.Side(side), Parties: p}); err != nil {
 		return err
 	}
-	return k.put(ctx, id, &g, &next)
+	return k.put(ctx, id, p.Defender, &g, &next)
 }
 
 // player returns who plays for a side now.
@@ -167,7 +176,7 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 		return err
 	}
 	if g.Stage != dispute.Over {
-		if err := k.put(ctx, id, before, &g); err != nil {
+		if err := k.put(ctx, id, p.Defender, before, &g); err != nil {
 			return err
 		}
 		return k.tellAnswer(ctx, order, id, before, &g)
@@ -179,17 +188,15 @@ func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, befor
 	if loser != g.Loser {
 		g = dispute.Drop(g, "what it was about is gone")
 	}
-	if err := k.end(ctx, id, p, before, g); err != nil {
-		return err
-	}
-	return k.drop(ctx)
+	return k.end(ctx, id, p, before, g)
 }
 
-// drop ends the games whose disputes the lease has ended: nobody has lost them.
-func (k *Keeper) drop(ctx context.Context) error {
-	dropped, err := k.work.Dropped(ctx)
+// drop ends games whose disputes the lease has ended: nobody has lost them. It
+// reports whether some are left.
+func (k *Keeper) drop(ctx context.Context) (more bool, err error) {
+	dropped, err := k.work.Dropped(ctx, maxEnds)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, d := range dropped {
 		err := k.attempt(ctx, d.ID, func(ctx context.Context) error {
@@ -200,10 +207,10 @@ func (k *Keeper) drop(ctx context.Context) error {
 			return k.end(ctx, d.ID, p, &before, dispute.Drop(before, d.Why))
 		})
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return len(dropped) == maxEnds, nil
 }
 
 // tellAnswer tells x/work when the defender misses an answer, and when it then
@@ -227,8 +234,13 @@ func (k *Keeper) tellAnswer(ctx context.Context, order canon.Hash, id uint64, be
 func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before *dispute.Game, g dispute.Game) error {
 	closed := &disputev1.EventClosed{Dispute: view(id, p, &g)}
 	g.Trim()
-	if err := k.put(ctx, id, before, &g); err != nil {
+	if err := k.put(ctx, id, p.Defender, before, &g); err != nil {
 		return err
+	}
+	if before != nil && !before.Waiting {
+		if err := k.freed.Set(ctx, p.Defender); err != nil {
+			return err
+		}
 	}
 	if err := k.release(ctx, p, g.Loser); err != nil {
 		return err
@@ -268,17 +280,32 @@ func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute
 	return nil
 }
 
-// EndBlock lets time pass for the games in which an answer is missed or a clock
-// has run out.
+// maxEnds is how many games the end of a block drops at most, and for how many it lets
+// time pass. A move is late whether or not its game has been ended.
+const maxEnds = 64
+
+// EndBlock ends the games whose subject is gone, lets time pass for those in which an
+// answer is missed or a clock has run out, and begins those whose turn it is.
 func (k *Keeper) EndBlock(ctx context.Context) error {
-	if err := k.drop(ctx); err != nil {
+	more, err := k.drop(ctx)
+	if err != nil {
 		return err
 	}
+	if !more { // a game that is about to be dropped can no longer be lost
+		if err := k.expire(ctx); err != nil {
+			return err
+		}
+	}
+	return k.admit(ctx)
+}
+
+// expire lets time pass for games whose time has come.
+func (k *Keeper) expire(ctx context.Context) error {
 	var due []uint64
 	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](module.Now(ctx)-1),
 		func(at collections.Pair[int64, uint64]) (bool, error) {
 			due = append(due, at.K2())
-			return false, nil
+			return len(due) == maxEnds, nil
 		})
 	if err != nil {
 		return err

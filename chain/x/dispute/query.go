@@ -44,10 +44,8 @@ func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesReq
 			},
 			query.WithCollectionPaginationPairPrefix[[]byte, uint64](order[:]))
 	case r.Open:
-		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.wakes, r.Pagination,
-			func(k collections.Pair[int64, uint64], _ collections.NoValue) (disputev1.Dispute, error) {
-				return q.view(ctx, k.K2())
-			})
+		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.queue, r.Pagination,
+			func(k place, _ collections.NoValue) (disputev1.Dispute, error) { return q.view(ctx, k.K3()) })
 	default:
 		res.Disputes, res.Pagination, err = query.CollectionPaginate(ctx, q.parties, r.Pagination,
 			func(id uint64, _ disputev1.Parties) (disputev1.Dispute, error) { return q.view(ctx, id) })

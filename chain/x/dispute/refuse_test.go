@@ -189,6 +189,7 @@ func TestValidateGenesis(t *testing.T) {
 	for name, bend := range map[string]func(*disputev1.GenesisState){
 		"depth":   func(g *disputev1.GenesisState) { g.Params.Depth = 9 },
 		"clock":   func(g *disputev1.GenesisState) { g.Params.ClockMs = 0 },
+		"queue":   func(g *disputev1.GenesisState) { g.Params.Parallel = 0 },
 		"twice":   func(g *disputev1.GenesisState) { g.Disputes = append(g.Disputes, g.Disputes[0]) },
 		"next":    func(g *disputev1.GenesisState) { g.Next = 0 },
 		"game":    func(g *disputev1.GenesisState) { g.Disputes[0].Game = nil },
@@ -227,7 +228,7 @@ func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser g
 
 func (c *claims) MissAnswer(context.Context, canon.Hash, uint64, bool) error { return c.err }
 
-func (c *claims) Dropped(context.Context) ([]work.Ended, error) { return nil, nil }
+func (c *claims) Dropped(context.Context, int) ([]work.Ended, error) { return nil, nil }
 
 func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 

@@ -13,9 +13,12 @@ func view(id uint64, p disputev1.Parties, g *dispute.Game) disputev1.Dispute {
 		DefenderLeftMs: g.Left[0], ChallengerLeftMs: g.Left[1], Moves: uint32(g.Moves),
 		StepLo: uint64(g.Lo), StepHi: uint64(g.Hi), Node: uint32(g.Node), Element: uint64(g.Element),
 		FoldFrom: uint32(g.From), FoldTo: uint32(g.To), Loser: disputev1.Side(g.Loser), Reason: g.Reason,
-		Missed: g.Missed,
+		Missed: g.Missed, Waiting: g.Waiting,
 	}
-	if g.Stage != dispute.Over {
+	switch {
+	case g.Waiting:
+		v.Turn = disputev1.SIDE_UNSPECIFIED
+	case g.Stage != dispute.Over:
 		v.Deadline = g.Deadline()
 	}
 	if g.Opcode != nil {

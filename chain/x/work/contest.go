@@ -112,12 +112,12 @@ type Ended struct {
 	Why string
 }
 
-// Dropped returns the disputes that ended without a verdict since it was last
-// asked, and forgets them.
-func (k *Keeper) Dropped(ctx context.Context) (out []Ended, err error) {
+// Dropped returns the disputes that ended without a verdict, at most so many of them,
+// the oldest first, and forgets these.
+func (k *Keeper) Dropped(ctx context.Context, most int) (out []Ended, err error) {
 	err = k.dropped.Walk(ctx, nil, func(id uint64, why string) (bool, error) {
 		out = append(out, Ended{id, why})
-		return false, nil
+		return len(out) == most, nil
 	})
 	for _, d := range out {
 		if err == nil {

@@ -205,7 +205,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 	for seed := range uint64(8) {
 		h := &history{
 			Chain: chaintest.New(t, worktest.Network(func(g *app.Genesis) {
-				g.Dispute = disputev1.Params{Depth: 6, ClockMs: 30_000, AnswerMs: 10_000}
+				g.Dispute = disputev1.Params{Depth: 6, ClockMs: 30_000, AnswerMs: 10_000, Parallel: 2}
 			})...),
 			Rand: rand.New(rand.NewPCG(seed, 1)), t: t, seen: seen,
 		}

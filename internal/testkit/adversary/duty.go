@@ -33,7 +33,7 @@ func (p *play) duties() (out []Op) {
 		p.watching(o, l, add)
 	}
 	for i, g := range p.open() {
-		if name := nameOf(g.seat(g.Turn)); name != "" && p.witness(g, p.lies(name)) != nil {
+		if name := nameOf(g.seat(g.Turn)); name != "" && !g.Dispute.Waiting && p.witness(g, p.lies(name)) != nil {
 			out = append(out, Op{By: name, Msg: "dispute.MsgMove", Order: i})
 		}
 	}

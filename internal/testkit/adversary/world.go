@@ -66,7 +66,7 @@ func NewWorld(tb testing.TB, kind Kind) *World {
 			}
 		}),
 		func(g *app.Genesis) {
-			g.Dispute = disputev1.Params{Depth: 6, ClockMs: clock, AnswerMs: clock / 3}
+			g.Dispute = disputev1.Params{Depth: 6, ClockMs: clock, AnswerMs: clock / 3, Parallel: 4}
 		},
 		chaintest.Authority("trent"),
 	}

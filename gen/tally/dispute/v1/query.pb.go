@@ -392,8 +392,8 @@ const _ = grpc.SupportPackageIsVersion4
 type QueryClient interface {
 	// Dispute returns one dispute, and the whole game for those who play it.
 	Dispute(ctx context.Context, in *QueryDisputeRequest, opts ...grpc.CallOption) (*QueryDisputeResponse, error)
-	// Disputes returns disputes, oldest first: all, or those about one order, or
-	// those that are not over.
+	// Disputes returns disputes, oldest first: all, or those about one order; or those
+	// that are not over, by defender, those that are played before those that wait.
 	Disputes(ctx context.Context, in *QueryDisputesRequest, opts ...grpc.CallOption) (*QueryDisputesResponse, error)
 	// Params returns the rules of new disputes.
 	Params(ctx context.Context, in *QueryParamsRequest, opts ...grpc.CallOption) (*QueryParamsResponse, error)
@@ -438,8 +438,8 @@ func (c *queryClient) Params(ctx context.Context, in *QueryParamsRequest, opts .
 type QueryServer interface {
 	// Dispute returns one dispute, and the whole game for those who play it.
 	Dispute(context.Context, *QueryDisputeRequest) (*QueryDisputeResponse, error)
-	// Disputes returns disputes, oldest first: all, or those about one order, or
-	// those that are not over.
+	// Disputes returns disputes, oldest first: all, or those about one order; or those
+	// that are not over, by defender, those that are played before those that wait.
 	Disputes(context.Context, *QueryDisputesRequest) (*QueryDisputesResponse, error)
 	// Params returns the rules of new disputes.
 	Params(context.Context, *QueryParamsRequest) (*QueryParamsResponse, error)

@@ -1,0 +1,85 @@
+package dispute
+
+import (
+	"context"
+
+	"cosmossdk.io/collections"
+
+	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/dispute"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+)
+
+// first returns the oldest games of a defender that are played, or that wait, at most
+// so many of them.
+func (k *Keeper) first(ctx context.Context, defender string, waiting bool, most int) (out []uint64, err error) {
+	if most < 1 {
+		return nil, nil
+	}
+	of := collections.NewSuperPrefixedTripleRange[string, bool, uint64](defender, waiting)
+	err = k.queue.Walk(ctx, of, func(at place) (bool, error) {
+		out = append(out, at.K3())
+		return len(out) == most, nil
+	})
+	return out, err
+}
+
+// full reports whether a new game about a defender's work must wait: so many are
+// played as may be, or others wait already.
+func (k *Keeper) full(ctx context.Context, defender string, r dispute.Rules) (bool, error) {
+	waiting, err := k.first(ctx, defender, true, 1)
+	if err != nil || len(waiting) > 0 {
+		return true, err
+	}
+	playing, err := k.first(ctx, defender, false, r.Parallel)
+	return len(playing) == r.Parallel, err
+}
+
+// admit begins the games whose turn has come: those of the defenders of whom a game
+// has ended. So it begins hardly more than have ended.
+func (k *Keeper) admit(ctx context.Context) error {
+	var defenders []string
+	err := k.freed.Walk(ctx, nil, func(d string) (bool, error) {
+		defenders = append(defenders, d)
+		return false, nil
+	})
+	if err != nil || len(defenders) == 0 {
+		return err
+	}
+	r, err := k.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range defenders {
+		if err := k.freed.Remove(ctx, d); err != nil {
+			return err
+		}
+		playing, err := k.first(ctx, d, false, r.Parallel)
+		if err != nil {
+			return err
+		}
+		next, err := k.first(ctx, d, true, r.Parallel-len(playing))
+		if err != nil {
+			return err
+		}
+		for _, id := range next {
+			if err := k.attempt(ctx, id, func(ctx context.Context) error { return k.begin(ctx, id) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begin lets a game that has waited be played.
+func (k *Keeper) begin(ctx context.Context, id uint64) error {
+	g, p, err := k.Game(ctx, id)
+	if err != nil {
+		return err
+	}
+	next := dispute.Begin(g, module.Now(ctx))
+	if err := emit(ctx, &disputev1.EventBegun{Dispute: view(id, p, &next)}); err != nil {
+		return err
+	}
+	return k.put(ctx, id, p.Defender, &g, &next)
+}
