@@ -113,7 +113,7 @@ func (s *scene) assign() (bool, error) {
 func (s *scene) compute() (bool, error) {
 	acted := false
 	for shard, u := range s.lease.RoundUnits() {
-		if u.Status != job.Assigned {
+		if u.Status != job.Assigned || !s.lease.LotDrawn(s.lease.Unit(s.lease.Round, shard)) {
 			continue
 		}
 		i, from := s.lease.Unit(s.lease.Round, shard), s.lease.RoundStart(s.lease.Round)

@@ -78,6 +78,9 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 			Status: Assigned, Attempt: a.Attempt, Provider: a.Provider, Bond: bond, Audited: audited,
 			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
 		}
+		if l.forces() {
+			l.await(a.Unit, now) // its lot is drawn in a later block
+		}
 		l.count()
 		if waits >= 0 {
 			l.Queue = slices.Delete(l.Queue, waits, waits+1)

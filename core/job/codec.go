@@ -128,6 +128,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.String(&u.Provider, maxAccount)
 	w.U64(&u.Bond)
 	w.Int(&u.Audited, MaxSegments)
+	w.Hash(&u.LotSeed)
 	given := u.Receipt != nil
 	if w.Bool(&given); given {
 		if u.Receipt == nil {

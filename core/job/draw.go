@@ -12,7 +12,8 @@ import (
 // and keeps an attempt is drawn once its receipt is on chain, from the hash of a block
 // that holds it, among those who can put up the bond, which is reserved at once. So
 // nothing that is known beforehand can be drawn again by declining, posting anew or
-// making attempts.
+// making attempts. Whether an attempt is forced likewise follows from a block after its
+// assignment, so that no lead can choose who has which lot.
 
 // Pending is a unit of whatever round that a tick after a block time has something to
 // do with, beside deadlines: a draw, or bonds to let go of.
@@ -60,10 +61,14 @@ func (l *Lease) tickPending(e *Tick, now int64) (effects []Effect, err error) {
 	return effects, nil
 }
 
-// attend draws who is missing for a unit, and lets go of verdicts that nobody can
-// dispute any more.
+// attend draws what an attempt's lot follows from, and who is missing for a unit, and
+// lets go of verdicts that nobody can dispute any more.
 func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []Effect, err error) {
 	u := &l.Units[i]
+	if !l.LotDrawn(i) && u.Status == Assigned {
+		u.LotSeed = seed
+		return []Effect{{Emit, u.Provider, uint64(i), "lot drawn"}}, nil
+	}
 	if u.Status < Received {
 		return nil, nil
 	}
@@ -205,7 +210,7 @@ func (l *Lease) checkPending() error {
 	}
 	for i := range l.Units {
 		u := &l.Units[i]
-		bare := u.Status == Received && len(u.Attested) == 0
+		bare := u.Status == Received && len(u.Attested) == 0 || u.Status == Assigned && !l.LotDrawn(i)
 		if (bare || u.Status == Accepted && u.verdictBonds()) && !pending[i] && l.Phase != Settled {
 			return fmt.Errorf("unit %d is %v, and nothing is pending about it", i, u.Status)
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // Forced errors: see docs/adr/0014-forced-errors.md. Some attempts, which the
-// provider's VRF picks and nobody else knows, must be presented wrong in one
-// segment. A unit is accepted only after its provider has shown its lot: that it
+// provider's VRF picks after the assignment and nobody else knows, must be presented
+// wrong in one segment. A unit is accepted only after its provider has shown its lot: that it
 // was not forced. If it was, the provider shows the truth beside it, the attempt is
 // void without blame, and auditors that did not see it lose their bond.
 
@@ -111,6 +111,10 @@ func (l *Lease) LotDue(unit int, now int64) bool {
 		return u.Status == Counted && u.audited() && now >= u.WindowEnd
 	}
 }
+
+// LotDrawn reports whether the lot of a unit's attempt follows from what is known, as
+// far as it has one. Before, its provider does not begin, and posts nothing.
+func (l *Lease) LotDrawn(unit int) bool { return !l.forces() || !l.Units[unit].LotSeed.IsZero() }
 
 // forces reports whether attempts of the lease can be forced.
 func (l *Lease) forces() bool { return l.Params.ForcedBps > 0 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"fmt"
 	"slices"
 	"strings"
@@ -342,12 +343,14 @@ func TestPrizesAreCutInProportion(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	due, _, err := w.lease.prizes(&w.lease.Forced[0])
+	all, _, err := w.lease.prizes(&w.lease.Forced[0])
 	if err != nil {
 		t.Fatal(err)
 	}
+	var due []Share // somebody may both audit and keep
 	var total uint64
-	for _, s := range due {
+	for _, s := range all {
+		due = addShare(due, s)
 		total += s.Amount
 	}
 	pool := w.pool
@@ -593,6 +596,7 @@ func TestEquilibrium(t *testing.T) {
 		{"smaller bonds of auditors", func(p *Params) { p.VerdictFactor = 99 }, "200 · 99 = 19800 < 20000"},
 		{"a larger jackpot", func(p *Params) { p.JackpotFactor = 3 }, "625 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 4 · 10000"},
 		{"a small tax", func(p *Params) { p.TaxBps = 612 }, "612 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 3 · 10000"},
+		{"late for little", func(p *Params) { p.LateBps = 399 }, "late_bps = 399 < forced_bps · jackpot_factor = 200 · 2"},
 		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
 		{"a small bond of keepers", func(p *Params) { p.KeepFactor = 1 }, "1 · 6000 ≤ 10000 + keeper_bps = 10200"},
 		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},
@@ -810,5 +814,38 @@ func TestContradictedTruthHoldsTheSettlement(t *testing.T) {
 		if w.stakeOf("p0") >= stake {
 			t.Error("a false truth cost nothing")
 		}
+	}
+}
+
+// A lot follows from a block after the assignment: nobody knows it, not even the
+// provider, when it is decided who gets the unit; and who has it cannot be in a hurry.
+func TestLotsAreDrawnAfterTheAssignment(t *testing.T) {
+	w := forcedWorld(t)
+	acc := Acceptance{w.lease.Order.ID(), 0, 0, "p0"}
+	w.do(Assign{By: "v0", Units: []Assignment{{0, 0, ed25519.Sign(w.keys["p0"], acc.SignBytes()), w.standing("p0")}}})
+	if u := &w.lease.Units[0]; !u.LotSeed.IsZero() || w.lease.LotDrawn(0) {
+		t.Fatal("the lot is known with the assignment")
+	}
+	if err := w.try(w.receipt(0, "")); err == nil || !strings.Contains(err.Error(), "drawn in a later block") {
+		t.Fatalf("a receipt before the lot is drawn: %v", err)
+	}
+	w.pass(1)
+	first := w.lease.Units[0].LotSeed
+	if first.IsZero() || first == w.lease.Seed {
+		t.Fatalf("the lot follows from %v", first.Short())
+	}
+	w.pass(10)
+	if w.lease.Units[0].LotSeed != first {
+		t.Fatal("the lot is drawn twice")
+	}
+	w.pass(200) // late
+	if err := w.assign(0, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	if again := w.lease.Units[0].LotSeed; again.IsZero() || again == first {
+		t.Fatalf("the next attempt's lot follows from %v", again.Short())
+	}
+	if w := newWorld(t); w.assign(0, "p0") != nil || !w.lease.LotDrawn(0) || len(w.lease.Pending) != 0 {
+		t.Fatal("there are lots where nothing is forced")
 	}
 }

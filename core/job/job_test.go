@@ -283,7 +283,11 @@ func (w *world) assignSigned(unit int, provider string, signature []byte) error 
 			e.Waiting = append(e.Waiting, w.standing(q.Provider))
 		}
 	}
-	return w.try(e)
+	err := w.try(e)
+	if err == nil && w.lease.forces() {
+		w.pass(1) // its lot is drawn
+	}
+	return err
 }
 
 func (w *world) standing(provider string) Standing {

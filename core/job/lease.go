@@ -174,7 +174,8 @@ type Unit struct {
 	Attempt  int
 	Provider string
 	Bond     uint64
-	Audited  int // segments that each auditor draws
+	Audited  int        // segments that each auditor draws
+	LotSeed  canon.Hash // from which its lot follows, drawn after the assignment; zero where nothing is forced
 	Receipt  *Receipt
 	Proof    []byte        // the provider's signature of the receipt
 	Attested []Attestation // its keepers, drawn after the receipt

@@ -41,6 +41,8 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("the receipt has %d checkpoints, want %d beginning with the start state", len(r.Checkpoints), p.Segments()+1)
 	case r.FLOPs != p.UnitFLOPs():
 		return nil, fmt.Errorf("the receipt claims %d FLOPs, a unit has %d", r.FLOPs, p.UnitFLOPs())
+	case !l.LotDrawn(r.Unit):
+		return nil, fmt.Errorf("the lot of unit %d is drawn in a later block than its assignment: compute it then", r.Unit)
 	case now > u.Due:
 		return nil, fmt.Errorf("the receipt is late: the unit's time ran out")
 	}

@@ -8,8 +8,9 @@ import (
 )
 
 // LotInput is what a provider's VRF is evaluated on to tell whether an attempt of
-// a unit is forced. The key was registered before the lease's seed was known, so
-// nobody could choose the output; only the provider knows it until it shows it.
+// a unit is forced. The seed is of a block after the assignment, and the key was
+// registered before: so nobody could choose the output, nor who has it. Only the
+// provider knows it until it shows it.
 func LotInput(order, seed canon.Hash, unit, attempt int) []byte {
 	return canon.Encode(func(e *canon.Encoder) {
 		e.String("forced")

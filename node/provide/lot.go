@@ -23,7 +23,7 @@ type lot struct {
 }
 
 func (p *provider) lot(l *job.Lease, unit, attempt int) (lot, error) {
-	output, pi, err := vrf.Prove(p.kit.Keys.VRF, proof.LotInput(l.Order.ID(), l.Seed, unit, attempt))
+	output, pi, err := vrf.Prove(p.kit.Keys.VRF, proof.LotInput(l.Order.ID(), l.Units[unit].LotSeed, unit, attempt))
 	if err != nil {
 		return lot{}, err
 	}

@@ -160,7 +160,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			if l.LotDue(i, b.Time) {
 				p.files.Start(ctx, "lot "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
 			}
-			if u.Status != job.Assigned {
+			if u.Status != job.Assigned || !l.LotDrawn(i) {
 				continue
 			}
 			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })

@@ -42,12 +42,15 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 // lot returns the output of a provider's VRF for an attempt, under the key that it
 // had when the lease began.
 func (s msgServer) lot(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (vrf.Output, error) {
+	if int(m.Unit) >= len(l.Units) {
+		return vrf.Output{}, errorsmod.Wrapf(ErrRefused, "the order has no unit %d, only %d of them", m.Unit, len(l.Units))
+	}
 	for _, p := range l.Providers {
 		if p.Account != m.Provider {
 			continue
 		}
 		charge(ctx, gasVRF, "vrf")
-		output, err := vrf.Verify(p.VRF, proof.LotInput(l.Order.ID(), l.Seed, int(m.Unit), int(m.Attempt)), m.Proof)
+		output, err := vrf.Verify(p.VRF, proof.LotInput(l.Order.ID(), l.Units[m.Unit].LotSeed, int(m.Unit), int(m.Attempt)), m.Proof)
 		if err != nil {
 			return output, errorsmod.Wrap(ErrProof, err.Error())
 		}

@@ -99,6 +99,9 @@ func (p *play) accepts(name string, o *order, l *job.Lease) bool {
 // working is what the people behind a unit do.
 func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 	u := &l.Units[i]
+	if u.Status == job.Assigned && !l.LotDrawn(i) {
+		return
+	}
 	if u.Status == job.Assigned {
 		add(u.Provider, "work.MsgSubmit", i, 0)
 		return

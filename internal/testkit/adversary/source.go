@@ -303,7 +303,7 @@ func (c *composer) lot() (output, pi []byte) {
 	if c.u == nil {
 		return nil, nil
 	}
-	out, pi, err := vrf.Prove(c.actor.VRF, proof.LotInput(c.o.id, c.l.Seed, c.Unit, c.u.Attempt))
+	out, pi, err := vrf.Prove(c.actor.VRF, proof.LotInput(c.o.id, c.u.LotSeed, c.Unit, c.u.Attempt))
 	if err != nil {
 		return nil, nil
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
-	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
@@ -50,15 +49,7 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 // points returns the states that a claim goes through.
 func (p *Play) points(t job.Target, attempt int) []canon.Hash {
 	p.T.Helper()
-	r, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})
-	var l job.Lease
-	if err == nil {
-		err = canon.Unmarshal(r.Lease, &l)
-	}
-	var s job.Subject
-	if err == nil {
-		s, err = l.Subject(t, attempt)
-	}
+	s, err := p.State().Subject(t, attempt)
 	if err != nil {
 		p.T.Fatal(err)
 	}

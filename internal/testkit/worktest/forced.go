@@ -11,7 +11,9 @@ import (
 )
 
 // Forced turns forced errors on, so often as the rules can be in equilibrium.
-func Forced(p *job.Params) { p.ForcedBps, p.JackpotFactor, p.TaxBps = 3000, 1, 9000 }
+func Forced(p *job.Params) {
+	p.ForcedBps, p.JackpotFactor, p.TaxBps, p.LateBps = 3000, 1, 9000, 3000
+}
 
 // Truth is what the segments of a unit's receipt give: what it says, but in the
 // first.
@@ -28,11 +30,7 @@ func (p *Play) Truth(unit int) (outcomes []proof.Outcome) {
 // whether the attempt was forced.
 func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
 	p.T.Helper()
-	l, u := p.Lease(), p.Unit(unit)
-	seed, err := canon.HashOf(l.Seed)
-	if err != nil {
-		p.T.Fatal(err)
-	}
+	l, u, seed := p.Lease(), p.Unit(unit), p.State().Units[unit].LotSeed
 	output, pi, err := vrf.Prove(Named(p.T, u.Provider).VRF, proof.LotInput(p.ID, seed, unit, int(u.Attempt)))
 	if err != nil {
 		p.T.Fatal(err)

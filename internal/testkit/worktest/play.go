@@ -85,6 +85,20 @@ func (p *Play) Lease() workv1.Lease {
 	return r.Lease
 }
 
+// State returns the lease as the chain has it.
+func (p *Play) State() *job.Lease {
+	p.T.Helper()
+	r, err := p.Work.State(context.Background(), &workv1.QueryStateRequest{Order: p.ID.String()})
+	l := &job.Lease{}
+	if err == nil {
+		err = canon.Unmarshal(r.Lease, l)
+	}
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	return l
+}
+
 // Unit returns a unit as clients see it.
 func (p *Play) Unit(unit int) workv1.Unit {
 	p.T.Helper()
@@ -163,10 +177,14 @@ func (p *Play) MergeMsg() *workv1.MsgMerge {
 	return &workv1.MsgMerge{Lead: l.Lead, Order: p.ID.String(), Round: l.Round, Root: root[:]}
 }
 
-// Assign gives a unit to a provider.
+// Assign gives a unit to a provider, and lets the next block draw its lot if it has one.
 func (p *Play) Assign(unit int, provider string) chaintest.Block {
 	p.T.Helper()
-	return p.Deliver(p.Lead(), p.AssignMsg(unit, provider))
+	b := p.Deliver(p.Lead(), p.AssignMsg(unit, provider))
+	if p.Lease().Params.ForcedBps > 0 {
+		p.NextBlock(time.Second)
+	}
+	return b
 }
 
 // Submit posts the receipt of a unit, and lets the next block draw who audits and
