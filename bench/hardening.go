@@ -13,6 +13,7 @@ import (
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/internal/testkit/adversary"
 	"github.com/tally-network/tally/node/evidence"
 )
 
@@ -29,6 +30,30 @@ var attacks = []attack{
 	{"verify: peak memory over 10000 crafted bundles", "of 4 × bundle + 256 MiB", 1, func(ctx context.Context, o Options) (float64, error) {
 		return verifyMemory(ctx, o, 10_000)
 	}},
+	{"histories: a million messages of an adversary, with hostile fields", "kinds of finding", 0, func(ctx context.Context, o Options) (float64, error) {
+		return findings(ctx, o, 1_000_000)
+	}},
+	{"cost: slowest message for its gas, over all messages", "of the mean", 4, func(ctx context.Context, o Options) (float64, error) {
+		return slowestMessage(ctx, o, 50_000)
+	}},
+}
+
+// findings returns how many kinds of what must never be an adversary finds with so
+// many messages.
+func findings(ctx context.Context, o Options, messages int) (float64, error) {
+	r, err := adversary.Search(ctx, 0, messages, o.Tell)
+	o.Tell("%d histories of %d messages", r.Histories, r.Messages)
+	return float64(len(r.Found)), err
+}
+
+// slowestMessage returns how much more time for its gas the slowest of so many messages
+// of an adversary takes than all together.
+func slowestMessage(ctx context.Context, o Options, messages int) (worst float64, err error) {
+	s, err := adversary.Spend(ctx, 0, messages, o.Tell)
+	for _, ratio := range s.Worst {
+		worst = max(worst, ratio/s.Mean)
+	}
+	return worst, err
 }
 
 // hardening measures what attackers can do.

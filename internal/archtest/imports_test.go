@@ -56,7 +56,7 @@ var layers = []layer{
 	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi"})},
 
 	{folder: "node", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain"}, foreign: []string{"*"}},
-	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node"}, foreign: []string{"*"}},
+	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "internal/testkit/adversary"}, foreign: []string{"*"}},
 	{folder: "sim", own: []string{"core", "engine", "node/replay"}},
 	{folder: "cli", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "bench", "sim"}, foreign: []string{"*"}},
 	{folder: "cmd", own: []string{"cli"}},
@@ -105,7 +105,7 @@ func (l layer) refuses(p string, test bool) string {
 		return "this layer does without that module; if it has become worth the dependency, say so in layers"
 	}
 	if p == "testing" && !test && l.folder != "internal/testkit" {
-		return "flags of go test would become flags of the program"
+		return "a program is no test: what it measures it takes from the testkit"
 	}
 	if l.std != nil && !test && !slices.Contains(l.std, p) {
 		return "core computes and does nothing else: no input, output, clock, lock, log or chance"

@@ -14,15 +14,10 @@ import (
 // docs/spec/adversary.md. A short search only shows them; make adversary fails.
 var open = []string{"loss", "gain", "stuck", "burden", "cost", "endless"}
 
-func worlds(t testing.TB) map[Kind]*World {
-	t.Helper()
-	return map[Kind]*World{Plain: NewWorld(t, Plain), Forced: NewWorld(t, Forced)}
-}
-
 // Where everybody is honest, or hostile people only lie, are silent or withhold what
 // they have, honest people lose nothing and all ends well.
 func TestHonestPeopleLoseNothing(t *testing.T) {
-	all := worlds(t)
+	all := newWorlds(t)
 	blocks := []Block{{Wait: 2000, Times: 200}}
 	for name, hostile := range map[string]map[string]Habit{
 		"nobody":               {},
@@ -55,7 +50,7 @@ func TestScripts(t *testing.T) {
 	if len(files) == 0 && os.Getenv("TALLY_SCRIPT") == "" {
 		t.Skip("no script is kept yet; TALLY_SCRIPT=FILE plays one")
 	}
-	all := worlds(t)
+	all := newWorlds(t)
 	if file := os.Getenv("TALLY_SCRIPT"); file != "" { // one, with all that happens in it
 		files = []string{file}
 		for _, w := range all {
@@ -85,14 +80,14 @@ func TestAdversary(t *testing.T) {
 		}
 	}
 	first, _ := strconv.ParseUint(os.Getenv("TALLY_SEED"), 10, 64)
-	all := worlds(t)
+	all := newWorlds(t)
 	for _, w := range all {
 		w.Costs = limit > 0
 	}
 	begun, txs, seed := time.Now(), 0, first
 	seen := map[string]bool{}
 	for ; seed < first+uint64(seeds) || time.Since(begun) < limit; seed++ {
-		w := all[[]Kind{Plain, Forced}[seed%2]]
+		w := all.of(seed)
 		f, n := w.Attack(seed)
 		if txs += n; f == nil || seen[Class(f)] {
 			continue

@@ -3,9 +3,10 @@
 // what must never be, and shrinks what it finds to a script that can be kept.
 //
 //	w := adversary.NewWorld(t, adversary.Plain)
-//	found, played := w.Search(seed, limit)   // histories until one fails
-//	script := w.Shrink(found)                // the least of it that still fails
-//	w.Play(script)                           // again, whenever the code has changed
+//	found, sent := w.Attack(seed)   // the history of a seed
+//	script := w.Shrink(found)       // the least of it that still fails
+//	w.Play(script)                  // again, whenever the code has changed
+//	adversary.Search(ctx, 0, n, tell) // as tally bench does: many seeds, no test
 //
 // Honest people follow the protocol by themselves (duty.go). A script says who is
 // hostile, what hostile people leave out, and which messages they send besides;

@@ -147,9 +147,12 @@ func (p *play) deliver(by string, m sdk.Msg, op Op) {
 	ctx, write := p.block.CacheContext()
 	meter := storetypes.NewGasMeter(app.MaxGas)
 	ctx = ctx.WithGasMeter(meter)
-	begun := p.costs.allocated()
+	begun, at := p.costs.allocated(), time.Now()
 	err := p.handle(ctx, m)
 	took := p.costs.allocated() - begun
+	if s := p.spender; s != nil {
+		s.spend(proto.MessageName(m), meter.GasConsumed(), time.Since(at), func() time.Duration { return p.time(m) })
+	}
 	if p.Trace != nil {
 		p.Trace("%d %v: %v", p.now.UnixMilli()%10_000_000, op, err)
 	}
@@ -196,6 +199,14 @@ func (p *play) handle(ctx sdk.Context, m sdk.Msg) (err error) {
 	}
 	_, err = h(ctx, m)
 	return err
+}
+
+// time returns what a message takes, whose effects are dropped.
+func (p *play) time(m sdk.Msg) time.Duration {
+	ctx, _ := p.block.CacheContext()
+	begun := time.Now()
+	_ = p.handle(ctx.WithGasMeter(storetypes.NewGasMeter(app.MaxGas)), m)
+	return time.Since(begun)
 }
 
 // where returns the innermost function on the stack that is ours, "" if none is: the

@@ -51,8 +51,9 @@ type World struct {
 	minds map[int]*mind // by the length that slots' names are given
 	costs costs
 
-	Costs bool                             // whether what takes too long is a finding: that depends on the machine
-	Trace func(format string, args ...any) // what happens, if not nil
+	spender *spender                         // what messages take is noted there, if not nil
+	Costs   bool                             // whether what takes too long is a finding: that depends on the machine
+	Trace   func(format string, args ...any) // what happens, if not nil
 }
 
 // NewWorld prepares a world: everybody is registered, both leads have an offer.
