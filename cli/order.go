@@ -344,7 +344,7 @@ once. With a home it also asks the network what each offer would take.`,
 }
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
-	p, c := &d.Problem, s.Terms()
+	p, c := &d.Problem, d.Spec.Terms()
 	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Work.Training.Start.Slots)
 	return &validated{
 		Model: cmp.Or(s.Problem.Model, s.Problem.Continue), Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),

@@ -74,7 +74,7 @@ func (a *App) wire() []Module {
 		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),
 		provider.NewModule(a.Provider),
-		market.NewModule(a.Market, a.Provider, a.Work, a.Power),
+		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power),
 		work.NewModule(a.Work),
 		dispute.NewModule(a.Dispute),
 		power.NewModule(a.Power),

@@ -1,6 +1,12 @@
 package job
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/tally-network/tally/core/dispute"
+)
 
 // Timely returns an error that shows the inequality if an order leaves others less time
 // than what it asks of them takes. Who is late with a unit, or has its data attested
@@ -53,4 +59,59 @@ func (p *Params) Timely(o *Order) error {
 		return fmt.Errorf("%s: the %s must be at least %s = %d ms > %d ms", t.why, t.name, detail, need, t.given)
 	}
 	return nil
+}
+
+// Replayable returns an error that shows the inequality if a dispute about a segment
+// of an order, or about a merge, leaves an honest side too little time. A defender
+// replays as many segments as are played at once, at the speed of the slowest machine
+// that the chain counts on, in half of its time for an answer; the other half is for
+// fetching and for blocks. Whoever is later may lose its seat to somebody who spoils
+// the game.
+//
+//	answer_ms ≥ 2 · parallel · segment FLOPs / speed
+//	answer_ms ≥ 2 · parallel · merge FLOPs / speed
+func (p *Params) Replayable(o *Order, r dispute.Rules) error {
+	q := &o.Problem
+	most := p.replays(r)
+	if q.MergeFLOPs > most {
+		return p.tooLong("merge", q.MergeFLOPs, r, "use fewer shards, or a smaller model")
+	}
+	_, steps := q.Segment(0)
+	flops, err := times(q.StepFLOPs, steps)
+	switch {
+	case err != nil:
+		return err
+	case flops <= most:
+		return nil
+	case q.StepFLOPs > most:
+		return p.tooLong("step", q.StepFLOPs, r, "use smaller batches, or a smaller model")
+	}
+	return p.tooLong(fmt.Sprintf("segment of %d steps", steps), flops, r,
+		fmt.Sprintf("put checkpoints at most %d steps apart", most/q.StepFLOPs))
+}
+
+// Segment returns the most steps between checkpoints that Replayable allows, at least
+// one, for steps of so many floating-point operations.
+func (p *Params) Segment(stepFLOPs uint64, r dispute.Rules) int {
+	return int(max(1, min(p.replays(r)/max(stepFLOPs, 1), dispute.MaxSteps)))
+}
+
+// replays returns the floating-point operations that a segment may have.
+func (p *Params) replays(r dispute.Rules) uint64 {
+	hi, lo := bits.Mul64(p.Speed, uint64(max(r.Answer, 0)))
+	share := 2 * uint64(max(r.Parallel, 1)) * 1000
+	if hi >= share {
+		return math.MaxUint64
+	}
+	most, _ := bits.Div64(hi, lo, share)
+	return most
+}
+
+func (p *Params) tooLong(what string, flops uint64, r dispute.Rules, instead string) error {
+	need, err := scale(flops, 2*uint64(r.Parallel)*1000, p.Speed)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("a dispute about one %s could not be answered in time: 2 · %d games at once · %d FLOP at %d FLOP/s = %d ms > answer_ms = %d; %s",
+		what, r.Parallel, flops, p.Speed, need, r.Answer, instead)
 }

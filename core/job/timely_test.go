@@ -3,6 +3,8 @@ package job
 import (
 	"strings"
 	"testing"
+
+	"github.com/tally-network/tally/core/dispute"
 )
 
 // timely is an order that leaves exactly as much time as the rules want: a unit of
@@ -38,5 +40,36 @@ func TestOrdersLeaveEnoughTime(t *testing.T) {
 		if err := m.Params.Suits(&m.Order); err == nil {
 			t.Errorf("%q suits the rules", why)
 		}
+	}
+}
+
+// A unit of 192 s with a clock of 130 s lost to a single false dispute. What cannot be
+// replayed in time is refused, with what to change.
+func TestSegmentsFitTheClock(t *testing.T) {
+	p, r := DefaultParams, dispute.DefaultRules // 600 s / (2 · 4) at 10¹⁰ FLOP/s: 7.5·10¹¹ FLOP
+	order := func(step, merge uint64) *Order {
+		m := testMatch()
+		m.Order.Problem.Steps, m.Order.Problem.Interval = 16, 8
+		m.Order.Problem.StepFLOPs, m.Order.Problem.MergeFLOPs = step, merge
+		return &m.Order
+	}
+	for why, o := range map[string]*Order{
+		"": order(93_750_000_000, 750_000_000_000),
+		"one segment of 8 steps could not be answered in time: 2 · 4 games at once · 1600000000000 FLOP at 10000000000 FLOP/s = 1280000 ms > answer_ms = 600000; put checkpoints at most 3 steps apart": order(200_000_000_000, 1),
+		"at most 7 steps apart": order(93_750_000_001, 1),
+		"one step could not be answered in time: 2 · 4 games at once · 750000000001 FLOP": order(750_000_000_001, 1),
+		"use fewer shards": order(1, 750_000_000_001),
+	} {
+		err := p.Replayable(o, r)
+		if why == "" && err != nil || why != "" && (err == nil || !strings.Contains(err.Error(), why)) {
+			t.Errorf("got %v, want %q", err, why)
+		}
+		if o.Problem.Interval = p.Segment(o.Problem.StepFLOPs, r); strings.Contains(why, "apart") && p.Replayable(o, r) != nil {
+			t.Errorf("%d steps do not fit: %v", o.Problem.Interval, p.Replayable(o, r))
+		}
+	}
+	quick := p.Quick()
+	if err := quick.Replayable(order(1<<40, 1<<40), r); err != nil || quick.Segment(1, r) != dispute.MaxSteps {
+		t.Errorf("%v, %d", err, quick.Segment(1, r))
 	}
 }

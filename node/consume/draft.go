@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
@@ -37,6 +38,9 @@ type DraftFile struct {
 	Role  string
 	Bytes []byte
 }
+
+// segment is the number of steps between checkpoints of an order that does not say.
+const segment = 8
 
 // NewDraft reads the files that a spec names, makes the programs, and tries one
 // step: what cannot be trained is found here, before money is locked.
@@ -119,6 +123,10 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	p.Rounds, p.Steps, p.Interval, p.Seed, p.Parent = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed, from.Parent
 	if err := d.Work.Bind(p); err != nil {
 		return nil, err
+	}
+	if p.Interval == 0 { // by the rules of a new chain; another tells what fits
+		p.Interval = min(segment, max(p.Steps, 1), job.DefaultParams.Segment(p.StepFLOPs, dispute.DefaultRules))
+		d.Spec.Problem.Interval = p.Interval
 	}
 	if err := d.addFiles(from, data); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ type SpecProblem struct {
 	Rounds    int            `json:"rounds"`
 	Shards    int            `json:"shards"`     // units of a round
 	Steps     int            `json:"steps"`      // of a unit
-	Interval  int            `json:"checkpoint"` // steps between checkpoints
+	Interval  int            `json:"checkpoint"` // steps between checkpoints; 0: eight, or as few as a dispute about them leaves time for
 	Batch     int            `json:"batch"`
 	Recompute int            `json:"recompute,omitempty"` // parts of the forward pass that are computed again, to save memory
 	Seed      uint64         `json:"seed"`
@@ -101,7 +101,7 @@ func Default() Spec {
 		Problem: SpecProblem{
 			Loss:      "next-token-cross-entropy",
 			Optimizer: SpecOptimizer{Name: "adamw", LearningRate: 5e-3, Warmup: 10, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01},
-			Rounds:    8, Shards: 4, Steps: 16, Interval: 8, Batch: 8, Seed: 1,
+			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1,
 		},
 		Conditions: SpecConditions{
 			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Keepers: 3, CodedBytes: 256 << 20,

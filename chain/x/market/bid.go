@@ -11,6 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -21,12 +22,14 @@ type book struct {
 	*Keeper
 	registry Registry
 	leases   Leases
+	games    Games
 	seeds    Seeds
 }
 
 // stock is all that is on offer at one moment.
 type stock struct {
 	rules      job.Params
+	games      dispute.Rules
 	clusters   []cluster
 	validators []providerv1.Peer // active ones
 }
@@ -42,6 +45,9 @@ type cluster struct {
 // stock reads the offers that were posted below a height.
 func (b book) stock(ctx context.Context, below int64) (s stock, err error) {
 	if s.rules, err = b.leases.Rules(ctx); err != nil {
+		return s, err
+	}
+	if s.games, err = b.games.Rules(ctx); err != nil {
 		return s, err
 	}
 	validators, err := b.registry.WithRole(ctx, providerv1.ROLE_VALIDATOR)
@@ -144,6 +150,9 @@ func (s *stock) bids(o *job.Order) []bid {
 		b.Referees = len(s.referees(c.offer.Validator))
 		if b.obstacle == nil {
 			b.obstacle = s.rules.Suits(o)
+		}
+		if b.obstacle == nil { // the rules may have changed since it was posted
+			b.obstacle = s.rules.Replayable(o, s.games)
 		}
 		if b.obstacle == nil {
 			b.obstacle = c.obstacle

@@ -146,15 +146,16 @@ func TestPostOrderRefuses(t *testing.T) {
 		want  *errorsmod.Error
 		words string
 	}{
-		"another's":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Consumer = v0.String() }, market.ErrConsumer, v0.String()},
-		"other chain":  {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.ChainId = "other" }, market.ErrOrder, `this is "tally-test"`},
-		"unchecked":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Kind = "mining" }, market.ErrOrder, "mining"},
-		"no root":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.DataRoot = nil }, market.ErrOrder, "data_root"},
-		"records":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Records = 1 << 63 }, market.ErrOrder, "records"},
-		"no contact":   {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Contact.PeerKey = nil }, market.ErrOrder, "contact"},
-		"no validator": {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.Validator = "somebody" }, market.ErrOrder, "validator"},
-		"no money":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = worktest.Purse + 1 }, sdkerrors.ErrInsufficientFunds, "lock the maximum price"},
-		"all money":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = 1<<64 - 1 }, sdkerrors.ErrInsufficientFunds, ""},
+		"another's":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Consumer = v0.String() }, market.ErrConsumer, v0.String()},
+		"other chain":   {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.ChainId = "other" }, market.ErrOrder, `this is "tally-test"`},
+		"unchecked":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Kind = "mining" }, market.ErrOrder, "mining"},
+		"no root":       {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.DataRoot = nil }, market.ErrOrder, "data_root"},
+		"records":       {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Records = 1 << 63 }, market.ErrOrder, "records"},
+		"no contact":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Contact.PeerKey = nil }, market.ErrOrder, "contact"},
+		"no validator":  {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.Validator = "somebody" }, market.ErrOrder, "validator"},
+		"no money":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = worktest.Purse + 1 }, sdkerrors.ErrInsufficientFunds, "lock the maximum price"},
+		"long segments": {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.StepFlops = 4e11 }, market.ErrOrder, "put checkpoints at most 1 steps apart"},
+		"all money":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = 1<<64 - 1 }, sdkerrors.ErrInsufficientFunds, ""},
 	} {
 		o := worktest.Order()
 		m := worktest.Post(o)

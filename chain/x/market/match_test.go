@@ -71,7 +71,7 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 			o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 3
 		}, nil, "2 auditors who each audit 3 of a unit's 3 segments would copy each other"},
 		"another validator":  {nil, func(o *job.Order) { o.Conditions.Validator = v1.String() }, nil, "names validator " + v1.String()},
-		"price beyond count": {[]chaintest.Option{dear}, func(o *job.Order) { o.Problem.StepFLOPs = 1 << 57 }, nil, "too large"},
+		"price beyond count": {[]chaintest.Option{dear, worktest.Rules(func(p *job.Params) { *p = p.Quick() })}, func(o *job.Order) { o.Problem.StepFLOPs = 1 << 57 }, nil, "too large"},
 		"poor providers":     {poor, nil, nil, "no provider has the"},
 		"poor validator":     {[]chaintest.Option{free("v0", 10)}, nil, nil, "has 10 utally of stake free, leading takes"},
 		"jailed validator":   {nil, nil, func(t *testing.T, c *chaintest.Chain) { jail(t, c, "v0") }, "jailed"},
@@ -201,7 +201,7 @@ func endBlock(t *testing.T, c *chaintest.Chain, ctx sdk.Context, l *leases) []ab
 	t.Helper()
 	l.Params, l.tried = job.DefaultParams, map[canon.Hash]int{}
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1).WithEventManager(sdk.NewEventManager())
-	if err := market.NewModule(c.Market, c.Provider, l, l).EndBlock(ctx); err != nil {
+	if err := market.NewModule(c.Market, c.Provider, l, c.Dispute, l).EndBlock(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Market.Invariant(ctx); err != nil {
@@ -310,7 +310,7 @@ func BenchmarkEndBlock(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m := market.NewModule(c.Market, c.Provider, c.Work, c.Power)
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Power)
 	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	for b.Loop() {
 		if err := m.EndBlock(ctx); err != nil {

@@ -71,6 +71,9 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	if err := o.Check(); err != nil {
 		return nil, errorsmod.Wrap(ErrOrder, err.Error())
 	}
+	if err := s.checkSegments(ctx, &o); err != nil {
+		return nil, err
+	}
 	if err := s.checkParent(ctx, &o.Problem); err != nil {
 		return nil, err
 	}
@@ -81,6 +84,23 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	}
 	id, err := s.Keeper.PostOrder(ctx, &o)
 	return &marketv1.MsgPostOrderResponse{Id: id.String()}, err
+}
+
+// checkSegments checks that a dispute about any part of an order can be answered in
+// time by the rules of now.
+func (s msgServer) checkSegments(ctx context.Context, o *job.Order) error {
+	p, err := s.leases.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	games, err := s.games.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.Replayable(o, games); err != nil {
+		return errorsmod.Wrap(ErrOrder, err.Error())
+	}
+	return nil
 }
 
 // checkParent checks that a problem that names a parent begins where that one

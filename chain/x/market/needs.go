@@ -6,6 +6,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -39,6 +40,11 @@ type Leases interface {
 	Begin(ctx context.Context, m job.Match) (job.Quote, error)
 	// Final returns the state root that a settled order ended in.
 	Final(ctx context.Context, order canon.Hash) (canon.Hash, error)
+}
+
+// Games knows the rules by which work is disputed.
+type Games interface {
+	Rules(ctx context.Context) (dispute.Rules, error)
 }
 
 // Seeds gives what draws start from: nobody knew it when an order or offer of an
