@@ -27,7 +27,6 @@ var All = []Benchmark{
 	{"proof", "proofs, audits and disputes: what they cost beside the work", proofs},
 	{"hardening", "what attackers can do, beside what they may", hardening},
 	{"idle", "a devnet that does nothing: start, memory, CPU, stop", idle},
-	{"strangers", "a fetch while strangers connect, beside one undisturbed", strangers},
 }
 
 // Names returns the names of all benchmarks.

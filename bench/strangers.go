@@ -33,12 +33,12 @@ const (
 	strangerBlob  = 32 << 20
 )
 
-// strangers measures what an honest fetch takes while strangers connect one after
-// another, which work at most half of the time, beside what it takes undisturbed.
-func strangers(ctx context.Context, o Options) ([]Row, error) {
+// strangersHarm returns how much longer an honest fetch takes while strangers connect
+// one after another, which work at most half of the time.
+func strangersHarm(ctx context.Context, o Options) (float64, error) {
 	b, err := newBesieged()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer b.close()
 	const rounds = 20
@@ -47,7 +47,7 @@ func strangers(ctx context.Context, o Options) ([]Row, error) {
 	for range rounds {
 		t, err := b.fetch(ctx)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		alone += t / rounds
 	}
@@ -62,21 +62,17 @@ func strangers(ctx context.Context, o Options) ([]Row, error) {
 	for n := time.Duration(1); ; n++ {
 		t, err := b.fetch(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("an honest fetch among strangers: %w", err)
+			return 0, fmt.Errorf("an honest fetch among strangers: %w", err)
 		}
 		total += t
 		select {
 		case err := <-over:
 			if err != nil {
-				return nil, err
+				return 0, err
 			}
 			among := total / n
-			return []Row{
-				row("fetch undisturbed", "s", alone.Seconds()),
-				row("fetch among strangers", "s", among.Seconds()),
-				row("strangers let in", "connections", float64(let)),
-				row("fetch among strangers over undisturbed", "×", among.Seconds()/alone.Seconds()).atMost(2),
-			}, nil
+			o.Tell("%.3f s among strangers, of whom %d were let in, %.3f s undisturbed", among.Seconds(), let, alone.Seconds())
+			return among.Seconds() / alone.Seconds(), nil
 		default:
 		}
 	}
