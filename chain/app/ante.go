@@ -22,7 +22,7 @@ const (
 
 // anteHandler returns what every transaction must pass before its messages are
 // executed, in every mode: on its way into a mempool and into a block, and in the
-// block itself. Who fails later has paid.
+// block itself. A transaction that fails after it has paid its fee.
 func (a *App) anteHandler() sdk.AnteHandler {
 	return sdk.ChainAnteDecorators(
 		ante.NewSetUpContextDecorator(),
@@ -43,8 +43,8 @@ func (a *App) anteHandler() sdk.AnteHandler {
 }
 
 // checkFee returns the fee of a transaction, if it is at least the price of its
-// gas. The SDK asks for its own least prices on the way into a mempool alone; a
-// block of a proposer's own transactions would cost nothing.
+// gas. The SDK's own minimum gas prices hold on the way into a mempool alone, so a
+// proposer could fill its block with its own transactions for nothing.
 func (a *App) checkFee(ctx sdk.Context, tx sdk.Tx) (sdk.Coins, int64, error) {
 	t, ok := tx.(sdk.FeeTx)
 	if !ok {

@@ -63,18 +63,19 @@ func TestLimitsOfTransactions(t *testing.T) {
 		many[i] = send(alice, bob, 1)
 	}
 	large := feegrant.MsgRevokeAllowance{Granter: alice.String(), Grantee: strings.Repeat("x", app.MaxTx)}
-	for name, x := range map[string]struct {
+	for _, x := range []struct {
+		name string
 		tx   []byte
 		want uint32
 	}{
-		"gas":      {sign(t, c, app.MaxGas+1, nil, send(alice, bob, 1)), sdkerrors.ErrInvalidGasLimit.ABCICode()},
-		"messages": {sign(t, c, chaintest.Gas, nil, many...), sdkerrors.ErrInvalidRequest.ABCICode()},
-		"bytes":    {sign(t, c, app.MaxGas, nil, &large), sdkerrors.ErrTxTooLarge.ABCICode()},
-		"fine":     {sign(t, c, app.MaxGas, nil, many[:16]...), 0},
+		{"gas", sign(t, c, app.MaxGas+1, nil, send(alice, bob, 1)), sdkerrors.ErrInvalidGasLimit.ABCICode()},
+		{"messages", sign(t, c, chaintest.Gas, nil, many...), sdkerrors.ErrInvalidRequest.ABCICode()},
+		{"bytes", sign(t, c, app.MaxGas, nil, &large), sdkerrors.ErrTxTooLarge.ABCICode()},
+		{"fine", sign(t, c, app.MaxGas, nil, many[:16]...), 0}, // last: it takes what an account may have in the mempool
 	} {
 		r, err := c.CheckTx(&abci.RequestCheckTx{Tx: x.tx})
 		if err != nil || r.Code != x.want {
-			t.Errorf("%s: code %d, want %d: %v, %s", name, r.Code, x.want, err, r.Log)
+			t.Errorf("%s: code %d, want %d: %v, %s", x.name, r.Code, x.want, err, r.Log)
 		}
 	}
 }
@@ -92,7 +93,7 @@ func TestSponsorPaysForANewcomer(t *testing.T) {
 		acc := c.Accounts.GetAccount(c.Ctx(), newcomer.Address)
 		tx, err := c.Sign(app.Signer{
 			ChainID: chaintest.ChainID, Key: newcomer.Key, Number: acc.GetAccountNumber(), Sequence: acc.GetSequence(), Sponsor: alice.Address,
-		}, chaintest.Gas, c.Fee(), send(newcomer, alice, 0+1))
+		}, chaintest.Gas, c.Fee(), send(newcomer, alice, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@
 // the Cosmos SDK's auth, bank, consensus, feegrant and tx, and our own (modules.go lists
 // them), on a validator set of our own.
 //
-// Invariant: a block without transactions, deadlines and a long pause before it changes no
+// Invariant: a block without transactions or deadlines, and no long pause before it, changes no
 // state, so its app hash is that of the block before, and an idle chain makes
 // no blocks to prove it. Every module states its own invariant, which
 // CheckInvariants collects.

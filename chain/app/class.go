@@ -7,20 +7,20 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
-// A transaction is a move if clocks or windows wait for what it does: everything
-// that leases and disputes are driven by. All others are general: nobody loses a
-// bond because they come a block later.
+// A transaction is a move if clocks or windows wait for what it does: all that drives
+// leases and disputes. All others are general: nobody loses a bond because they
+// come a block later.
 var (
-	driven = []string{"/tally.work.v1.", "/tally.dispute.v1."}
-	// Nobody waits for these.
-	undriven = []string{"/tally.work.v1.MsgAsk", "/tally.work.v1.MsgUpdateParams", "/tally.dispute.v1.MsgUpdateParams"}
+	movePackages = []string{"/tally.work.v1.", "/tally.dispute.v1."}
+	// No clock waits for these messages of the same packages.
+	notMoves = []string{"/tally.work.v1.MsgAsk", "/tally.work.v1.MsgUpdateParams", "/tally.dispute.v1.MsgUpdateParams"}
 )
 
 // entry is a transaction as mempool and proposals count it.
 type entry struct {
 	raw    []byte
 	tx     sdk.Tx
-	sender string // who pays, or is paid for
+	sender string // address bytes of the fee payer, also where a grant pays for it
 	gas    uint64 // its limit
 	move   bool
 }
@@ -33,24 +33,26 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 	return e
 }
 
-// isMove says whether all messages of a transaction are moves.
+// isMove reports whether all messages of a transaction are moves.
 func isMove(tx sdk.Tx) bool {
 	for _, m := range tx.GetMsgs() {
 		name := sdk.MsgTypeURL(m)
-		if slices.Contains(undriven, name) || !slices.ContainsFunc(driven, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if slices.Contains(notMoves, name) || !slices.ContainsFunc(movePackages, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			return false
 		}
 	}
 	return len(tx.GetMsgs()) > 0
 }
 
-// fill is what transactions take of a block: in all, and by general ones.
+// fill is what transactions take of a block, all of them and the general ones alone.
+// Gas is that of their limits.
 type fill struct{ gas, bytes, generalGas, generalBytes uint64 }
 
-// room is what a block may hold. General transactions get at most three quarters
-// of it, so that a quarter is always there for moves.
+// room is what a block may hold.
 type room struct{ gas, bytes uint64 }
 
+// General transactions get at most generalShare of the shares of a block, so that a
+// quarter is always there for moves.
 const generalShare, shares = 3, 4
 
 func (f fill) with(e entry) fill {
@@ -70,8 +72,8 @@ func (r room) holds(f fill) bool {
 		f.generalGas <= r.gas/shares*generalShare && f.generalBytes <= r.bytes/shares*generalShare
 }
 
-// crowded says whether moves may have found no place, though they used the
-// quarter that is theirs alone.
+// crowded reports whether moves used the quarter that is theirs alone, and a further
+// one may have found no place.
 func (r room) crowded(f fill) bool {
 	gas := f.gas-f.generalGas >= r.gas/shares && f.gas+MaxGas > r.gas
 	bytes := f.bytes-f.generalBytes >= r.bytes/shares && f.bytes+MaxTx > r.bytes

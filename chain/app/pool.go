@@ -19,32 +19,33 @@ const (
 	PoolBytes = 16 << 20
 	poolGas   = 2 * maxBlockGas / shares * generalShare
 
-	accountTxs   = 8  // general transactions of an account at once, of MaxGas in all
-	accountMoves = 64 // moves of an account at once
-	accountTries = 32 // transactions of an account that fail between two blocks
+	accountTxs      = 8  // general transactions of an account at once, of MaxGas in all
+	accountMoves    = 64 // moves of an account at once
+	accountFailures = 32 // transactions of an account that fail between two blocks
 )
 
-// pool counts what the node's mempool holds, so that what one account sends, or
-// all that is general, cannot keep moves out. It also keeps the moves, for
-// CometBFT proposes from the front of its queue, where others may stand.
+// pool counts what the node's mempool holds, so that neither one account nor all
+// general transactions together can keep moves out. It also keeps the moves, because
+// CometBFT proposes from the front of its queue, where general ones may stand.
 //
 // After every block CometBFT checks again what is left. So the count begins anew
 // at each block, and cannot drift.
 type pool struct {
-	mu      sync.Mutex // sync: queries may come beside consensus
-	general usage
-	by      map[string]*usage // account
-	moves   []entry
-	tries   map[string]int // account
+	mu        sync.Mutex // sync: queries may come beside consensus
+	general   usage
+	byAccount map[string]*usage
+	moves     []entry
+	failures  map[string]int // by account, since the last block
 }
 
+// usage is what transactions take of a mempool. Of moves only the number is counted.
 type usage struct{ txs, moves, bytes, gas uint64 }
 
 func (p *pool) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.general, p.moves = usage{}, nil
-	p.by, p.tries = map[string]*usage{}, map[string]int{}
+	p.byAccount, p.failures = map[string]*usage{}, map[string]int{}
 }
 
 // admits returns an error if there is no place for a transaction.
@@ -52,7 +53,7 @@ func (p *pool) admits(e entry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := usage{}
-	if u := p.by[e.sender]; u != nil {
+	if u := p.byAccount[e.sender]; u != nil {
 		own = *u
 	}
 	switch g := p.general; {
@@ -72,10 +73,10 @@ func (p *pool) admits(e entry) error {
 func (p *pool) add(e entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := p.by[e.sender]
+	own := p.byAccount[e.sender]
 	if own == nil {
 		own = &usage{}
-		p.by[e.sender] = own
+		p.byAccount[e.sender] = own
 	}
 	if e.move {
 		own.moves++
@@ -87,22 +88,23 @@ func (p *pool) add(e entry) {
 	}
 }
 
-// try counts that transactions of an account are executed for nothing.
-func (p *pool) try(account string) error {
+// presumeFailed counts a failure of an account before its transaction is executed,
+// so that a panic or a lack of gas counts too. It returns an error if there were too many.
+func (p *pool) presumeFailed(account string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tries[account] >= accountTries {
-		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s failed since the last block: wait for the next", p.tries[account], sdk.AccAddress(account))
+	if p.failures[account] >= accountFailures {
+		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s failed since the last block: wait for the next", p.failures[account], sdk.AccAddress(account))
 	}
-	p.tries[account]++
+	p.failures[account]++
 	return nil
 }
 
-// tried takes a try back: the transaction did not fail.
-func (p *pool) tried(account string) {
+// succeeded takes back what presumeFailed counted.
+func (p *pool) succeeded(account string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tries[account]--
+	p.failures[account]--
 }
 
 // waiting returns the moves in the order in which they came.
@@ -141,13 +143,13 @@ func (a *App) checkTx(run sdk.RunTx, req *abci.RequestCheckTx) (*abci.ResponseCh
 	}, nil
 }
 
-// execute runs the messages of a transaction on its way into mempool and block,
-// on the state that those before it would leave. So only what would be taken now
-// gets there: nothing that is done already, is refused, or is paid from a purse
-// that another transaction has emptied.
+// execute runs the messages of a transaction on its way into mempool and block, on
+// the state that those before it would leave. So only what would be taken now gets
+// there. What is done already is kept out, and so is what would be refused, or is
+// paid from a purse that another transaction has emptied.
 type execute struct{ *App }
 
-// AnteHandle implements sdk.AnteDecorator. It comes last: who signed is known.
+// AnteHandle implements sdk.AnteDecorator. It comes last, when fee and signatures hold.
 func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.AnteHandler) (sdk.Context, error) {
 	mode := ctx.ExecMode()
 	if simulate || mode == sdk.ExecModeFinalize || ctx.BlockHeight() == 0 {
@@ -155,7 +157,7 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 	}
 	sender := entryOf(tx, nil).sender
 	if mode == sdk.ExecModeCheck {
-		if err := x.pool.try(sender); err != nil {
+		if err := x.pool.presumeFailed(sender); err != nil {
 			return ctx, err
 		}
 	}
@@ -169,7 +171,7 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 		}
 	}
 	if mode == sdk.ExecModeCheck {
-		x.pool.tried(sender)
+		x.pool.succeeded(sender)
 	}
 	return next(ctx, tx, simulate)
 }

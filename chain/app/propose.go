@@ -10,7 +10,7 @@ import (
 )
 
 // prepareProposal fills a block: moves first, in the order in which they came,
-// then general transactions, of each account in turn. Every one is executed on
+// then general transactions, one of each account in turn. Each is executed on
 // the state that those before it leave; what would fail is left out.
 func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
 	if err := a.countTime(ctx, false); err != nil {
@@ -34,7 +34,7 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 	var txs [][]byte
 	known := map[[sha256.Size]byte]bool{}
 	for _, e := range slices.Concat(moves, inTurn(general)) {
-		h := sha256.Sum256(e.raw)
+		h := sha256.Sum256(e.raw) // a move may stand in both lists
 		if known[h] || !space.holds(taken.with(e)) {
 			continue
 		}
@@ -50,18 +50,21 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 // inTurn orders entries so that the first of every account come before the second
 // of any.
 func inTurn(all []entry) []entry {
-	turn, count := make(map[*byte]int, len(all)), map[string]int{}
+	var turns [][]entry
+	sent := map[string]int{}
 	for _, e := range all {
-		turn[&e.raw[0]] = count[e.sender]
-		count[e.sender]++
+		n := sent[e.sender]
+		if sent[e.sender]++; n == len(turns) {
+			turns = append(turns, nil)
+		}
+		turns[n] = append(turns[n], e)
 	}
-	slices.SortStableFunc(all, func(x, y entry) int { return turn[&x.raw[0]] - turn[&y.raw[0]] })
-	return all
+	return slices.Concat(turns...)
 }
 
-// processProposal refuses a block in which general transactions take what is for
-// moves, or come before them. It looks at nothing that depends on the state, so
-// honest proposers and validators agree.
+// processProposal refuses a block in which general transactions take what is kept
+// for moves, or come before them. It depends on the transactions and the consensus
+// parameters alone, so honest proposers and validators agree.
 func (a *App) processProposal(ctx sdk.Context, req *abci.RequestProcessProposal) (*abci.ResponseProcessProposal, error) {
 	verdict := abci.ResponseProcessProposal_REJECT
 	if _, ok := a.measure(roomOf(ctx), req.Txs); ok {
@@ -70,7 +73,8 @@ func (a *App) processProposal(ctx sdk.Context, req *abci.RequestProcessProposal)
 	return &abci.ResponseProcessProposal{Status: verdict}, nil
 }
 
-// measure returns what transactions take of a block, and whether they may be one.
+// measure returns what transactions take of a block, and whether a block may hold
+// them in this order.
 func (a *App) measure(space room, txs [][]byte) (taken fill, ok bool) {
 	ok = true
 	for _, raw := range txs {

@@ -19,9 +19,9 @@ func (a *App) preBlock(ctx sdk.Context, req *abci.RequestFinalizeBlock) (*sdk.Re
 	return a.PreBlocker(ctx, req)
 }
 
-// countTime tells x/block what passed since the last block. The time of that is
-// kept beside the state, with the commit: writing it into the state would make an
-// idle chain restless.
+// countTime tells x/block what passed since the last block. The time of that block is
+// read from its commit: writing it into the state would change the app hash of an idle
+// chain, which would then make blocks for ever.
 func (a *App) countTime(ctx sdk.Context, crowded bool) error {
 	if a.LastBlockHeight() == 0 {
 		return nil

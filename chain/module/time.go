@@ -8,7 +8,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
-// BlockStore is the store of x/block. Its key is known to all, because every
+// BlockStore is the key of x/block's store. It is here, not in x/block, because every
 // module needs the time that is kept there.
 var BlockStore = storetypes.NewKVStoreKey("block")
 
@@ -36,7 +36,7 @@ func SetLost(ctx context.Context, ms int64) {
 	lostStore(ctx).Set(lostKey, binary.BigEndian.AppendUint64(nil, uint64(ms)))
 }
 
-// lostStore costs no gas: everybody needs the time.
+// lostStore charges no gas, so that reading the time changes no message's cost.
 func lostStore(ctx context.Context) storetypes.KVStore {
 	return sdk.UnwrapSDKContext(ctx).WithGasMeter(storetypes.NewInfiniteGasMeter()).KVStore(BlockStore)
 }

@@ -1,10 +1,11 @@
 // Package block says what enters a block, and how its time counts.
 //
-// Every transaction pays at least the price of its gas. The fees are burnt
-// (x/supply), so that nobody gets his own back: docs/adr/0020-fees-and-classes.md.
+// Every transaction pays at least the price of its gas ([Fee]). The fees are burnt
+// (x/supply), so that no proposer gets its own back: docs/adr/0020-fees-and-classes.md.
 // Protocol time, which all windows and clocks count, is block time less what
 // pauses and crowded blocks took from everybody:
-// docs/adr/0021-protocol-time.md.
+// docs/adr/0021-protocol-time.md. The app calls [Keeper.Pass] first in every block;
+// modules read the time with module.Now.
 //
 // Invariants: protocol time never runs backwards, and never ahead of block time;
 // a block with nothing to subtract writes nothing.
@@ -26,8 +27,8 @@ import (
 // Name is the module's name.
 const Name = "block"
 
-// Keeper holds the rules of blocks. What does not count of their time lies in
-// the same store, under prefix 0: see module.Now.
+// Keeper holds the rules of blocks. The time that does not count is in the same
+// store, under prefix 0 (module.Lost).
 type Keeper struct {
 	rules module.Rules[blockv1.Params]
 }
@@ -40,10 +41,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 	return k
 }
 
-// Pass takes from protocol time what does not count of the ms milliseconds between
-// the last block and this: all of it if the block had no room for moves, else
-// what is more than the rules let a pause count. It comes before anything else in
-// a block.
+// Pass tells how many milliseconds lie between the last block and this one, and whether
+// this one had no room for all moves. Of a crowded block no time counts, of any other
+// at most Params.MaxGapMs. Pass comes before anything else in a block.
 func (k *Keeper) Pass(ctx context.Context, ms int64, crowded bool) error {
 	p, err := k.rules.Get(ctx)
 	if err != nil {
