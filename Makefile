@@ -1,10 +1,10 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary soak siege bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary coalitions soak siege bench kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
-# adversary; conformance cases for each
+# adversary; orders of each coalition; conformance cases for each
 # function; random disputes; kills in each soak loop; parts of runs that
 # are recomputed alone.
 ARGS     ?=
@@ -13,6 +13,7 @@ FUZZCASES ?= 1000000
 CASES    ?= 200
 GAMES    ?= 100000
 ADVERSARY ?= 10m
+BUDGET   ?= 1000
 SEED     ?= 0
 SOAK     ?= 20
 BLOCKS   ?= 4000000
@@ -88,6 +89,9 @@ faults: ## Put a fault into every node of real training steps, and play GAMES ra
 
 adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and shrink what it finds
 	TALLY_ADVERSARY=$(ADVERSARY) TALLY_SEED=$(SEED) go test -count=1 -timeout 3h -v ./internal/testkit/adversary -run 'TestAdversary|TestScripts'
+
+coalitions: ## Let coalitions of up to four roles search for what pays, BUDGET orders each, from SEED on
+	go run ./cmd/tally sim coalitions --budget $(BUDGET) --seed $(SEED)
 
 # Every set of instructions that this machine has, against the definition.
 fuzz-engine: ## Compare the executor with the definition on FUZZCASES small cases

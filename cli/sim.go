@@ -19,7 +19,7 @@ func (e *env) sim() *cobra.Command {
 		Short:   "Play orders with dishonest people, to see what an attack earns",
 		Example: "  tally sim adversaries --runs 500",
 	}
-	cmd.AddCommand(e.simAdversaries())
+	cmd.AddCommand(e.simAdversaries(), e.simCoalitions())
 	return cmd
 }
 
@@ -63,6 +63,60 @@ explain the difference between measurement and formula.`,
 	f.Var(within(&o.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
 	f.StringVar(&only, "only", "", "attacks whose name matches this regular expression")
 	return cmd
+}
+
+func (e *env) simCoalitions() *cobra.Command {
+	s := sim.Search{Budget: 1000, Seed: 1}
+	var only string
+	cmd := &cobra.Command{
+		Use:   "coalitions",
+		Short: "Search for what pays people of several roles who act as one",
+		Long: `Lets every coalition of consumer, lead, provider, auditor, keeper and challenger,
+of up to four of them, search for its best response to all others, who are honest.
+Orders are played by the chain's own rules, with forced attempts as common as these
+allow, and one honest watcher that looks at a quarter of everything. For each
+coalition it tells the best that was found within the budget: the mean profit over
+following the protocol, in utally an order, measured in orders that the search has
+not seen. It fails if something pays.`,
+		Example: `  tally sim coalitions --budget 2000
+  tally sim coalitions --only 'lead . provider' --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if s.Only, err = regexp.Compile(only); err != nil {
+				return fmt.Errorf("--only: %w", err)
+			}
+			s.Told = func(done, all int, name string) { fmt.Fprintf(e.err, "%2d of %d  %s\n", done, all, name) }
+			found, err := sim.Coalitions(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			if err := e.show(found, func(w io.Writer) { tellCoalitions(w, found) }); err != nil {
+				return err
+			}
+			for _, f := range found {
+				err = errors.Join(err, f.Check())
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.Var(within(&s.Budget, sim.LeastBudget, 1_000_000), "budget", "orders played for each coalition")
+	f.Var(within(&s.Seed, 0, math.MaxUint64), "seed", "from which everything follows")
+	f.StringVar(&only, "only", "", "coalitions whose name matches this regular expression")
+	return cmd
+}
+
+func tellCoalitions(w io.Writer, found []sim.Found) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "coalition\torders\tstrategies\tprofit\t± error\tby")
+	for _, f := range found {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%10.0f\t%.0f\t%s\n", f.Coalition, f.Orders, f.Tried, f.Profit, f.Error, f.Strategy)
+	}
+	_ = t.Flush()
+	if len(found) > 0 {
+		fmt.Fprintf(w, "\nProfits are in utally an order, over following the protocol; a unit pays %.0f.\n", found[0].UnitPay)
+	}
 }
 
 func tellAdversaries(w io.Writer, rows []sim.Row) {

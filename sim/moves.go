@@ -1,0 +1,371 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
+)
+
+// What providers, keepers, auditors and challengers of a bout do.
+
+// lot returns the output of a provider's VRF for an attempt, and whether it is forced.
+// It is the same whoever has the attempt.
+func (b *bout) lot(unit, attempt int) (output []byte, forced bool) {
+	for i := range 8 {
+		n := b.luck("lot", unit, attempt, i)
+		for k := range 8 {
+			output = append(output, byte(n>>(8*k)))
+		}
+	}
+	return output, proof.Forced(output, b.lease.Params.ForcedBps)
+}
+
+// compute lets providers post receipts.
+func (b *bout) compute() (acted bool, err error) {
+	l := &b.lease
+	for shard, u := range l.RoundUnits() {
+		i := l.Unit(l.Round, shard)
+		if u.Status != job.Assigned || !l.LotDrawn(i) {
+			continue
+		}
+		output, forced := b.lot(i, u.Attempt)
+		action := b.chooses(u.Provider, choosePlain)
+		if forced {
+			action = b.chooses(u.Provider, chooseForced)
+		}
+		if action == isLate {
+			continue
+		}
+		altered := -1
+		if forced {
+			altered = job.Altered(output, segments)
+		}
+		points, w := b.receipt(i, u.Attempt, altered, action)
+		r := job.Receipt{
+			Order: l.Order.ID(), Unit: i, Attempt: u.Attempt, Provider: u.Provider, Start: points[0],
+			Checkpoints: points, FLOPs: b.problem.UnitFLOPs(), Data: job.File{Role: "receipt", CID: "data", Size: 1},
+		}
+		ok, err := b.try(job.Submit{Receipt: r, Signature: ed25519.Sign(key(u.Provider), r.SignBytes())})
+		if err != nil {
+			return acted, err
+		}
+		if ok {
+			b.made[r.ID()], acted = w, true
+			b.charge(u.Provider, action)
+		}
+	}
+	return acted, nil
+}
+
+// charge counts what a provider has computed for a receipt.
+func (b *bout) charge(who string, action uint8) {
+	switch action {
+	case 0:
+		b.worth[who] += b.pay()
+	case forgesOne:
+		b.worth[who] += b.pay() * (segments - 1) / segments
+	}
+}
+
+// receipt returns the checkpoints that a provider shows of an attempt, and how they
+// came to be. altered is the segment that its lot makes it show wrong, −1 if none.
+func (b *bout) receipt(unit, attempt, altered int, action uint8) ([]canon.Hash, work) {
+	points := []canon.Hash{b.lease.RoundStart(b.lease.Round)}
+	w := work{computed: action == 0, available: action != withholds}
+	forged := int(b.luck("forged", unit, attempt) % segments)
+	for g := range segments {
+		from := points[g]
+		truth := trulyGives(unit, g, from)
+		if action > forgesOne || action == forgesOne && g == forged {
+			truth.End = canon.Sum(canon.Domain("sim/forged"), from[:], []byte{byte(attempt)})
+			truth.Before = canon.Sum(canon.Domain("sim/forged before"), from[:])
+		}
+		end := truth.End
+		if g == altered {
+			end = canon.Sum(canon.Domain("sim/altered"), end[:])
+		}
+		points, w.truth = append(points, end), append(w.truth, truth)
+	}
+	return points, w
+}
+
+// attest lets keepers say that they have the data.
+func (b *bout) attest() (acted bool, err error) {
+	l := &b.lease
+	for shard, u := range l.RoundUnits() {
+		i := l.Unit(l.Round, shard)
+		if u.Status != job.Received && u.Status != job.Counted {
+			continue
+		}
+		available := b.made[u.Receipt.ID()].available
+		for _, k := range u.Attested {
+			action := b.chooses(k.Keeper, chooseKeeping)
+			friend := action == attestsForFriends && b.mine(u.Provider)
+			if !l.MayAttest(i, k.Keeper) || action == attestsNever || !available && !friend {
+				continue
+			}
+			ok, err := b.try(job.Attest{By: k.Keeper, Unit: i, Attempt: u.Attempt})
+			if err != nil {
+				return acted, err
+			}
+			if !ok {
+				continue
+			}
+			if acted = true; action == keepsNothing || !available {
+				b.bare[note(k.Keeper, i, u.Attempt)] = true
+			} else {
+				b.worth[k.Keeper] += int64(l.Quote.Keep)
+			}
+		}
+	}
+	return acted, nil
+}
+
+// ask lets the watcher ask keepers that hand nothing over.
+func (b *bout) ask() (acted bool, err error) {
+	l := &b.lease
+	for i := range l.Units {
+		u := &l.Units[i]
+		for j, k := range u.Attested {
+			if u.Status < job.Counted || !u.Keeps(k.Keeper) || !b.bare[note(k.Keeper, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.WindowEnd {
+				continue
+			}
+			if b.luck("asked", i, u.Attempt, j)%lookedAt > 0 || !b.first("ask %d %d %s", i, u.Attempt, k.Keeper) {
+				continue
+			}
+			ok, err := b.try(job.Ask{By: watcher, Keeper: k.Keeper, Unit: i, Attempt: u.Attempt})
+			if err != nil {
+				return acted, err
+			}
+			acted = acted || ok
+		}
+	}
+	return acted, nil
+}
+
+// note names what somebody says about an attempt.
+func note(who string, unit, attempt int) string { return fmt.Sprint(who, " ", unit, " ", attempt) }
+
+// audit lets auditors answer, and honest ones dispute what they find wrong.
+func (b *bout) audit() (acted bool, err error) {
+	l := &b.lease
+	for shard := range l.RoundUnits() {
+		i := l.Unit(l.Round, shard)
+		u := l.Units[i]
+		if u.Status != job.Counted {
+			continue
+		}
+		for _, a := range u.Audits {
+			if a.Done || a.Forfeit {
+				continue
+			}
+			did, pass, err := b.report(i, &u, a.Auditor)
+			if err != nil {
+				return acted, err
+			}
+			acted = acted || did
+			if did && !pass && b.chooses(a.Auditor, chooseVerdict) != alarms {
+				return true, b.dispute(a.Auditor, job.UnitTarget(i), u.Attempt, wrongSegment(u.Receipt))
+			}
+		}
+	}
+	return acted, nil
+}
+
+// report lets an auditor say what it says.
+func (b *bout) report(i int, u *job.Unit, auditor string) (did, pass bool, err error) {
+	r, w := u.Receipt, b.made[u.Receipt.ID()]
+	action := b.chooses(auditor, chooseVerdict)
+	if vouches := action == vouches && b.mine(u.Provider); !vouches && (action == saysNothing || !w.available) {
+		return false, false, nil
+	}
+	secret := canon.Sum(canon.Domain("sim/vrf"), []byte(auditor), proof.AuditInput(r.ID(), auditor))
+	var outcomes []proof.Outcome
+	pass = true
+	for _, g := range proof.Segments(secret[:], segments, u.Audited) {
+		o := trulyGives(i, g, r.Checkpoints[g])
+		switch {
+		case action == passesUnseen || action == alarms: // from what everybody knows
+			o = proof.Outcome{Before: r.Checkpoints[g], End: r.Checkpoints[g+1]}
+		case action == vouches && b.mine(u.Provider):
+			o = w.truth[g]
+		}
+		outcomes = append(outcomes, o)
+		pass = pass && o.End == r.Checkpoints[g+1]
+	}
+	if action == alarms {
+		pass = false
+	}
+	did, err = b.try(job.Report{By: auditor, Unit: i, Attempt: u.Attempt, Output: secret[:], Pass: pass, Digest: proof.Digest(auditor, r.ID(), outcomes)})
+	// Who is told by its own provider what that has computed saves nobody's work but its own.
+	if looked := action == 0 || action == vouches && (w.computed || !b.mine(u.Provider)); did && looked {
+		b.worth[auditor] += int64(b.lease.Quote.Audit)
+	} else {
+		b.bare[note(auditor, i, u.Attempt)] = true
+	}
+	return did, pass, err
+}
+
+// challenge lets the coalition's challenger do what it does.
+func (b *bout) challenge() (acted bool, err error) {
+	action := b.chooses(griever, chooseChallenge)
+	for shard := range b.lease.RoundUnits() {
+		i := b.lease.Unit(b.lease.Round, shard)
+		u := b.lease.Units[i]
+		if action == 0 || u.Status != job.Counted || !b.first("challenge %d %d", i, u.Attempt) {
+			continue
+		}
+		own, wrong := b.mine(u.Provider), wrongSegment(u.Receipt)
+		output, forced := b.lot(i, u.Attempt)
+		segment := int(b.luck("challenged", i, u.Attempt) % segments)
+		switch {
+		case action == toldOfLots && own && forced:
+			segment = job.Altered(output, segments)
+		case (action == itself || action == loses) && own && !forced && wrong >= 0:
+			segment = wrong
+		case action == trueWork && !own && !forced && wrong < 0:
+		case action == blindly && !own:
+		default:
+			continue
+		}
+		return true, b.dispute(griever, job.UnitTarget(i), u.Attempt, segment)
+	}
+	return false, nil
+}
+
+// dispute opens a dispute and lets the referee decide: it is right, but a challenger of
+// the coalition may lose on purpose.
+func (b *bout) dispute(challenger string, t job.Target, attempt, segment int) error {
+	s, err := b.lease.Subject(t, attempt)
+	if err != nil || segment < 0 {
+		return nil //nolint:nilerr // it is gone
+	}
+	bond, err := b.lease.ChallengeBond(t, segment)
+	if err != nil {
+		return err
+	}
+	b.games++
+	if ok, err := b.try(job.OpenDispute{ID: b.games, Target: t, Attempt: attempt, Segment: min(segment, s.Claim.Segments()-1), Challenger: challenger}); !ok || err != nil {
+		return err
+	}
+	b.now += 1000
+	if t.Kind() == job.AboutUnit {
+		if _, err := b.reveal(); err != nil {
+			return err
+		}
+	}
+	loser := dispute.Challenger
+	if wrong := t.Kind() != job.AboutUnit || b.wrongAt(t.Index(), segment); wrong && !(challenger == griever && b.strategy.does(chooseChallenge, loses)) {
+		loser = dispute.Defender
+	}
+	return b.defeat(loser, challenger, s.Defender, bond)
+}
+
+// wrongAt reports whether the standing receipt of a unit is wrong in a segment.
+func (b *bout) wrongAt(unit, segment int) bool {
+	r := b.lease.Units[unit].Receipt
+	return r != nil && trulyGives(unit, segment, r.Checkpoints[segment]).End != r.Checkpoints[segment+1]
+}
+
+// reveal lets providers show their lots.
+func (b *bout) reveal() (acted bool, err error) {
+	l := &b.lease
+	for shard, u := range l.RoundUnits() {
+		i := l.Unit(l.Round, shard)
+		if !l.LotDue(i, b.now) || b.chooses(u.Provider, chooseLot) == hides {
+			continue
+		}
+		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt}
+		var forced bool
+		if e.Output, forced = b.lot(i, u.Attempt); forced {
+			e.Truth = b.truth(i, &u)
+		}
+		challenger := ""
+		if c := l.Contests(job.UnitTarget(i), u.Attempt); len(c) > 0 {
+			challenger = c[0].Challenger
+		}
+		ok, err := b.try(e)
+		if err != nil {
+			return acted, err
+		}
+		if acted = acted || ok; ok && forced {
+			b.shown = append(b.shown, share{u.Provider, challenger})
+		}
+	}
+	return acted, nil
+}
+
+// truth is what the provider of a forced attempt shows as such.
+func (b *bout) truth(i int, u *job.Unit) []proof.Outcome {
+	truth := slices.Clone(b.made[u.Receipt.ID()].truth)
+	if b.chooses(u.Provider, chooseForced) != spares {
+		return truth
+	}
+	for _, g := range u.AuditedSegments() { // what somebody has looked at is computed now
+		truth[g] = trulyGives(i, g, u.Receipt.Checkpoints[g])
+		b.worth[u.Provider] += b.pay() / segments
+	}
+	return truth
+}
+
+// watch lets the watcher look at some of the work, and auditors defend their word.
+func (b *bout) watch() (acted bool, err error) {
+	l := &b.lease
+	for i := range l.Units {
+		u := &l.Units[i]
+		if u.Status < job.Counted || !b.made[u.Receipt.ID()].available || b.luck("watched", i, u.Attempt)%lookedAt > 0 || !b.first("watch %d %d", i, u.Attempt) {
+			continue
+		}
+		if g := wrongSegment(u.Receipt); g >= 0 {
+			return true, b.dispute(watcher, job.UnitTarget(i), u.Attempt, g)
+		}
+	}
+	for r := range l.Round {
+		m := &l.Merges[r]
+		if m.Root != merged(m.Inputs) && b.luck("merge", r, m.Attempt)%lookedAt == 0 && b.first("merge %d %d", r, m.Attempt) {
+			return true, b.dispute(watcher, job.MergeTarget(r), m.Attempt, 0)
+		}
+	}
+	for i := range l.Verdicts {
+		v := &l.Verdicts[i]
+		for _, g := range v.Audit.Segments {
+			if trulyGives(v.Unit, g, v.Receipt.Checkpoints[g]).End != v.Receipt.Checkpoints[g+1] && b.first("verdict %d %d %s", v.Unit, v.Receipt.Attempt, v.Audit.Auditor) {
+				return true, b.dispute(watcher, job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.Attempt, g)
+			}
+		}
+	}
+	return b.doubt()
+}
+
+// doubt disputes a false truth: the watcher where it looks, an honest auditor wherever
+// it would lose its bond.
+func (b *bout) doubt() (bool, error) {
+	for i := range b.lease.Forced {
+		f := &b.lease.Forced[i]
+		who := ""
+		for j := range f.Unit.Audits {
+			if a := &f.Unit.Audits[j]; a.Done && a.Bond > 0 && !f.Right(a) && b.chooses(a.Auditor, chooseVerdict) == 0 {
+				who = a.Auditor
+			}
+		}
+		for g, o := range f.Truth {
+			truth := trulyGives(f.Index, g, f.Unit.Receipt.Checkpoints[g])
+			if o.End == truth.End && (o.Before.IsZero() || o.Before == truth.Before) {
+				continue
+			}
+			by := who
+			if by == "" && b.luck("truth", f.Index, f.Unit.Attempt, g)%lookedAt == 0 {
+				by = watcher
+			}
+			if by != "" && b.first("truth %d %d %d", f.Index, f.Unit.Attempt, g) {
+				return true, b.dispute(by, job.TruthTarget(f.Index, g), f.Unit.Attempt, 0)
+			}
+		}
+	}
+	return false, nil
+}
