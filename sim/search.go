@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,8 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Found is the best that a coalition was found to have by doing anything else than the
@@ -66,27 +65,32 @@ func Coalitions(ctx context.Context, s Search) ([]Found, error) {
 		return nil, err
 	}
 	all := slices.DeleteFunc(coalitions(), func(c Coalition) bool { return s.Only != nil && !s.Only.MatchString(c.String()) })
-	out := make([]Found, len(all))
-	var told sync.Mutex
-	done := 0
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, c := range all {
-		g.Go(func() error {
-			f, err := s.best(ctx, c)
-			if err != nil {
-				return fmt.Errorf("%v: %w", c, err)
+	out, errs := make([]Found, len(all)), make([]error, len(all))
+	var mu sync.Mutex
+	begun, done := 0, 0
+	take := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		begun++
+		return begun - 1
+	}
+	var searches sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		searches.Go(func() {
+			for i := take(); i < len(all); i = take() {
+				if out[i], errs[i] = s.best(ctx, all[i]); errs[i] != nil {
+					errs[i] = fmt.Errorf("%v: %w", all[i], errs[i])
+				}
+				mu.Lock()
+				if done++; s.Told != nil {
+					s.Told(done, len(all), all[i].String())
+				}
+				mu.Unlock()
 			}
-			told.Lock()
-			defer told.Unlock()
-			out[i] = f
-			if done++; s.Told != nil {
-				s.Told(done, len(all), f.Coalition)
-			}
-			return nil
 		})
 	}
-	return out, g.Wait()
+	searches.Wait()
+	return out, errors.Join(errs...)
 }
 
 // hunt is the search of one coalition.
