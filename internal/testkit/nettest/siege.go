@@ -17,6 +17,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/internal/testkit/spam"
 )
 
 // Blobs answers for a role in place of its store.
@@ -76,6 +79,28 @@ func (n *Network) Besiege(strangers int, roles ...string) *Siege {
 	})
 	n.t.Cleanup(s.stop)
 	return s
+}
+
+// Spam floods the node that the roles speak to with the transfers of a rich and of a poor
+// account, until the test ends.
+func (n *Network) Spam() {
+	n.t.Helper()
+	ctx, cancel := context.WithCancel(n.ctx)
+	from := n.Consumer.Kit
+	var all []*spam.Spammer
+	for _, a := range []struct{ purse, gas uint64 }{{100_000_000, app.MaxGas}, {20_000, 100_000}} {
+		s, err := spam.New(ctx, from.Chain, from.Account, a.purse, a.gas)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	over := make(chan int)
+	go func() { over <- spam.Flood(ctx, all...) }()
+	n.t.Cleanup(func() {
+		cancel()
+		n.t.Logf("%d transactions of spammers were handed over", <-over)
+	})
 }
 
 // Lift ends the siege.

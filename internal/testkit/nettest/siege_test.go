@@ -32,6 +32,7 @@ func TestSieges(t *testing.T) {
 		play func(n *Network)
 	}{
 		{"strangers at every door", false, func(n *Network) { n.Besiege(strangers(), everybody...) }},
+		{"spam in every block", true, func(n *Network) { n.Spam() }},
 		{"a provider is eclipsed", true, func(n *Network) { n.Besiege(4*strangers(), "provider-0") }},
 		{"the lead is eclipsed", true, func(n *Network) { n.Besiege(4*strangers(), "validator-0") }},
 	} {
