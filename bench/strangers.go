@@ -11,16 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/libp2p/go-libp2p"
-	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/ipfs/go-cid"
 
+	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
 )
@@ -130,7 +128,7 @@ func newBesieged() (b *besieged, err error) {
 		return b, err
 	}
 	for i := range strangerAddrs {
-		h, err := bare(fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", 2+i))
+		h, err := barehost.New(fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", 2+i))
 		if err != nil {
 			return b, fmt.Errorf("addresses of a whole network on this machine are needed, as Linux has them: %w", err)
 		}
@@ -138,20 +136,6 @@ func newBesieged() (b *besieged, err error) {
 		b.strangers = append(b.strangers, h)
 	}
 	return b, nil
-}
-
-// bare returns a host that keeps to no limits, and dials from where it listens.
-func bare(listen string) (host.Host, error) {
-	_, seed, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return nil, err
-	}
-	key, err := crypto.UnmarshalEd25519PrivateKey(seed)
-	if err != nil {
-		return nil, err
-	}
-	return libp2p.New(libp2p.Identity(key), libp2p.Transport(tcp.NewTCPTransport), libp2p.ListenAddrStrings(listen),
-		libp2p.DisableRelay(), libp2p.DisableMetrics(), libp2p.ForceReachabilityPublic())
 }
 
 func (b *besieged) close() error {

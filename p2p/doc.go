@@ -1,6 +1,7 @@
 // Package p2p connects the machines of the network: a libp2p host that proves
 // its ed25519 peer key (Noise over TCP, TLS over QUIC), and stream protocols of
-// one request and one response.
+// one request and one response. [New] starts a host; [Host.SetAddrs] says where peers
+// are, [Host.Handle] answers requests, and [Host.Call] sends them.
 //
 // On the wire a request is its length, four bytes big-endian, and its bytes; a
 // response is a status byte, then the same. The bytes are opaque here; Typed
@@ -11,9 +12,9 @@
 //     connection proved, and PublicKey returns that key.
 //   - A length is compared with the protocol's limit, and reserved with the
 //     resource manager, before memory is allocated for it.
-//   - Every exchange ends by its protocol's timeout, sooner where bytes do not come
-//     within seconds or at a rate. One peer has a bounded number of them, and whoever
-//     runs the fewest is answered first, so a slow or greedy peer costs others nothing.
+//   - Every exchange ends by its protocol's timeout, and sooner if its bytes do not come
+//     within seconds or at a least rate. One peer has a bounded number of them. Whoever
+//     runs the fewest is answered first, so a slow or greedy peer does not hold others up.
 //   - Connections that have proven no key, strangers, registered peers, and parties of
 //     a lease have shares of their own (shares in door.go); none can take another's.
 //     The node says who is who: SetRegistered, SetParties, SetAddrs.

@@ -19,15 +19,15 @@ import (
 )
 
 // class is what a host knows of the other end of a connection. Each has a share of
-// its own, so that none can take what another needs.
+// its own, so that none can take what another needs. Later classes are better.
 type class int
 
 const (
 	newcomer   class = iota // has not proven its key yet
-	expected                // likewise, at an address of somebody registered
+	expected                // likewise, at an address of a peer that is vouched for
 	stranger                // nobody vouches for its key
 	registered              // the chain's registry has it
-	party                   // it takes part in a lease here, or is somebody whom this host dials
+	party                   // it takes part in a lease here, or this host dials it
 	classes
 )
 
@@ -44,13 +44,13 @@ type share struct {
 	peerMemory  int64 // bytes
 
 	addrConns int
-	addrBurst int     // connections at once,
-	addrRate  float64 // and then each second
+	addrBurst int     // new connections at once
+	addrRate  float64 // new connections a second, after a burst
 }
 
-// A connection starts at once as a newcomer and belongs to its peer's class from the
-// handshake on. Those of strangers are trimmed above trimLow when there are more than
-// trimHigh connections, so theirs are the only marks below a share.
+// shares are what each class may have. A connection is a newcomer's, or is expected,
+// until the handshake; from then on it belongs to the class of its peer. The connection
+// manager trims those of strangers to trimLow once there are more than trimHigh of all.
 var shares = [classes]share{
 	newcomer:   {conns: 256, addrConns: 4, addrBurst: 16, addrRate: 1},
 	expected:   {conns: 128, addrConns: 64, addrBurst: 128, addrRate: 16},
@@ -59,7 +59,7 @@ var shares = [classes]share{
 	party:      {conns: 384, streams: 8192, memory: 1 << 30, answers: 128, peerConns: 8, peerStreams: 512, peerMemory: 128 << 20},
 }
 
-// Bits of an address that count as one.
+// Prefixes, in bits, that count as one address.
 const addr4, addr6 = 32, 56
 
 // manager returns the resource manager that a share describes. It does not depend on
@@ -88,9 +88,9 @@ func (s share) manager() (network.ResourceManager, error) {
 			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: addr6, Limit: l}},
 		}
 	}
-	nowhere := []rcmgr.NetworkPrefixLimit{} // not even this machine's addresses are an exception
+	noExceptions := []rcmgr.NetworkPrefixLimit{} // libp2p excepts the addresses of this machine
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(config), rcmgr.WithMetricsDisabled(),
-		rcmgr.WithLimitPerSubnet(perAddr(addr4), perAddr(addr6)), rcmgr.WithNetworkPrefixLimit(nowhere, nowhere),
+		rcmgr.WithLimitPerSubnet(perAddr(addr4), perAddr(addr6)), rcmgr.WithNetworkPrefixLimit(noExceptions, noExceptions),
 		rcmgr.WithConnRateLimiters(pace))
 }
 
@@ -104,7 +104,7 @@ func resources(conns, streams int, memory int64) rcmgr.ResourceLimits {
 
 // door is the resource manager of a host: one for each class, and who is in which.
 type door struct {
-	network.ResourceManager // of parties; who asks how resources stand sees theirs
+	network.ResourceManager // of parties: libp2p's views of a manager see theirs
 	managers                [classes]network.ResourceManager
 
 	mu        sync.RWMutex
@@ -116,11 +116,11 @@ type door struct {
 // Peers are peers and the multiaddrs from which they may come.
 type Peers map[peer.ID][]string
 
-// group is whom a part of the node vouches for.
+// group is the peers that one part of the node vouches for: the registry, or a lease.
 type group struct {
-	class class
+	as    class
 	peers Peers
-	at    map[netip.Addr]bool
+	at    map[netip.Addr]bool // addresses from which they may come
 }
 
 func newDoor() (*door, error) {
@@ -146,7 +146,8 @@ func (d *door) Close() (err error) {
 	return err
 }
 
-// vouch replaces a group, which is gone without peers, and returns whom that concerns.
+// vouch replaces the group of a name; without peers the group is gone. It returns the
+// peers whose class may have changed.
 func (d *door) vouch(name string, c class, peers Peers) (changed []peer.ID) {
 	d.mu.RLock()
 	old := d.groups[name].peers
@@ -174,15 +175,15 @@ func (d *door) vouch(name string, c class, peers Peers) (changed []peer.ID) {
 	return append(slices.Collect(maps.Keys(old)), slices.Collect(maps.Keys(peers))...)
 }
 
-// dials makes a party of a peer whose addresses the host was given.
+// dials makes a party of a peer whose addresses the host was given, for good.
 func (d *door) dials(id peer.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dialled[id] = true
 }
 
-// class returns the best class that somebody vouches for.
-func (d *door) class(id peer.ID) class {
+// classOf returns the best class that somebody vouches for.
+func (d *door) classOf(id peer.ID) class {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.dialled[id] {
@@ -191,7 +192,7 @@ func (d *door) class(id peer.ID) class {
 	best := stranger
 	for _, g := range d.groups {
 		if _, ok := g.peers[id]; ok {
-			best = max(best, g.class)
+			best = max(best, g.as)
 		}
 	}
 	return best
@@ -222,8 +223,8 @@ func address(a ma.Multiaddr) netip.Addr {
 	return out.Unmap()
 }
 
-// VerifySourceAddress implements network.ResourceManager. What a packet says of its
-// origin is not proven, so nobody is expected here.
+// VerifySourceAddress implements network.ResourceManager. A packet can name any source,
+// so an address that is vouched for earns nothing here.
 func (d *door) VerifySourceAddress(from net.Addr) bool {
 	return d.managers[newcomer].VerifySourceAddress(from)
 }
@@ -240,17 +241,17 @@ func (d *door) OpenConnection(dir network.Direction, usefd bool, to ma.Multiaddr
 	if err != nil || dir == network.DirOutbound {
 		return scope, err
 	}
-	return &passage{door: d, scope: scope, usefd: usefd, from: to}, nil
+	return &inbound{door: d, scope: scope, usefd: usefd, from: to}, nil
 }
 
 // OpenStream implements network.ResourceManager.
 func (d *door) OpenStream(id peer.ID, dir network.Direction) (network.StreamManagementScope, error) {
-	return d.managers[d.class(id)].OpenStream(id, dir)
+	return d.managers[d.classOf(id)].OpenStream(id, dir)
 }
 
-// passage is what an inbound connection takes: as a newcomer until its key is proven,
-// then as its peer.
-type passage struct {
+// inbound is the scope of an inbound connection. What it takes counts against newcomers,
+// or against those expected, until its key is proven, and then against its peer's class.
+type inbound struct {
 	door  *door
 	usefd bool
 	from  ma.Multiaddr
@@ -261,13 +262,13 @@ type passage struct {
 }
 
 // SetPeer implements network.ConnManagementScope.
-func (p *passage) SetPeer(id peer.ID) error {
+func (p *inbound) SetPeer(id peer.ID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.done || p.scope.PeerScope() != nil {
 		return fmt.Errorf("connection of peer %s is over, or another's", id)
 	}
-	c := p.door.class(id)
+	c := p.door.classOf(id)
 	if c == stranger {
 		p.door.mu.Lock()
 		p.door.strangers++
@@ -287,30 +288,32 @@ func (p *passage) SetPeer(id peer.ID) error {
 }
 
 // Done implements network.ConnManagementScope.
-func (p *passage) Done() {
+func (p *inbound) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done = true
 	p.scope.Done()
 }
 
-func (p *passage) now() network.ConnManagementScope {
+func (p *inbound) current() network.ConnManagementScope {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.scope
 }
 
 // PeerScope implements network.ConnManagementScope.
-func (p *passage) PeerScope() network.PeerScope { return p.now().PeerScope() }
+func (p *inbound) PeerScope() network.PeerScope { return p.current().PeerScope() }
 
 // ReserveMemory implements network.ResourceScope.
-func (p *passage) ReserveMemory(size int, prio uint8) error { return p.now().ReserveMemory(size, prio) }
+func (p *inbound) ReserveMemory(size int, prio uint8) error {
+	return p.current().ReserveMemory(size, prio)
+}
 
 // ReleaseMemory implements network.ResourceScope.
-func (p *passage) ReleaseMemory(size int) { p.now().ReleaseMemory(size) }
+func (p *inbound) ReleaseMemory(size int) { p.current().ReleaseMemory(size) }
 
 // Stat implements network.ResourceScope.
-func (p *passage) Stat() network.ScopeStat { return p.now().Stat() }
+func (p *inbound) Stat() network.ScopeStat { return p.current().Stat() }
 
 // BeginSpan implements network.ResourceScope.
-func (p *passage) BeginSpan() (network.ResourceScopeSpan, error) { return p.now().BeginSpan() }
+func (p *inbound) BeginSpan() (network.ResourceScopeSpan, error) { return p.current().BeginSpan() }

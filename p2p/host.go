@@ -168,7 +168,7 @@ func (h *Host) Strangers() int {
 const vouched = "vouched"
 
 func (h *Host) protect(id peer.ID) {
-	if h.door.class(id) == stranger {
+	if h.door.classOf(id) == stranger {
 		h.host.ConnManager().Unprotect(id, vouched)
 	} else {
 		h.host.ConnManager().Protect(id, vouched)

@@ -87,7 +87,7 @@ func (h *Host) answer(p Protocol, f Handler, s network.Stream) (outcome, error) 
 	if err != nil {
 		return outcomeBroken, fmt.Errorf("read request: %w", err)
 	}
-	done, err := h.turns[h.door.class(from)].take(ctx, from)
+	done, err := h.turns[h.door.classOf(from)].take(ctx, from)
 	if err != nil {
 		return outcomeBroken, fmt.Errorf("wait for a turn: %w", err)
 	}
@@ -122,11 +122,11 @@ func reserveOn(s network.Stream, n int) error {
 }
 
 const (
-	patience = 5 * time.Second // for the first bytes of a message, and beyond its size at that rate
+	patience = 5 * time.Second // for the first bytes of a message, and on top of what its size takes
 	slowest  = 16 << 10        // bytes a second that a peer must send, or take
 )
 
-// by returns when n bytes must have passed, at the latest when ctx ends.
+// by returns the deadline for n bytes of a message: no later than ctx ends.
 func (h *Host) by(ctx context.Context, n int) time.Time {
 	at := time.Now().Add(h.patience + time.Duration(n)*time.Second/time.Duration(h.slowest))
 	if end, ok := ctx.Deadline(); ok && end.Before(at) {

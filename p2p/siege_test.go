@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -11,15 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/libp2p/go-libp2p"
-	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
-	"github.com/libp2p/go-libp2p/p2p/security/noise"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/tally-network/tally/internal/testkit/barehost"
 )
 
 // crowd is strangers with addresses 127.0.0.2 and on, who keep to no limits.
@@ -33,18 +30,7 @@ func newCrowd(t testing.TB, at *Host, n, addrs int) *crowd {
 	t.Helper()
 	c := &crowd{}
 	for i := range n {
-		_, seed, err := ed25519.GenerateKey(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key, err := crypto.UnmarshalEd25519PrivateKey(seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := libp2p.New(libp2p.Identity(key), libp2p.Transport(tcp.NewTCPTransport), libp2p.Security(noise.ID, noise.New),
-			// A host that listens dials from where it listens.
-			libp2p.ListenAddrStrings(fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", 2+i%addrs)),
-			libp2p.ResourceManager(&network.NullResourceManager{}), libp2p.DisableRelay(), libp2p.DisableMetrics(), libp2p.ForceReachabilityPublic())
+		h, err := barehost.New(fmt.Sprintf("/ip4/127.0.0.%d/tcp/0", 2+i%addrs))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +233,7 @@ func TestClassesFollowTheRegistry(t *testing.T) {
 		{func() { know(t, b, a) }, party},
 	} {
 		step.do()
-		if got := b.door.class(a.ID()); got != step.want || step.want != party && vouchedFor() != (got != stranger) {
+		if got := b.door.classOf(a.ID()); got != step.want || step.want != party && vouchedFor() != (got != stranger) {
 			t.Errorf("class %d, want %d; protected %v", got, step.want, vouchedFor())
 		}
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// turns lets so many requests be answered at a time, and of one peer a quarter of them.
-// A place that becomes free goes to the peer that has the fewest, of those to the one
-// that has waited longest; so a peer that asks for much waits behind those that ask for
-// little.
+// turns bounds how many requests are answered at a time, and lets one peer have a quarter
+// of the places. A free place goes to the peer that has the fewest, and among those to the
+// request that has waited longest. So whoever asks for much waits behind those that ask
+// for little.
 type turns struct {
 	mu      sync.Mutex
-	free    int
-	each    int
-	taken   map[peer.ID]int
-	waiting []waiter // in the order in which they came
+	free    int             // places
+	each    int             // places that one peer may have
+	taken   map[peer.ID]int // places that peers have
+	waiting []waiter        // in the order in which they came
 }
 
 type waiter struct {
@@ -25,6 +25,7 @@ type waiter struct {
 	turn chan struct{}
 }
 
+// newTurns returns turns with n places.
 func newTurns(n int) *turns { return &turns{free: n, each: max(1, n/4), taken: map[peer.ID]int{}} }
 
 // take waits for a place until ctx ends. The caller calls leave once.

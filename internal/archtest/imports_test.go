@@ -56,7 +56,7 @@ var layers = []layer{
 	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi"})},
 
 	{folder: "node", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain"}, foreign: []string{"*"}},
-	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "internal/testkit/adversary", "internal/testkit/spam"}, foreign: []string{"*"}},
+	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/spam"}, foreign: []string{"*"}},
 	{folder: "sim", own: []string{"core", "engine", "node/replay"}},
 	{folder: "cli", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "bench", "sim"}, foreign: []string{"*"}},
 	{folder: "cmd", own: []string{"cli"}},

@@ -2,23 +2,20 @@ package nettest
 
 import (
 	"context"
-	"crypto/ed25519"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ipfs/go-cid"
-	"github.com/libp2p/go-libp2p"
-	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/internal/testkit/spam"
 )
 
@@ -51,7 +48,7 @@ func (n *Network) Besiege(strangers int, roles ...string) *Siege {
 	ctx, cancel := context.WithCancel(n.ctx)
 	var hosts []host.Host
 	for i := range strangers {
-		h, err := bareHost(fmt.Sprintf("/ip4/127.0.%d.%d/tcp/0", 1+i/250, 2+i%250))
+		h, err := barehost.New(fmt.Sprintf("/ip4/127.0.%d.%d/tcp/0", 1+i/250, 2+i%250))
 		if err != nil {
 			n.t.Skipf("a siege needs addresses 127.0.x.y: %v", err)
 		}
@@ -122,18 +119,4 @@ func trouble(ctx context.Context, h host.Host, to peer.AddrInfo) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// bareHost returns a host that keeps to no limits, and dials from where it listens.
-func bareHost(listen string) (host.Host, error) {
-	_, seed, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return nil, err
-	}
-	key, err := crypto.UnmarshalEd25519PrivateKey(seed)
-	if err != nil {
-		return nil, err
-	}
-	return libp2p.New(libp2p.Identity(key), libp2p.Transport(tcp.NewTCPTransport), libp2p.ListenAddrStrings(listen),
-		libp2p.ResourceManager(&network.NullResourceManager{}), libp2p.DisableRelay(), libp2p.DisableMetrics(), libp2p.ForceReachabilityPublic())
 }
