@@ -30,5 +30,7 @@ type Work interface {
 	// Dropped returns, once, at most so many disputes that ended otherwise: nobody has
 	// lost them.
 	Dropped(ctx context.Context, most int) ([]work.Ended, error)
+	// Drops reports whether a dispute is among those that Dropped will return.
+	Drops(ctx context.Context, id uint64) (bool, error)
 	Substitute(ctx context.Context, order canon.Hash, id uint64, by string) error
 }

@@ -316,6 +316,9 @@ func (k *Keeper) expire(ctx context.Context) error {
 			if err != nil || g.Stage == dispute.Over { // it ended with another of them
 				return err
 			}
+			if gone, err := k.work.Drops(ctx, id); gone || err != nil { // or is about to
+				return err
+			}
 			next := dispute.Expire(g, module.Now(ctx))
 			if next.Missed && !g.Missed {
 				if err := emit(ctx, &disputev1.EventMissed{Dispute: view(id, p, &next)}); err != nil {

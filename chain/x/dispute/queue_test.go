@@ -281,6 +281,29 @@ func TestConvictionEndsWaitingGames(t *testing.T) {
 	}
 }
 
+// Where several clocks about one claim run out together, the first conviction ends the
+// other games; these are not lost, nor are they in anybody's way.
+func TestClocksThatRunOutTogether(t *testing.T) {
+	friends := crowd(3)
+	a := newAffairIn(t, funded(friends))
+	for _, name := range friends {
+		a.Queue(chaintest.Named(name), a.accusation(chaintest.Named(name), 1))
+	}
+	a.Flush()
+	var stuck []*disputev1.EventStuck
+	for range 4 {
+		stuck = append(stuck, chaintest.Events[*disputev1.EventStuck](t, a.NextBlock(clock+time.Second))...)
+	}
+	if played, waiting := a.open(); len(stuck) > 0 || len(played)+len(waiting) > 0 {
+		t.Fatalf("stuck: %v; %d games go on", stuck, len(played)+len(waiting))
+	}
+	for _, name := range friends {
+		if got := a.Balance(chaintest.Named(name).Address); got < worktest.Purse {
+			t.Errorf("%s, who was right, has %d utally of %d", name, got, uint64(worktest.Purse))
+		}
+	}
+}
+
 // The pure rules: what waits has no time, and begins with both clocks whole.
 func TestWaitingIsNoTurn(t *testing.T) {
 	a := newAffair(t)

@@ -230,6 +230,8 @@ func (c *claims) MissAnswer(context.Context, canon.Hash, uint64, bool) error { r
 
 func (c *claims) Dropped(context.Context, int) ([]work.Ended, error) { return nil, nil }
 
+func (c *claims) Drops(context.Context, uint64) (bool, error) { return false, nil }
+
 func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 
 // alone returns a keeper over stand-ins, and a challenger with 10 utally.

@@ -127,6 +127,9 @@ func (k *Keeper) Dropped(ctx context.Context, most int) (out []Ended, err error)
 	return out, err
 }
 
+// Drops reports whether a dispute has ended without a verdict, and Dropped will tell.
+func (k *Keeper) Drops(ctx context.Context, id uint64) (bool, error) { return k.dropped.Has(ctx, id) }
+
 // freeToWork ends a defender's suspension, unless it was free already.
 func (k *Keeper) freeToWork(ctx context.Context, defender string, already bool) error {
 	account, err := address.Parse(defender)
