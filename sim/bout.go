@@ -99,7 +99,7 @@ func (b *bout) mine(account string) bool {
 		case provider(i):
 			return i < 2 && b.coalition.has(Provider)
 		case validator(i):
-			return i < 4 && b.coalition.has(Auditor) || i >= 4 && i < 8 && b.coalition.has(Keeper)
+			return i < validators/3 && (b.coalition.has(Auditor) || b.coalition.has(Keeper))
 		}
 	}
 	return false
@@ -353,11 +353,13 @@ func (b *bout) price() float64 {
 }
 
 // care returns what the consumer paid for audits and keeping, in utally, and what of it
-// is for what was done.
+// is for what was done; with what is burnt and taxed of it.
 func (b *bout) care() (paid, done int64) {
-	count := func(amount uint64, truly bool) {
-		if paid += int64(amount); truly {
-			done += int64(amount)
+	p := &b.lease.Params
+	count := func(wage uint64, truly bool) {
+		amount := int64(wage) * int64(10_000+p.BurnBps+p.TaxBps) / 10_000
+		if paid += amount; truly {
+			done += amount
 		}
 	}
 	for i := range b.lease.Units {

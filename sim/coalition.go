@@ -13,8 +13,8 @@ import (
 // Part is a role that members of a coalition have.
 type Part uint8
 
-// The parts. Two of four providers are the coalition's if it provides, four of twelve
-// validators each if it audits or keeps.
+// The parts. Two of four providers are the coalition's if it provides, a third of the
+// validators if it audits or keeps: of more the chain's consensus is not safe either.
 const (
 	Consumer Part = iota
 	Lead
