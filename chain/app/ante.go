@@ -1,6 +1,8 @@
 package app
 
 import (
+	"time"
+
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -18,6 +20,11 @@ const (
 	// MaxGas bounds what it may use: a tenth of a block.
 	MaxGas      = maxBlockGas / 10
 	maxMessages = 16
+
+	// What enters a mempool can still be in so many blocks, and so long. What ends
+	// sooner has a place there for nothing: it is in no block, and pays nobody.
+	leastBlocks = 10
+	leastTime   = time.Minute
 )
 
 // anteHandler returns what every transaction must pass before its messages are
@@ -76,6 +83,19 @@ func (limits) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.Ant
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "%d messages, at most %d: send several transactions", len(tx.GetMsgs()), maxMessages)
 	case !simulate && t.GetGas() > MaxGas:
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidGasLimit, "%d gas, at most %d", t.GetGas(), MaxGas)
+	case ctx.ExecMode() == sdk.ExecModeCheck && !simulate && fleeting(ctx, tx):
+		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "it ends too soon after block %d: let it end %d blocks and %s later, or never", ctx.BlockHeight(), leastBlocks, leastTime)
 	}
 	return next(ctx, tx, simulate)
+}
+
+// fleeting says whether a transaction soon can be in no block any more.
+func fleeting(ctx sdk.Context, tx sdk.Tx) bool {
+	t, ok := tx.(ante.TxWithTimeoutHeight)
+	if !ok {
+		return false
+	}
+	height, at := t.GetTimeoutHeight(), t.GetTimeoutTimeStamp()
+	return height > 0 && height < uint64(ctx.BlockHeight())+leastBlocks ||
+		!at.IsZero() && at.Unix() != 0 && at.Before(ctx.BlockTime().Add(leastTime))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
 )
 
 // A transaction is a move if clocks or windows wait for what it does: all that drives
@@ -18,17 +19,23 @@ var (
 
 // entry is a transaction as mempool and proposals count it.
 type entry struct {
-	raw    []byte
-	tx     sdk.Tx
-	sender string // address bytes of the fee payer, also where a grant pays for it
-	gas    uint64 // its limit
-	move   bool
+	raw  []byte
+	tx   sdk.Tx
+	by   []string // address bytes of all who sign it, the fee payer among them
+	gas  uint64   // its limit
+	move bool
 }
 
 func entryOf(tx sdk.Tx, raw []byte) entry {
 	e := entry{raw: raw, tx: tx, move: isMove(tx)}
 	if t, ok := tx.(sdk.FeeTx); ok {
-		e.sender, e.gas = string(t.FeePayer()), t.GetGas()
+		e.gas = t.GetGas()
+	}
+	if t, ok := tx.(authsigning.SigVerifiableTx); ok {
+		signers, _ := t.GetSigners() // the ante handler refuses what has none
+		for _, account := range signers {
+			e.by = append(e.by, string(account))
+		}
 	}
 	return e
 }

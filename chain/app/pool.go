@@ -41,6 +41,14 @@ type pool struct {
 // usage is what transactions take of a mempool. Of moves only the number is counted.
 type usage struct{ txs, moves, bytes, gas uint64 }
 
+func (u *usage) count(e entry) {
+	if e.move {
+		u.moves++
+		return
+	}
+	u.txs, u.bytes, u.gas = u.txs+1, u.bytes+uint64(len(e.raw)), u.gas+e.gas
+}
+
 func (p *pool) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,17 +60,21 @@ func (p *pool) reset() {
 func (p *pool) admits(e entry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := usage{}
-	if u := p.byAccount[e.sender]; u != nil {
-		own = *u
+	for _, account := range e.by {
+		own := usage{}
+		if u := p.byAccount[account]; u != nil {
+			own = *u
+		}
+		switch {
+		case e.move && own.moves >= accountMoves:
+			return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d moves of %s wait already: send more after the next block", own.moves, sdk.AccAddress(account))
+		case !e.move && (own.txs >= accountTxs || own.txs > 0 && own.gas+e.gas > MaxGas):
+			return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s with %d gas wait already: send more after the next block", own.txs, sdk.AccAddress(account), own.gas)
+		}
 	}
 	switch g := p.general; {
-	case e.move && own.moves >= accountMoves:
-		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d moves of %s wait already: send more after the next block", own.moves, sdk.AccAddress(e.sender))
 	case e.move:
 		return nil
-	case own.txs >= accountTxs || own.txs > 0 && own.gas+e.gas > MaxGas:
-		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s with %d gas wait already: send more after the next block", own.txs, sdk.AccAddress(e.sender), own.gas)
 	case g.txs >= PoolTxs/2 || g.bytes+uint64(len(e.raw)) > PoolBytes/2 || g.gas+e.gas > poolGas:
 		return errorsmod.Wrap(sdkerrors.ErrMempoolIsFull, "only moves are taken now: send again after the next block")
 	}
@@ -73,38 +85,44 @@ func (p *pool) admits(e entry) error {
 func (p *pool) add(e entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := p.byAccount[e.sender]
-	if own == nil {
-		own = &usage{}
-		p.byAccount[e.sender] = own
-	}
 	if e.move {
-		own.moves++
 		p.moves = append(p.moves, e)
-		return
+	} else {
+		p.general.count(e)
 	}
-	for _, u := range []*usage{&p.general, own} {
-		u.txs, u.bytes, u.gas = u.txs+1, u.bytes+uint64(len(e.raw)), u.gas+e.gas
+	for _, account := range e.by {
+		own := p.byAccount[account]
+		if own == nil {
+			own = &usage{}
+			p.byAccount[account] = own
+		}
+		own.count(e)
 	}
 }
 
-// presumeFailed counts a failure of an account before its transaction is executed,
+// presumeFailed counts a failure of all who sign a transaction before it is executed,
 // so that a panic or a lack of gas counts too. It returns an error if there were too many.
-func (p *pool) presumeFailed(account string) error {
+func (p *pool) presumeFailed(by []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failures[account] >= accountFailures {
-		return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s failed since the last block: wait for the next", p.failures[account], sdk.AccAddress(account))
+	for _, account := range by {
+		if p.failures[account] >= accountFailures {
+			return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s failed since the last block: wait for the next", p.failures[account], sdk.AccAddress(account))
+		}
 	}
-	p.failures[account]++
+	for _, account := range by {
+		p.failures[account]++
+	}
 	return nil
 }
 
 // succeeded takes back what presumeFailed counted.
-func (p *pool) succeeded(account string) {
+func (p *pool) succeeded(by []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures[account]--
+	for _, account := range by {
+		p.failures[account]--
+	}
 }
 
 // waiting returns the moves in the order in which they came.
@@ -155,9 +173,9 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 	if simulate || mode == sdk.ExecModeFinalize || ctx.BlockHeight() == 0 {
 		return next(ctx, tx, simulate)
 	}
-	sender := entryOf(tx, nil).sender
+	by := entryOf(tx, nil).by
 	if mode == sdk.ExecModeCheck {
-		if err := x.pool.presumeFailed(sender); err != nil {
+		if err := x.pool.presumeFailed(by); err != nil {
 			return ctx, err
 		}
 	}
@@ -171,7 +189,7 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 		}
 	}
 	if mode == sdk.ExecModeCheck {
-		x.pool.succeeded(sender)
+		x.pool.succeeded(by)
 	}
 	return next(ctx, tx, simulate)
 }

@@ -9,8 +9,8 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
-// prepareProposal fills a block: moves first, in the order in which they came,
-// then general transactions, one of each account in turn. Each is executed on
+// prepareProposal fills a block: moves first, then general transactions, of
+// each class one of each account in turn. Each is executed on
 // the state that those before it leave; what would fail is left out.
 func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
 	if err := a.countTime(ctx, false); err != nil {
@@ -33,7 +33,7 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 	var taken fill
 	var txs [][]byte
 	known := map[[sha256.Size]byte]bool{}
-	for _, e := range slices.Concat(moves, inTurn(general)) {
+	for _, e := range slices.Concat(inTurn(moves), inTurn(general)) {
 		h := sha256.Sum256(e.raw) // a move may stand in both lists
 		if known[h] || !space.holds(taken.with(e)) {
 			continue
@@ -48,13 +48,19 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 }
 
 // inTurn orders entries so that the first of every account come before the second
-// of any.
+// of any. Where several sign, it is the turn of whoever has sent most.
 func inTurn(all []entry) []entry {
 	var turns [][]entry
 	sent := map[string]int{}
 	for _, e := range all {
-		n := sent[e.sender]
-		if sent[e.sender]++; n == len(turns) {
+		n := 0
+		for _, account := range e.by {
+			n = max(n, sent[account])
+		}
+		for _, account := range e.by {
+			sent[account] = n + 1
+		}
+		if n == len(turns) {
 			turns = append(turns, nil)
 		}
 		turns[n] = append(turns[n], e)

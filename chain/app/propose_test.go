@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,10 +10,15 @@ import (
 
 	abci "github.com/cometbft/cometbft/abci/types"
 
+	"github.com/cosmos/cosmos-sdk/client"
+	clienttx "github.com/cosmos/cosmos-sdk/client/tx"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+	"github.com/cosmos/cosmos-sdk/types/tx/signing"
+	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/block"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -195,4 +201,103 @@ func TestProposalsKeepRoomForMoves(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, r, err)
 		}
 	}
+}
+
+// What ends before it must have been in a block has a place in the mempool for nothing:
+// a thousand of them kept everybody's general transactions out, and nobody paid.
+func TestWhatEndsSoonDoesNotEnter(t *testing.T) {
+	c := chaintest.New(t, network()...)
+	alice := chaintest.Named("alice")
+	height := uint64(c.LastBlockHeight())
+	for _, x := range []struct {
+		height uint64
+		at     time.Time
+		enters bool
+	}{
+		{height, time.Time{}, false},
+		{height + 9, time.Time{}, false},
+		{height + 10, time.Time{}, true},
+		{0, c.Now(), false},
+		{0, c.Now().Add(59 * time.Second), false},
+		{0, c.Now().Add(time.Minute), true},
+		{height + 10, c.Now(), false},
+		{0, time.Time{}, true},
+	} {
+		tx := signed(t, c, func(b client.TxBuilder) {
+			b.SetTimeoutHeight(x.height)
+			if !x.at.IsZero() {
+				b.SetTimeoutTimestamp(x.at)
+			}
+		}, []chaintest.Account{alice}, send(alice, alice, 1))
+		if r := check(t, c, tx); (r.Code == 0) != x.enters {
+			t.Errorf("ends at %d, %v: code %d, %s", x.height, x.at, r.Code, r.Log)
+		}
+	}
+}
+
+// Whoever pays for them, the moves of one account are its own: through many payers
+// one provider filled the mempool, and stood before everybody in every block.
+func TestPayersDoNotMakeManyOfOne(t *testing.T) {
+	c := chaintest.New(t, worktest.Network(chaintest.Fund(10*tally, "payer0", "payer1"))...)
+	p := worktest.Begin(t, c, worktest.Order())
+	greedy, honest := chaintest.Named("p1"), chaintest.Named("p0")
+	mempool := [][]byte(nil)
+	move := func(payer chaintest.Account) []byte {
+		m := &workv1.MsgReady{Provider: greedy.String(), Order: p.ID.String(), Withdraw: len(mempool)%2 == 1}
+		return signed(t, c, func(b client.TxBuilder) { b.SetFeePayer(payer.Address) }, []chaintest.Account{greedy, payer}, m)
+	}
+	for i := range 100 {
+		if tx := move(chaintest.Named(fmt.Sprint("payer", i%2))); check(t, c, tx).Code == 0 {
+			mempool = append(mempool, tx)
+		}
+	}
+	if len(mempool) != 64 {
+		t.Fatalf("%d moves of one account wait, want 64", len(mempool))
+	}
+	c.Queue(honest, &workv1.MsgReady{Provider: honest.String(), Order: p.ID.String()})
+	late := c.TakeQueue()[0]
+	if r := check(t, c, late); r.Code != 0 {
+		t.Fatal(r.Log)
+	}
+	r, err := c.PrepareProposal(&abci.RequestPrepareProposal{Height: c.LastBlockHeight() + 1, Time: c.Now().Add(time.Second), MaxTxBytes: 4 << 20})
+	if err != nil || slices.IndexFunc(r.Txs, func(x []byte) bool { return bytes.Equal(x, late) }) != 1 {
+		t.Fatalf("of %d moves the honest one is not the second: %v", len(r.Txs), err)
+	}
+}
+
+// signed returns a transaction of several, the first of whom sends it.
+func signed(t *testing.T, c *chaintest.Chain, bend func(client.TxBuilder), by []chaintest.Account, m sdk.Msg) []byte {
+	t.Helper()
+	const mode = signing.SignMode_SIGN_MODE_DIRECT
+	b := c.Tx.NewTxBuilder()
+	b.SetGasLimit(chaintest.Gas)
+	b.SetFeeAmount(coin.Of(c.Fee()))
+	bend(b)
+	err := b.SetMsgs(m)
+	var sigs []signing.SignatureV2
+	for _, a := range by {
+		acc := c.Accounts.GetAccount(c.Ctx(), a.Address)
+		sigs = append(sigs, signing.SignatureV2{
+			PubKey: a.Key.PubKey(), Sequence: acc.GetSequence(), Data: &signing.SingleSignatureData{SignMode: mode},
+		})
+	}
+	err = errors.Join(err, b.SetSignatures(sigs...))
+	for i, a := range by {
+		acc := c.Accounts.GetAccount(c.Ctx(), a.Address)
+		data := authsigning.SignerData{
+			Address: a.String(), PubKey: a.Key.PubKey(), ChainID: chaintest.ChainID,
+			AccountNumber: acc.GetAccountNumber(), Sequence: acc.GetSequence(),
+		}
+		sig, fails := clienttx.SignWithPrivKey(t.Context(), mode, data, b, a.Key, c.Tx, acc.GetSequence())
+		err = errors.Join(err, fails)
+		sigs[i] = sig
+	}
+	tx, fails := []byte(nil), errors.Join(err, b.SetSignatures(sigs...))
+	if fails == nil {
+		tx, fails = c.Tx.TxEncoder()(b.GetTx())
+	}
+	if fails != nil {
+		t.Fatal(fails)
+	}
+	return tx
 }
