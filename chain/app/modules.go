@@ -69,13 +69,13 @@ func (a *App) wire() []Module {
 	a.Power = power.NewKeeper(a.Codec, a.store(power.Name))
 	a.Market = market.NewKeeper(a.Codec, a.store(market.Name), a.Bank, a.Supply)
 	a.Work = work.NewKeeper(a.Codec, a.store(work.Name), a.Bank, a.Market, a.Provider, a.Power)
-	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Work)
+	a.Dispute = dispute.NewKeeper(a.Codec, a.store(dispute.Name), a.Bank, a.Provider, a.Work)
 	return []Module{
 		block.NewModule(a.Block),
 		supply.NewModule(a.Supply, a.CheckInvariants),
 		provider.NewModule(a.Provider),
 		market.NewModule(a.Market, a.Provider, a.Work, a.Dispute, a.Power),
-		work.NewModule(a.Work),
+		work.NewModule(a.Work, a.Dispute),
 		dispute.NewModule(a.Dispute),
 		power.NewModule(a.Power),
 	}

@@ -114,6 +114,7 @@ func codeContest(w *canon.Codec, c *Contest) {
 	w.Int(&c.Segment, MaxSegments)
 	w.String(&c.Defender, maxAccount)
 	w.String(&c.Challenger, maxAccount)
+	w.String(&c.Pledge, maxAccount)
 	w.I64(&c.At)
 	w.U64(&c.Bond)
 	for _, b := range []*bool{&c.Void, &c.Holds, &c.Missed} {

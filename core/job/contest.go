@@ -94,6 +94,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: s.Defender, Challenger: e.Challenger, At: now}
 	c.Holds = e.Target.kind == AboutUnit && !l.due(&l.Units[e.Target.index], now)
+	c.Pledge = l.pledge(&c)
 	l.Disputes = append(l.Disputes, c)
 	return []Effect{{Emit, s.Defender, e.ID, "disputed"}}, nil
 }
@@ -199,6 +200,13 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	default:
 		effects = l.acquit(c)
+		if e.Loser == dispute.Challenger {
+			more, err := l.redeem(c)
+			if err != nil {
+				return nil, err
+			}
+			effects = append(effects, more...)
+		}
 	}
 	l.dropMoot()
 	l.watchLead(now)

@@ -222,7 +222,8 @@ type Contest struct {
 	Segment    int // that is said to be wrong; 0 for a merge
 	Defender   string
 	Challenger string
-	At         int64 // block time in ms at which it was opened
+	Pledge     string // auditor whose report of a mismatch stands behind it, in place of a challenger's bond
+	At         int64  // block time in ms at which it was opened
 	Bond       uint64
 	Void       bool // the work was voided or redone since
 	Holds      bool // opened in time to keep its unit from being accepted

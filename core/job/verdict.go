@@ -109,14 +109,58 @@ func (l *Lease) falseAlarms(i int) (effects []Effect, err error) {
 		if !a.Done || a.Pass || a.Bond == 0 {
 			continue
 		}
-		shares, err := l.divide(a.Bond, u.Provider, nil)
+		more, err := l.alarm(i, a)
 		if err != nil {
 			return nil, err
 		}
-		effects = append(effects, l.slash(a.Auditor, a.Bond, shares)...)
-		effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "false alarm"})
-		a.Bond, a.Wrong = 0, true
+		effects = append(effects, more...)
 	}
+	return effects, nil
+}
+
+// pledge returns the challenger of a unit if its own report of a mismatch can stand
+// behind the dispute: nobody is asked for a second bond to show what it was drawn to
+// look for. Each report stands behind one dispute at a time, and falls with it; what a
+// defender then gets of its bond is worth more than replaying the unit.
+func (l *Lease) pledge(c *Contest) string {
+	taken := slices.ContainsFunc(l.Disputes, func(d Contest) bool { return d.sameClaim(*c) && d.Pledge == c.Challenger })
+	if c.Target.kind != AboutUnit || taken || l.Units[c.Target.index].mismatch(c.Challenger) == nil {
+		return ""
+	}
+	return c.Challenger
+}
+
+// mismatch returns an auditor's report that segments do not hold, if a bond stands
+// behind it, else nil.
+func (u *Unit) mismatch(auditor string) *Audit {
+	for i := range u.Audits {
+		if a := &u.Audits[i]; a.Auditor == auditor && a.Done && !a.Pass && a.Bond > 0 {
+			return a
+		}
+	}
+	return nil
+}
+
+// redeem takes the bond of a report whose dispute was lost: it was a false alarm. The
+// word about work that is void is gone, and with it the pledge.
+func (l *Lease) redeem(c Contest) ([]Effect, error) {
+	if c.Pledge == "" || c.Void {
+		return nil, nil
+	}
+	if a := l.Units[c.Target.index].mismatch(c.Pledge); a != nil {
+		return l.alarm(c.Target.index, a)
+	}
+	return nil, nil
+}
+
+// alarm takes the bond of a report that nobody could show to be right.
+func (l *Lease) alarm(unit int, a *Audit) ([]Effect, error) {
+	shares, err := l.divide(a.Bond, l.Units[unit].Provider, nil)
+	if err != nil {
+		return nil, err
+	}
+	effects := append(l.slash(a.Auditor, a.Bond, shares), Effect{Emit, a.Auditor, uint64(unit), "false alarm"})
+	a.Bond, a.Wrong = 0, true
 	return effects, nil
 }
 

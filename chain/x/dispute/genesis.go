@@ -35,7 +35,7 @@ func ValidateGenesis(g *disputev1.GenesisState) error {
 	if err := module.CheckAuthority(g.Authority); err != nil {
 		return fmt.Errorf("dispute genesis: %w", err)
 	}
-	var bonds uint64
+	var total uint64
 	for i, d := range g.Disputes {
 		if i > 0 && d.Id <= g.Disputes[i-1].Id || d.Id >= g.Next {
 			return fmt.Errorf("dispute genesis: dispute %d: want each once, in order, below %d", d.Id, g.Next)
@@ -47,11 +47,16 @@ func ValidateGenesis(g *disputev1.GenesisState) error {
 		if game.Stage == dispute.Over {
 			continue
 		}
+		for _, b := range bonds(d.Parties) {
+			if b.purse < disputev1.PURSE_BALANCE || b.purse > disputev1.PURSE_VERDICT {
+				return fmt.Errorf("dispute genesis: dispute %d: a bond in purse %d", d.Id, b.purse)
+			}
+		}
 		// The limit on one bond keeps the sum of three from overflowing.
-		if d.Parties.Bond > coin.MaxSupply || locked(d.Parties) > coin.MaxSupply-bonds {
+		if d.Parties.Bond > coin.MaxSupply || locked(d.Parties) > coin.MaxSupply-total {
 			return fmt.Errorf("dispute genesis: more than %d utally in bonds", coin.MaxSupply)
 		}
-		bonds += locked(d.Parties)
+		total += locked(d.Parties)
 	}
 	return nil
 }
@@ -118,14 +123,14 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, er
 
 // Invariant: see the package.
 func (k *Keeper) Invariant(ctx context.Context) error {
-	var bonds uint64
+	var held uint64
 	open, played := 0, 0
 	err := k.parties.Walk(ctx, nil, func(id uint64, _ disputev1.Parties) (bool, error) {
 		g, p, err := k.Game(ctx, id)
 		if err != nil || g.Stage == dispute.Over {
 			return false, err
 		}
-		bonds += locked(p)
+		held += locked(p)
 		open++
 		in, err := k.queue.Has(ctx, collections.Join3(p.Defender, g.Waiting, id))
 		if err == nil && !in {
@@ -143,8 +148,8 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if held := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); held != bonds {
-		return fmt.Errorf("bonds add up to %d utally, but the account holds %d", bonds, held)
+	if has := k.bank.GetBalance(ctx, authtypes.NewModuleAddress(Name), coin.Denom).Amount.Uint64(); has != held {
+		return fmt.Errorf("bonds add up to %d utally, but the account holds %d", held, has)
 	}
 	playing := ""
 	err = k.queue.Walk(ctx, nil, func(at place) (bool, error) {

@@ -19,8 +19,12 @@
 // A game that is over is kept
 // without what only its moves needed; the moves themselves are in the blocks.
 //
-// Invariants: the bonds of the games that are not over add up to the balance of
-// the module's account. Each of these has its place in the queue of its defender, and
+// A bond is reserved of its owner's stake where that, and what its balance can spare,
+// suffice; else the module's account holds it. Behind the game of an auditor that has
+// reported a mismatch stands its verdict.
+//
+// Invariants: the bonds out of balances of the games that are not over add up to the
+// balance of the module's account. Each of these has its place in the queue of its defender, and
 // its time in the index if it is played. Nobody waits for a defender of whom no game is
 // played.
 package dispute
@@ -49,8 +53,9 @@ const Name = "dispute"
 
 // Keeper holds the games.
 type Keeper struct {
-	bank Bank
-	work Work
+	bank   Bank
+	stakes Stakes
+	work   Work
 
 	rules   module.Rules[disputev1.Params]
 	next    collections.Sequence
@@ -67,10 +72,10 @@ type Keeper struct {
 type place = collections.Triple[string, bool, uint64]
 
 // NewKeeper returns a keeper over the given store.
-func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, work Work) *Keeper {
+func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stakes Stakes, work Work) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
 	k := &Keeper{
-		bank: bank, work: work,
+		bank: bank, stakes: stakes, work: work,
 		rules: module.RulesOf(sb, 0, 6, codec.CollValue[disputev1.Params](cdc), checkParams),
 		next:  collections.NewSequence(sb, collections.NewPrefix(1), "next"),
 		parties: collections.NewMap(sb, collections.NewPrefix(2), "parties",

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
 // Bank holds the bonds.
@@ -19,11 +20,23 @@ type Bank interface {
 	SendCoinsFromModuleToModule(ctx context.Context, from, to string, coins sdk.Coins) error
 }
 
+// Stakes is the registry, for bonds of those that have stake.
+type Stakes interface {
+	// Means returns what an account can put up as a bond, in utally; nothing, if it is no
+	// peer.
+	Means(ctx context.Context, account sdk.AccAddress) (uint64, error)
+	Reserve(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Release(ctx context.Context, account sdk.AccAddress, amount uint64) error
+	Slash(ctx context.Context, account sdk.AccAddress, reserved, free uint64, payouts []providerv1.Payout) error
+}
+
 // Work knows what can be disputed, and is told what came of it.
 type Work interface {
 	// Claim also returns the bond that a challenger of a segment locks, in utally.
 	Claim(ctx context.Context, order canon.Hash, t job.Target, attempt, segment int) (dispute.Claim, uint64, error)
-	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, err error)
+	// OpenDispute also returns whether the challenger's word as an auditor stands behind
+	// the game, in place of a bond.
+	OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, pledged bool, err error)
 	// CloseDispute returns who has lost: nobody, if what the dispute was about is gone.
 	CloseDispute(ctx context.Context, order canon.Hash, id uint64, loser dispute.Side) (dispute.Side, error)
 	MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error

@@ -11,10 +11,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
-	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
-	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -45,12 +42,17 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 		Order: order.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
 		Challenger: challenger.String(), Bond: bond, OpenedAt: module.Now(ctx),
 	}
-	p.Defender, err = k.work.OpenDispute(ctx, order, job.OpenDispute{ID: id, Target: t, Attempt: attempt, Segment: o.Segment, Challenger: p.Challenger})
-	if err != nil {
+	pledged := false
+	p.Defender, pledged, err = k.work.OpenDispute(ctx, order, job.OpenDispute{ID: id, Target: t, Attempt: attempt, Segment: o.Segment, Challenger: p.Challenger})
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if err := k.bank.SendCoinsFromAccountToModule(ctx, challenger, Name, coin.Of(bond)); err != nil {
-		return 0, errorsmod.Wrapf(err, "lock a challenger's bond of %d utally", bond)
+	case pledged:
+		p.ChallengerPurse = disputev1.PURSE_VERDICT
+	default:
+		if p.ChallengerPurse, err = k.lock(ctx, p.Challenger, bond); err != nil {
+			return 0, errorsmod.Wrap(err, "lock a challenger's bond")
+		}
 	}
 	if err := k.enter(ctx, id, p); err != nil {
 		return 0, err
@@ -110,22 +112,22 @@ func (k *Keeper) Relieve(ctx context.Context, substitute sdk.AccAddress, id uint
 	if err != nil {
 		return errorsmod.Wrap(ErrRelief, err.Error())
 	}
-	seat, other := &p.DefenderSubstitute, []string{p.Challenger, p.ChallengerSubstitute}
+	seat, purse, other := &p.DefenderSubstitute, &p.DefenderSubstitutePurse, []string{p.Challenger, p.ChallengerSubstitute}
 	if side == dispute.Challenger {
-		seat, other = &p.ChallengerSubstitute, []string{p.Defender, p.DefenderSubstitute}
+		seat, purse, other = &p.ChallengerSubstitute, &p.ChallengerSubstitutePurse, []string{p.Defender, p.DefenderSubstitute}
 	}
 	if slices.Contains(other, substitute.String()) {
 		return errorsmod.Wrapf(ErrRelief, "%s plays for the other side", substitute)
 	}
-	if err := k.bank.SendCoinsFromAccountToModule(ctx, substitute, Name, coin.Of(p.Bond)); err != nil {
-		return errorsmod.Wrapf(err, "lock a substitute's bond of %d utally", p.Bond)
-	}
 	if *seat != "" { // a substitute that fell silent forfeits its bond
-		if err := k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(p.Bond)); err != nil {
+		if err := k.forfeit(ctx, bonded{*seat, side, *purse}, p.Bond, "", 0); err != nil {
 			return err
 		}
 	}
 	*seat = substitute.String()
+	if *purse, err = k.lock(ctx, *seat, p.Bond); err != nil {
+		return errorsmod.Wrap(err, "lock a substitute's bond")
+	}
 	if err := k.parties.Set(ctx, id, p); err != nil {
 		return err
 	}
@@ -165,9 +167,6 @@ func sideOf(p disputev1.Parties, account string) (dispute.Side, error) {
 func substitutes(p disputev1.Parties) []string {
 	return slices.DeleteFunc([]string{p.DefenderSubstitute, p.ChallengerSubstitute}, func(s string) bool { return s == "" })
 }
-
-// locked returns the bonds behind a game, in utally.
-func locked(p disputev1.Parties) uint64 { return p.Bond * uint64(1+len(substitutes(p))) }
 
 // step stores what a game has become, and if it is over ends the dispute.
 func (k *Keeper) step(ctx context.Context, id uint64, p disputev1.Parties, before *dispute.Game, g dispute.Game) error {
@@ -246,38 +245,6 @@ func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before
 		return err
 	}
 	return emit(ctx, closed)
-}
-
-// release pays the bonds of a game that is over: those of the losing side as
-// dispute.Forfeit says, all others back.
-func (k *Keeper) release(ctx context.Context, p disputev1.Parties, loser dispute.Side) error {
-	for _, b := range []struct {
-		account string
-		side    dispute.Side
-	}{{p.Challenger, dispute.Challenger}, {p.ChallengerSubstitute, dispute.Challenger}, {p.DefenderSubstitute, dispute.Defender}} {
-		if b.account == "" {
-			continue
-		}
-		to, amount, fund := b.account, p.Bond, uint64(0)
-		if b.side == loser {
-			to = player(p, dispute.Defender+dispute.Challenger-loser)
-			amount, fund = dispute.Forfeit(p.Bond)
-		}
-		account, err := address.Parse(to)
-		if err != nil {
-			return err
-		}
-		if err := k.bank.SendCoinsFromModuleToAccount(ctx, Name, account, coin.Of(amount)); err != nil {
-			return errorsmod.Wrapf(err, "pay a bond to %s", to)
-		}
-		if fund == 0 {
-			continue
-		}
-		if err := k.bank.SendCoinsFromModuleToModule(ctx, Name, provider.Insurance, coin.Of(fund)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // maxEnds is how many games the end of a block drops at most, and for how many it lets

@@ -217,8 +217,8 @@ func (c *claims) Claim(context.Context, canon.Hash, job.Target, int, int) (game.
 	return c.claim, 10, nil
 }
 
-func (c *claims) OpenDispute(context.Context, canon.Hash, job.OpenDispute) (string, error) {
-	return chaintest.Named("p0").String(), nil
+func (c *claims) OpenDispute(context.Context, canon.Hash, job.OpenDispute) (string, bool, error) {
+	return chaintest.Named("p0").String(), false, nil
 }
 
 func (c *claims) CloseDispute(_ context.Context, _ canon.Hash, _ uint64, loser game.Side) (game.Side, error) {
@@ -234,13 +234,18 @@ func (c *claims) Drops(context.Context, uint64) (bool, error) { return false, ni
 
 func (c *claims) Substitute(context.Context, canon.Hash, uint64, string) error { return c.err }
 
+// strangers is a registry that knows nobody.
+type strangers struct{ dispute.Stakes }
+
+func (strangers) Means(context.Context, sdk.AccAddress) (uint64, error) { return 0, nil }
+
 // alone returns a keeper over stand-ins, and a challenger with 10 utally.
 func alone(t *testing.T, w *claims) (*dispute.Keeper, *chaintest.Bank, sdk.Context) {
 	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)
 	bank := chaintest.NewBank()
 	bank.Give(worktest.Challenger.Address, 10)
-	k := dispute.NewKeeper(cdc, svc, bank, w)
+	k := dispute.NewKeeper(cdc, svc, bank, strangers{}, w)
 	if err := k.InitGenesis(ctx, dispute.DefaultGenesis()); err != nil {
 		t.Fatal(err)
 	}

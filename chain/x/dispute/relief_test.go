@@ -72,9 +72,8 @@ func TestSubstituteThatFallsSilent(t *testing.T) {
 	a.Deliver(first, relieve(id, first, disputev1.SIDE_CHALLENGER))
 	a.NextBlock(answer)
 	a.NextBlock(time.Millisecond)
-	a.Deliver(worktest.Consumer, worktest.Send(second, bond))
 	a.Deliver(second, relieve(id, second, disputev1.SIDE_CHALLENGER))
-	if got := insurance(a.Chain) - fund; got != bond || a.bonds() != 2*bond {
+	if got := insurance(a.Chain) - fund; got != bond || a.bonds() != bond { // the second has stake
 		t.Fatalf("the fund got %d, %d are locked", got, a.bonds())
 	}
 	purse := a.Balance(chaintest.Named("p0").Address)

@@ -30,14 +30,15 @@ func (k *Keeper) Claim(ctx context.Context, order canon.Hash, t job.Target, atte
 	return s.Claim, bond, nil
 }
 
-// OpenDispute records that work is disputed, and returns who defends it.
-func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, err error) {
+// OpenDispute records that work is disputed, and returns who defends it, and whether
+// the challenger's word as an auditor stands behind the dispute in place of a bond.
+func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDispute) (defender string, pledged bool, err error) {
 	l, err := k.apply(ctx, order, e)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	c, _ := contest(l, e.ID)
-	return c.Defender, nil
+	return c.Defender, c.Pledge != "", nil
 }
 
 // CloseDispute tells a lease who lost. It returns who did: nobody, if what the

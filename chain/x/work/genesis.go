@@ -88,7 +88,7 @@ func (k *Keeper) InitGenesis(ctx context.Context, g *workv1.GenesisState) error 
 			return err
 		}
 	}
-	return k.Invariant(ctx)
+	return k.Invariant(ctx, nil)
 }
 
 // ExportGenesis is the inverse of InitGenesis.
@@ -130,8 +130,9 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 	})
 }
 
-// Invariant: see the package.
-func (k *Keeper) Invariant(ctx context.Context) error {
+// Invariant: see the package. Bonds are what disputes reserve of stakes, by account; nil
+// if that is not known yet.
+func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
 	var n indexed
 	var locked uint64
@@ -169,7 +170,7 @@ func (k *Keeper) Invariant(ctx context.Context) error {
 	if err := k.checkFees(ctx, locked); err != nil {
 		return err
 	}
-	return k.checkStakes(ctx, reserved, unanswered)
+	return k.checkStakes(ctx, reserved, unanswered, bonds)
 }
 
 // checkSettlements: every settlement can be read.
@@ -183,17 +184,17 @@ func (k *Keeper) checkSettlements(ctx context.Context) error {
 	})
 }
 
-// checkStakes: of every peer as much is reserved as the leases reserve, and it owes
-// as many answers as their disputes say.
-func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, unanswered map[string]uint32) error {
+// checkStakes: of every peer as much is reserved as the leases and disputes reserve, and
+// it owes as many answers as their disputes say.
+func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, unanswered map[string]uint32, bonds map[string]uint64) error {
 	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_WATCHER} {
 		peers, err := k.stakes.WithRole(ctx, role)
 		if err != nil {
 			return err
 		}
 		for _, p := range peers {
-			if p.Reserved != reserved[p.Account] {
-				return fmt.Errorf("%s has %d utally of stake reserved, its leases reserve %d", p.Account, p.Reserved, reserved[p.Account])
+			if want := reserved[p.Account] + bonds[p.Account]; p.Reserved < want || p.Reserved > want && bonds != nil {
+				return fmt.Errorf("%s has %d utally of stake reserved, its leases and disputes reserve %d", p.Account, p.Reserved, want)
 			}
 			if p.Unanswered != unanswered[p.Account] {
 				return fmt.Errorf("%s owes %d answers in disputes, its leases say %d", p.Account, p.Unanswered, unanswered[p.Account])

@@ -21,10 +21,18 @@ type Module struct {
 	keeper *Keeper
 }
 
-// NewModule returns the module over k.
-func NewModule(k *Keeper) Module {
+// NewModule returns the module over k, whose invariant leaves out what bonds of
+// disputes reserve.
+func NewModule(k *Keeper, b Bonds) Module {
+	invariant := func(ctx context.Context) error {
+		bonds, err := b.Reserved(ctx)
+		if err != nil {
+			return err
+		}
+		return k.Invariant(ctx, bonds)
+	}
 	return Module{
-		Base:    module.Named(Name, k.Invariant),
+		Base:    module.Named(Name, invariant),
 		Genesis: module.GenesisOf(DefaultGenesis, ValidateGenesis, k.InitGenesis, k.ExportGenesis),
 		keeper:  k,
 	}

@@ -43,6 +43,11 @@ type Stakes interface {
 	Resume(ctx context.Context, account sdk.AccAddress) error
 }
 
+// Bonds knows the stake that disputes reserve, by account, in utally.
+type Bonds interface {
+	Reserved(ctx context.Context) (map[string]uint64, error)
+}
+
 // Power records verified computation, and knows what draws follow from.
 type Power interface {
 	Seed(ctx context.Context) (canon.Hash, error)
