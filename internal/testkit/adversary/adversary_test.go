@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// open are the kinds of finding of which some wait for their mending: see
-// docs/spec/adversary.md. A short search only shows them; make adversary fails.
-var open = []string{"loss", "gain", "stuck", "burden", "cost", "endless"}
+// printed are the kinds of finding that a short search only prints, because some are
+// known: see Open in docs/spec/attacks.md. make adversary fails on them.
+var printed = []string{"loss", "gain", "stuck", "burden", "cost", "endless"}
 
 // Where everybody is honest, or hostile people only lie, are silent or withhold what
 // they have, honest people lose nothing and all ends well.
@@ -93,7 +93,7 @@ func TestAdversary(t *testing.T) {
 			continue
 		}
 		seen[Class(f)] = true
-		if limit == 0 && slices.Contains(open, f.Kind) {
+		if limit == 0 && slices.Contains(printed, f.Kind) {
 			t.Logf("seed %d: %v", seed, f)
 			continue
 		}
@@ -106,7 +106,7 @@ func TestAdversary(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if limit > 0 || !slices.Contains(open, f.Kind) {
+		if limit > 0 || !slices.Contains(printed, f.Kind) {
 			t.Errorf("seed %d: %v", seed, f)
 		}
 	}

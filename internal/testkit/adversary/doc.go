@@ -6,7 +6,7 @@
 //	found, sent := w.Attack(seed)   // the history of a seed
 //	script := w.Shrink(found)       // the least of it that still fails
 //	w.Play(script)                  // again, whenever the code has changed
-//	adversary.Search(ctx, 0, n, tell) // as tally bench does: many seeds, no test
+//	adversary.Search(ctx, 0, n, tell) // many seeds, without a test: as tally bench does
 //
 // Honest people follow the protocol by themselves (duty.go). A script says who is
 // hostile, what hostile people leave out, and which messages they send besides;
@@ -23,6 +23,9 @@
 // stored that cannot be read; a lease, a dispute or an order that outlasts its own
 // windows; an honest account that loses; hostile ones that gain without work;
 // somebody's burden, or a validator's, far above what is paid for it.
+//
+// Files: attack.go writes the history of a seed, play.go plays a script, judge.go
+// judges it, shrink.go makes it smaller. search.go and spend.go serve tally bench.
 //
 // Invariants: a script and a world determine all that happens; nothing is drawn but
 // when a script is written.

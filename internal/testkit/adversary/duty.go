@@ -93,7 +93,7 @@ func (p *play) accepts(name string, o *order, l *job.Lease) bool {
 	if h, hostile := p.script.Hostile[name]; hostile {
 		return !h.skips("accept")
 	}
-	return name != "" && makeable(&o.Order) && o.checkpoints(false, l.Unit(l.Round, 0), l.RoundStart(l.Round)) != nil
+	return name != "" && o.checkpoints(false, l.Unit(l.Round, 0), l.RoundStart(l.Round)) != nil
 }
 
 // working is what the people behind a unit do.
@@ -135,7 +135,7 @@ func (p *play) watching(o *order, l *job.Lease, add adder) {
 	}
 	open := func(by string, t target, segment int) {
 		if !p.disputes(l, by, t) {
-			add(by, "dispute.MsgOpen", t.Index, t.kind+segment<<2+t.which<<10)
+			add(by, "dispute.MsgOpen", t.Index, t.pick(segment))
 		}
 	}
 	w := named(watcher).String()

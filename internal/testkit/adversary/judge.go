@@ -18,7 +18,7 @@ func (p *play) bounds() {
 		if o.mind == nil && (len(l.Disputes) > 0 || p.Kind == Forced) {
 			p.unjudged = true // nobody here can defend what is a mere name
 		}
-		most := attempts(l)
+		most := l.Params.MaxAttempts
 		for u := range l.Units {
 			if l.Units[u].Attempt > most {
 				p.fail("endless", "a unit goes on after %d attempts of %d providers", most, len(l.Providers))

@@ -36,13 +36,11 @@ type play struct {
 	dirty  bool               // something has happened since these were read
 
 	had      map[string]uint64 // what everybody owned when the history began
-	spent    map[string]uint64 // what honest people have sent elsewhere on purpose
-	sent     []sentMsg
-	sentNow  int
-	txs      int
-	taken    map[string]int // messages that were taken
-	unjudged bool           // an honest account may lose: not all of what it does is played here
-	jumped   bool           // time has jumped further than honest people could follow
+	sent     []sentMsg         // by hostile people, and taken
+	sentNow  int               // messages that were taken in the block under way
+	txs      int               // messages that were sent
+	unjudged bool              // an honest account may lose: not all of what it does is played here
+	jumped   bool              // time has jumped further than honest people could follow
 	found    *Finding
 }
 
@@ -163,9 +161,6 @@ func (p *play) deliver(by string, m sdk.Msg, op Op) {
 	write()
 	p.dirty = true
 	p.sentNow++
-	if p.taken != nil {
-		p.taken[op.Msg]++
-	}
 	if _, hostile := p.script.Hostile[by]; hostile {
 		p.sent = append(p.sent, sentMsg{by, m})
 	}
@@ -201,7 +196,7 @@ func (p *play) handle(ctx sdk.Context, m sdk.Msg) (err error) {
 	return err
 }
 
-// time returns what a message takes, whose effects are dropped.
+// time returns how long a message takes. Its effects are dropped.
 func (p *play) time(m sdk.Msg) time.Duration {
 	ctx, _ := p.block.CacheContext()
 	begun := time.Now()

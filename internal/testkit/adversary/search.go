@@ -1,182 +1,111 @@
 package adversary
 
 import (
-	"math/rand/v2"
-	"slices"
-	"strings"
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
 )
 
-// writer writes a history while it is played.
-type writer struct {
-	*play
-	*rand.Rand
-	kinds []string
+// Report is what a search came to.
+type Report struct {
+	Histories, Messages int
+	Found               map[string]*Finding // the first of each class
 }
 
-// Attack writes the history of a seed and plays it. It returns what was found, nil if
-// nothing was, and how many messages were sent.
-func (w *World) Attack(seed uint64) (*Finding, int) {
-	r := rand.New(rand.NewPCG(seed, 0x7a11))
-	s := Script{World: w.Kind, Hostile: map[string]Habit{}}
-	h := &writer{Rand: r, kinds: w.messages()}
-	h.people(&s)
-	h.play = w.branch(&s)
-	h.begin()
-	blocks := 4 + h.IntN(28)
-	for range blocks {
-		if h.found != nil {
-			break
+// Search plays the histories of the seeds from first on, on all processors, until so
+// many messages were sent. It calls tell with what it finds, and every ten seconds.
+func Search(ctx context.Context, first uint64, messages int, tell func(format string, args ...any)) (Report, error) {
+	var mu sync.Mutex
+	r, next, told := Report{Found: map[string]*Finding{}}, first, time.Now()
+	take := func() (seed uint64, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, r.Messages < messages && ctx.Err() == nil
+	}
+	note := func(seed uint64, f *Finding, sent int) {
+		mu.Lock()
+		defer mu.Unlock()
+		r.Histories++
+		r.Messages += sent
+		if f != nil && r.Found[Class(f)] == nil {
+			r.Found[Class(f)] = f
+			tell("seed %d: %v", seed, f)
 		}
-		h.write()
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			tell("%d histories of %d messages, %d findings", r.Histories, r.Messages, len(r.Found))
+		}
 	}
-	h.end()
-	if h.found != nil {
-		h.found.Script, h.found.Txs = s, h.txs
-	}
-	return h.found, h.txs
+	err := everywhere(ctx, func(w worlds) {
+		for seed, ok := take(); ok; seed, ok = take() {
+			f, sent := w.of(seed).Attack(seed)
+			note(seed, f, sent)
+		}
+	})
+	return r, err
 }
 
-// people draws who is hostile, and in what way.
-func (h *writer) people(s *Script) {
-	groups := [][]string{house0, {house0[0]}, leads[:1], {"consumer"}, {"mallory"}, others, {others[h.IntN(len(others))]}, {watcher}, house1, {"trudy"}, leads[1:]}
-	odds := []int{3, 3, 3, 2, 2, 8, 4, 8, 8, 8, 8}
-	for i, g := range groups {
-		if h.IntN(odds[i]) > 0 {
-			continue
-		}
-		habit := h.habit()
-		for _, name := range g {
-			s.Hostile[name] = habit
-		}
-	}
-	if len(s.Hostile) == 0 {
-		s.Hostile["mallory"] = Habit{}
-	}
-	for _, b := range buyers {
-		if _, hostile := s.Hostile[b]; !hostile && h.IntN(2) == 0 {
-			s.Orders = append(s.Orders, b)
-		}
-	}
+// worlds are one of each kind.
+type worlds map[Kind]*World
+
+func newWorlds(tb testing.TB) worlds {
+	return worlds{Plain: NewWorld(tb, Plain), Forced: NewWorld(tb, Forced)}
 }
 
-func (h *writer) habit() (b Habit) {
-	b.Lie, b.Withhold = h.IntN(4) == 0, h.IntN(4) == 0
-	switch h.IntN(4) {
-	case 0:
-		b.Skip = []string{"*"}
-	case 1:
-		for range 1 + h.IntN(2) {
-			b.Skip = append(b.Skip, h.kinds[h.IntN(len(h.kinds))])
+// of returns the world in which a seed's history is played.
+func (w worlds) of(seed uint64) *World { return w[[]Kind{Plain, Forced}[seed%2]] }
+
+// everywhere lets f play in worlds of its own on every processor.
+func everywhere(ctx context.Context, f func(worlds)) error {
+	errs := make(chan error)
+	for range runtime.GOMAXPROCS(0) {
+		go func() { errs <- outside(ctx, func(tb testing.TB) { f(newWorlds(tb)) }) }()
+	}
+	var first error
+	for range runtime.GOMAXPROCS(0) {
+		if err := <-errs; first == nil {
+			first = err
 		}
 	}
-	return b
+	if first == nil {
+		first = ctx.Err()
+	}
+	return first
 }
 
-// write makes the next block, or some that are alike.
-func (h *writer) write() {
-	b := Block{Wait: h.wait()}
-	if h.IntN(5) == 0 {
-		b.Times = 1 << h.IntN(7)
-	}
-	hostile := h.people1()
-	for range h.IntN(4) {
-		b.Ops = append(b.Ops, h.op(hostile))
-	}
-	h.script.Blocks = append(h.script.Blocks, b)
-	for range max(b.Times, 1) {
-		h.step(b)
-	}
+// outside calls f with what stands for a test where there is none. What would fail
+// the test ends f with an error.
+func outside(ctx context.Context, f func(testing.TB)) (err error) {
+	type failed struct{ error }
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failed:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	f(&noTest{ctx: ctx, fail: func(err error) { panic(failed{err}) }})
+	return nil
 }
 
-// wait draws what passes before a block: mostly little, sometimes about as much as
-// some window of the world, rarely hours.
-func (h *writer) wait() int64 {
-	switch h.IntN(12) {
-	case 0:
-		return 20_000 + h.Int64N(42)*1000
-	case 1:
-		return []int64{10_000, 30_000, 300_000, clock, clock/3 + 1}[h.IntN(5)]
-	case 2:
-		if h.IntN(8) == 0 {
-			return 3_600_000 << h.IntN(6)
-		}
-	}
-	return 1000 << h.IntN(3)
+// noTest has those methods of a test that worlds call.
+type noTest struct {
+	testing.TB
+	ctx  context.Context
+	fail func(error)
 }
 
-func (h *writer) people1() []string {
-	var out []string
-	for _, name := range everybody {
-		if _, ok := h.script.Hostile[name]; ok {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// op draws a message: one that is due, of whoever it is, or any; bent or not.
-func (h *writer) op(hostile []string) Op {
-	by := hostile[h.IntN(len(hostile))]
-	if h.IntN(16) == 0 && len(h.sent) > 0 {
-		return Op{By: by, Msg: "again", Pick: h.IntN(len(h.sent))}
-	}
-	var o Op
-	if due := h.duties(); h.IntN(2) == 0 && len(due) > 0 {
-		o = due[h.IntN(len(due))]
-		if _, ok := h.script.Hostile[o.By]; !ok {
-			o.By = by // in somebody else's place
-		}
-	} else {
-		o = Op{By: by, Msg: h.kind(), Order: h.IntN(3), Unit: h.IntN(4)}
-		if h.IntN(2) == 0 {
-			o.Pick = h.IntN(8)
-		}
-	}
-	if o.Msg == "dispute.MsgOpen" && h.IntN(2) == 0 {
-		o.Pick = h.IntN(int(kinds)) + h.IntN(3)<<2
-	}
-	if h.IntN(3) > 0 {
-		most := 2
-		if o.Msg == "market.MsgPostOrder" {
-			most = 4 // it has more fields than all others together
-		}
-		for range 1 + h.IntN(most) {
-			if b := h.bend(o); b != "" {
-				o.Bend = append(o.Bend, b)
-			}
-		}
-	}
-	if h.IntN(24) == 0 {
-		o.Times = 1 << h.IntN(6)
-	}
-	return o
-}
-
-// kind draws a message; those by which most begins come more often.
-func (h *writer) kind() string {
-	switch h.IntN(8) {
-	case 0, 1:
-		return "market.MsgPostOrder"
-	case 2, 3:
-		return "dispute.MsgOpen"
-	case 4:
-		return "dispute.MsgMove"
-	}
-	return h.kinds[h.IntN(len(h.kinds))]
-}
-
-// bend draws a bend of an op, "" if nothing of it can be bent.
-func (h *writer) bend(o Op) string {
-	c := h.composer(o)
-	_, m, err := c.message()
-	if err != nil || m == nil {
-		return ""
-	}
-	spots := c.spots(m)
-	slices.SortFunc(spots, func(x, y spot) int { return strings.Compare(x.path, y.path) })
-	if len(spots) == 0 {
-		return ""
-	}
-	s := spots[h.IntN(len(spots))]
-	return s.path + "=" + s.draw(h.Rand)
-}
+func (t *noTest) Helper()                           {}
+func (t *noTest) Name() string                      { return "" }
+func (t *noTest) Context() context.Context          { return t.ctx }
+func (t *noTest) Logf(string, ...any)               {}
+func (t *noTest) Error(args ...any)                 { t.Fatal(args...) }
+func (t *noTest) Errorf(format string, args ...any) { t.Fatalf(format, args...) }
+func (t *noTest) Fatal(args ...any)                 { t.fail(fmt.Errorf("%s", fmt.Sprint(args...))) }
+func (t *noTest) Fatalf(format string, args ...any) { t.fail(fmt.Errorf(format, args...)) }

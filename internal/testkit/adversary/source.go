@@ -14,7 +14,6 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
-	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -85,9 +84,9 @@ func init() {
 		"MsgAttest.piece":      (*composer).piece,
 		"shown":                (*composer).shown,
 		"wrong":                func(*composer) any { return &proof.WrongPiece{Tiles: make([]proof.Shown, 2)} },
-		"MsgOpen.target":       (*composer).dispTarget,
-		"MsgOpen.opening":      (*composer).opened,
-		"MsgOpen.attempt":      (*composer).openAttempt,
+		"MsgOpen.target":       (*composer).disputeTarget,
+		"MsgOpen.opening":      (*composer).disputeOpening,
+		"MsgOpen.attempt":      (*composer).disputedAttempt,
 		"dispute":              (*composer).disputeID,
 		"move":                 (*composer).move,
 		"side":                 (*composer).side,
@@ -95,12 +94,7 @@ func init() {
 	}
 }
 
-// disposition of an op that opens a dispute.
-func (c *composer) aim() (t target, segment int) {
-	return target{kind: c.Pick % kinds, Index: c.Unit, which: c.Pick >> 10}, c.Pick >> 2 & 0xff
-}
-
-func (c *composer) dispTarget() any {
+func (c *composer) disputeTarget() any {
 	if c.l == nil {
 		return nil
 	}
@@ -112,7 +106,7 @@ func (c *composer) dispTarget() any {
 	return &m
 }
 
-func (c *composer) opened() any {
+func (c *composer) disputeOpening() any {
 	if c.l == nil {
 		return &dispute.Opening{}
 	}
@@ -120,7 +114,7 @@ func (c *composer) opened() any {
 	return c.o.opening(c.l, t, segment)
 }
 
-func (c *composer) openAttempt() any {
+func (c *composer) disputedAttempt() any {
 	t, _ := c.aim()
 	switch {
 	case c.l == nil:
@@ -407,6 +401,5 @@ func (c *composer) sign(m sdk.Msg) {
 		}
 	case *providerv1.MsgRegister:
 		m.Signature = ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, m.Role))
-	case *disputev1.MsgUpdateParams:
 	}
 }

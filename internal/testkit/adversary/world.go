@@ -10,6 +10,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -52,7 +53,7 @@ type World struct {
 	costs costs
 
 	spender *spender                         // what messages take is noted there, if not nil
-	Costs   bool                             // whether what takes too long is a finding: that depends on the machine
+	Costs   bool                             // whether allocations beyond what gas pays for are a finding; they are the whole process's, so nothing else may run
 	Trace   func(format string, args ...any) // what happens, if not nil
 }
 
@@ -115,7 +116,7 @@ func (w *World) branch(s *Script) *play {
 	p := &play{
 		World: w, script: s, ctx: w.Ctx(), now: w.Now(), height: w.Ctx().BlockHeight(),
 		hash:  sha256.Sum256(binary.LittleEndian.AppendUint64(nil, uint64(w.Ctx().BlockHeight()))),
-		views: map[int]*job.Lease{}, had: map[string]uint64{}, spent: map[string]uint64{},
+		views: map[int]*job.Lease{}, had: map[string]uint64{},
 		games: map[uint64]*game{}, dirty: true,
 	}
 	p.block = p.ctx
@@ -155,6 +156,9 @@ func named(name string) chaintest.Account {
 
 // nameOf returns whose address it is, "" if nobody's.
 func nameOf(address string) string { return names[address] }
+
+// clock returns the time that windows count, in ms, as of the last block.
+func (p *play) clock() int64 { return module.Now(p.at(p.ctx)) }
 
 // next begins a block, wait ms after the last.
 func (p *play) next(wait int64) {

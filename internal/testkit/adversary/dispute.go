@@ -1,15 +1,13 @@
 package adversary
 
 import (
-	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 )
 
-// What differs most between versions of the protocol: how targets are written, and
-// what an honest provider declines.
+// What disputes are about, how they are opened, and who can argue them.
 
 // The kinds of target.
 const (
@@ -27,6 +25,22 @@ type target struct {
 	which int // auditor of the unit, or forced attempt of the lease
 }
 
+// An Op names by its Unit the target's Index, and by its Pick the rest: the kind in two
+// bits, the segment in the eight above, which in those above them.
+const (
+	segmentBit = 2
+	whichBit   = 10
+)
+
+// pick returns the Pick of an op that disputes a segment of t.
+func (t target) pick(segment int) int { return t.kind + segment<<segmentBit + t.which<<whichBit }
+
+// aim is the inverse of pick.
+func (c *composer) aim() (t target, segment int) {
+	const segments = 1<<(whichBit-segmentBit) - 1
+	return target{kind: c.Pick % kinds, Index: c.Unit, which: c.Pick >> whichBit}, c.Pick >> segmentBit & segments
+}
+
 // target returns what t names in a lease.
 func (p *play) target(l *job.Lease, t target, segment int) job.Target {
 	switch t.kind {
@@ -42,15 +56,6 @@ func (p *play) target(l *job.Lease, t target, segment int) job.Target {
 	}
 	return job.UnitTarget(t.Index)
 }
-
-// attempts bounds how often a unit may be given out.
-func attempts(l *job.Lease) int { return l.Params.MaxAttempts }
-
-// clock returns the time that windows count, in ms, as of the last block.
-func (p *play) clock() int64 { return module.Now(p.at(p.ctx)) }
-
-// makeable reports whether an honest provider takes units of an order.
-func makeable(*job.Order) bool { return true }
 
 // witness returns the account that a party has of the claim in dispute, nil if it has
 // none.

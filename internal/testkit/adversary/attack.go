@@ -1,0 +1,182 @@
+package adversary
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// writer writes a history while it is played.
+type writer struct {
+	*play
+	*rand.Rand
+	kinds []string
+}
+
+// Attack writes the history of a seed and plays it. It returns what was found, nil if
+// nothing was, and how many messages were sent.
+func (w *World) Attack(seed uint64) (*Finding, int) {
+	r := rand.New(rand.NewPCG(seed, 0x7a11))
+	s := Script{World: w.Kind, Hostile: map[string]Habit{}}
+	h := &writer{Rand: r, kinds: w.messages()}
+	h.people(&s)
+	h.play = w.branch(&s)
+	h.begin()
+	blocks := 4 + h.IntN(28)
+	for range blocks {
+		if h.found != nil {
+			break
+		}
+		h.write()
+	}
+	h.end()
+	if h.found != nil {
+		h.found.Script, h.found.Txs = s, h.txs
+	}
+	return h.found, h.txs
+}
+
+// people draws who is hostile, and in what way.
+func (h *writer) people(s *Script) {
+	groups := [][]string{house0, {house0[0]}, leads[:1], {"consumer"}, {"mallory"}, others, {others[h.IntN(len(others))]}, {watcher}, house1, {"trudy"}, leads[1:]}
+	odds := []int{3, 3, 3, 2, 2, 8, 4, 8, 8, 8, 8}
+	for i, g := range groups {
+		if h.IntN(odds[i]) > 0 {
+			continue
+		}
+		habit := h.habit()
+		for _, name := range g {
+			s.Hostile[name] = habit
+		}
+	}
+	if len(s.Hostile) == 0 {
+		s.Hostile["mallory"] = Habit{}
+	}
+	for _, b := range buyers {
+		if _, hostile := s.Hostile[b]; !hostile && h.IntN(2) == 0 {
+			s.Orders = append(s.Orders, b)
+		}
+	}
+}
+
+func (h *writer) habit() (b Habit) {
+	b.Lie, b.Withhold = h.IntN(4) == 0, h.IntN(4) == 0
+	switch h.IntN(4) {
+	case 0:
+		b.Skip = []string{"*"}
+	case 1:
+		for range 1 + h.IntN(2) {
+			b.Skip = append(b.Skip, h.kinds[h.IntN(len(h.kinds))])
+		}
+	}
+	return b
+}
+
+// write makes the next block, or some that are alike.
+func (h *writer) write() {
+	b := Block{Wait: h.wait()}
+	if h.IntN(5) == 0 {
+		b.Times = 1 << h.IntN(7)
+	}
+	hostile := h.hostile()
+	for range h.IntN(4) {
+		b.Ops = append(b.Ops, h.op(hostile))
+	}
+	h.script.Blocks = append(h.script.Blocks, b)
+	for range max(b.Times, 1) {
+		h.step(b)
+	}
+}
+
+// wait draws what passes before a block: mostly little, sometimes about as much as
+// some window of the world, rarely hours.
+func (h *writer) wait() int64 {
+	switch h.IntN(12) {
+	case 0:
+		return 20_000 + h.Int64N(42)*1000
+	case 1:
+		return []int64{10_000, 30_000, 300_000, clock, clock/3 + 1}[h.IntN(5)]
+	case 2:
+		if h.IntN(8) == 0 {
+			return 3_600_000 << h.IntN(6)
+		}
+	}
+	return 1000 << h.IntN(3)
+}
+
+// hostile returns the names of hostile people, always in one order.
+func (h *writer) hostile() (out []string) {
+	for _, name := range everybody {
+		if _, ok := h.script.Hostile[name]; ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// op draws a message: one that is due, of whoever it is, or any; bent or not.
+func (h *writer) op(hostile []string) Op {
+	by := hostile[h.IntN(len(hostile))]
+	if h.IntN(16) == 0 && len(h.sent) > 0 {
+		return Op{By: by, Msg: "again", Pick: h.IntN(len(h.sent))}
+	}
+	var o Op
+	if due := h.duties(); h.IntN(2) == 0 && len(due) > 0 {
+		o = due[h.IntN(len(due))]
+		if _, ok := h.script.Hostile[o.By]; !ok {
+			o.By = by // in somebody else's place
+		}
+	} else {
+		o = Op{By: by, Msg: h.kind(), Order: h.IntN(3), Unit: h.IntN(4)}
+		if h.IntN(2) == 0 {
+			o.Pick = h.IntN(8)
+		}
+	}
+	if o.Msg == "dispute.MsgOpen" && h.IntN(2) == 0 {
+		o.Pick = target{kind: h.IntN(int(kinds))}.pick(h.IntN(3))
+	}
+	if h.IntN(3) > 0 {
+		most := 2
+		if o.Msg == "market.MsgPostOrder" {
+			most = 4 // it has more fields than all others together
+		}
+		for range 1 + h.IntN(most) {
+			if b := h.bend(o); b != "" {
+				o.Bend = append(o.Bend, b)
+			}
+		}
+	}
+	if h.IntN(24) == 0 {
+		o.Times = 1 << h.IntN(6)
+	}
+	return o
+}
+
+// kind draws a message; those by which most begins come more often.
+func (h *writer) kind() string {
+	switch h.IntN(8) {
+	case 0, 1:
+		return "market.MsgPostOrder"
+	case 2, 3:
+		return "dispute.MsgOpen"
+	case 4:
+		return "dispute.MsgMove"
+	}
+	return h.kinds[h.IntN(len(h.kinds))]
+}
+
+// bend draws a bend of an op, "" if nothing of it can be bent.
+func (h *writer) bend(o Op) string {
+	c := h.composer(o)
+	_, m, err := c.message()
+	if err != nil || m == nil {
+		return ""
+	}
+	spots := c.spots(m)
+	slices.SortFunc(spots, func(x, y spot) int { return strings.Compare(x.path, y.path) })
+	if len(spots) == 0 {
+		return ""
+	}
+	s := spots[h.IntN(len(spots))]
+	return s.path + "=" + s.draw(h.Rand)
+}
