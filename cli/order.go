@@ -39,7 +39,8 @@ type listed struct {
 	Consumer string `json:"consumer"`
 	Units    int    `json:"units"`
 	MaxPrice uint64 `json:"max_price_utally"`
-	Price    uint64 `json:"price_utally"` // of the match
+	Price    uint64 `json:"price_utally"`   // of the match
+	Deposit  uint64 `json:"deposit_utally"` // locked beside it until the order ends
 	Posted   string `json:"posted"`
 }
 
@@ -50,7 +51,7 @@ func newListed(b *marketv1.BookedOrder) (listed, *job.Order, error) {
 	}
 	return listed{
 		Order: b.Id, Status: consume.StatusName(b.Posting.Status), Consumer: o.Consumer, Units: o.Problem.Units(),
-		MaxPrice: o.Conditions.MaxPrice, Price: b.Posting.Price, Posted: moment(b.Posting.PostedAt),
+		MaxPrice: o.Conditions.MaxPrice, Price: b.Posting.Price, Deposit: b.Posting.Deposit, Posted: moment(b.Posting.PostedAt),
 	}, &o, nil
 }
 
@@ -186,7 +187,7 @@ func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
 func (s *shown) tell(w io.Writer) {
 	fmt.Fprintf(w, "Order %s\n  %s\n", s.Order, s.Progress)
 	fmt.Fprintf(w, "  consumer  %s\n", s.Consumer)
-	fmt.Fprintf(w, "  posted    %s, expires %s if nobody meets it, at most %v\n", s.Posted, s.Expires, consume.Amount(s.MaxPrice))
+	fmt.Fprintf(w, "  posted    %s, expires %s if nobody meets it, at most %v; deposit %v\n", s.Posted, s.Expires, consume.Amount(s.MaxPrice), consume.Amount(s.Deposit))
 	fmt.Fprintf(w, "  work      %d rounds of %d units of %d steps; batch %d, seed %d; %.4g GFLOP\n", s.Rounds, s.Shards, s.Steps, s.Batch, s.Seed, float64(s.FLOPs)/1e9)
 	if s.Lead != "" {
 		fmt.Fprintf(w, "  lead      %s\n", s.Lead)
@@ -281,14 +282,15 @@ type validated struct {
 type bid struct {
 	Validator string `json:"validator"`
 	Price     uint64 `json:"price_utally"`
-	Tax       uint64 `json:"tax_utally"` // of it, for forced attempts
+	Deposit   uint64 `json:"deposit_utally"` // locked beside the maximum price
+	Tax       uint64 `json:"tax_utally"`     // of it, for forced attempts
 	Providers int    `json:"providers"`
 	Obstacle  string `json:"obstacle,omitempty"`
 }
 
 func bids(all []marketv1.Bid) (out []bid) {
 	for _, b := range all {
-		out = append(out, bid{b.Validator, b.Price, b.Tax, int(b.Providers), b.Obstacle})
+		out = append(out, bid{b.Validator, b.Price, b.Deposit, b.Tax, int(b.Providers), b.Obstacle})
 	}
 	return out
 }
@@ -303,7 +305,7 @@ func tellBids(w io.Writer, all []bid) {
 		if b.Tax > 0 {
 			tax = fmt.Sprintf(", %v of it the tax for forced errors,", consume.Amount(b.Tax))
 		}
-		fmt.Fprintf(w, "  offer     %s: %v%s with %d providers; %s\n", b.Validator, consume.Amount(b.Price), tax, b.Providers, verdict)
+		fmt.Fprintf(w, "  offer     %s: %v%s and a deposit of %v, with %d providers; %s\n", b.Validator, consume.Amount(b.Price), tax, consume.Amount(b.Deposit), b.Providers, verdict)
 	}
 }
 

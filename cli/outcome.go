@@ -30,7 +30,7 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "  price     %s\n", consume.Amount(o.Price))
+	fmt.Fprintf(w, "  price     %s, and a deposit of %s\n", consume.Amount(o.Price), consume.Amount(o.Deposit))
 	shares(w, o.Paid, name)
 	fmt.Fprintf(w, "    %-16s %s\n", "refund", consume.Amount(o.Refund))
 	fmt.Fprintf(w, "    %-16s %s\n", "burnt", consume.Amount(o.Burnt))

@@ -36,7 +36,7 @@ problem:
   batch: 8                   # recompute: 16 saves memory for up to one more forward pass
   seed: 1
 conditions:
-  maxPrice: 5tally           # locked now; what is not spent comes back
+  maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
   expires: 10m               # if no offer meets it
   providers: 2               # at least
   auditors: 1                # of each unit
@@ -153,11 +153,15 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string
 	if q.Best == "" {
 		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
 	}
+	deposit, err := consume.Deposit(ctx, b.kit, &o)
+	if err != nil {
+		return err
+	}
 	id, err := consume.Post(ctx, b.kit, &o)
 	if err != nil {
 		return err
 	}
-	b.tell("order %s posted: %d units of %d steps, at most %v locked", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice))
+	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
 	last, err := b.follow(ctx, id, func(p consume.Progress) bool { return !wait && p.HandedOver })
 	if err != nil {
 		return err

@@ -63,22 +63,22 @@ func others(t *training, pay float64) (out []experiment) {
 	} {
 		add(k.name, audited, func(s *scene) []string {
 			s.asking = asking{
-				who: watcher, keeper: s.lease.Keepers[0].Account, has: k.has,
+				who: watcher, keeper: s.lease.Files.Keepers[0].Account, has: k.has,
 				proposes: k.proposes, blocks: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(s.lease.Seed[:]), 0)),
 			}
 			return []string{s.asking.keeper}
 		})
 	}
 	add("keeper of a piece that keeps nothing", pieces, func(s *scene) []string {
-		s.asking = asking{who: watcher, keeper: s.lease.Keepers[3].Account, has: func(proof.Question) bool { return false }}
+		s.asking = asking{who: watcher, keeper: s.lease.Files.Keepers[3].Account, has: func(proof.Question) bool { return false }}
 		return []string{s.asking.keeper}
 	})
 	add("keeper of a wrong piece", pieces, func(s *scene) []string {
-		s.asking.forger = s.lease.Keepers[3].Account
+		s.asking.forger = s.lease.Files.Keepers[3].Account
 		return []string{s.asking.forger}
 	})
 	add("griefing questions", audited, func(s *scene) []string {
-		s.asking = asking{who: griever, keeper: s.lease.Keepers[0].Account, times: 8}
+		s.asking = asking{who: griever, keeper: s.lease.Files.Keepers[0].Account, times: 8}
 		return []string{griever}
 	})
 	for _, g := range []struct {

@@ -65,6 +65,7 @@ func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*wo
 			Contact: job.Contact{Key: party(consumer, job.Rates{}).Key},
 		},
 		Lead: lead, FeeBps: 500, Params: rules, Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
+		Free: func(string) uint64 { return stake },
 	}
 	for i := range providers {
 		m.Providers = append(m.Providers, party(provider(i), t.rates()))
@@ -77,8 +78,13 @@ func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*wo
 		return nil, err
 	}
 	w := &world{training: t, lease: l, earned: map[string]int64{}, spent: map[string]uint64{}, slashed: map[string]uint64{}}
-	w.earned[consumer] = -int64(l.Quote.Price)
+	w.earned[consumer] = -int64(l.Quote.Price + l.Deposit)
 	w.perform(effects)
+	for _, k := range l.Files.Keepers {
+		if err := w.do(job.AttestFiles{By: k.Account, Draw: 1, Says: job.Had}); err != nil {
+			return nil, err
+		}
+	}
 	return w, w.check()
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -11,6 +12,8 @@ type Assign struct {
 	Units   []Assignment
 	Waiting []Standing // of the providers that wait for a unit and are active
 }
+
+var errFiles = errors.New("no quorum of keepers has the order's files yet: no unit is given out before")
 
 // Standing is what the chain knows of a provider.
 type Standing struct {
@@ -33,6 +36,8 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
 	case l.Phase != Active:
 		return nil, fmt.Errorf("the lease is %v", l.Phase)
+	case l.Files.Said != Had:
+		return nil, errFiles
 	case len(e.Units) == 0:
 		return nil, fmt.Errorf("no unit is assigned")
 	}
@@ -149,7 +154,7 @@ func (l *Lease) Withheld(unit int, provider string) bool {
 // penalty, the rest of its bond back, and after too many the lease is closed to it.
 func (l *Lease) giveUp(i int, why string) ([]Effect, error) {
 	u := &l.Units[i]
-	penalty, err := scale(l.Quote.Unit, l.Params.LateBps, bps)
+	penalty, err := l.lateFee()
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +184,7 @@ func (l *Lease) countFault(provider string) int {
 }
 
 func (l *Lease) bar(account string) {
-	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil || find(l.Keepers, account) != nil) {
+	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil) {
 		l.Barred = append(l.Barred, account)
 	}
 }

@@ -11,18 +11,9 @@ import (
 
 // bendWorld is a world of another order.
 func bendWorld(t fataler, bend func(*Order)) *world {
-	w := newWorld(t)
 	m := testMatch()
 	bend(&m.Order)
-	l, effects, err := NewLease(m, w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.free["v0"], w.held["v0"] = stake, 0
-	w.lease = l
-	w.perform(effects)
-	w.check()
-	return w
+	return newWorldOf(t, m)
 }
 
 // A long record of valid units lowers the audits of a provider's units to the

@@ -24,6 +24,9 @@ func (l *Lease) Reserved() []Share {
 	for _, d := range l.Leads {
 		hold(d.Account, d.Bond)
 	}
+	for _, k := range l.Files.Keepers {
+		hold(k.Account, k.Bond)
+	}
 	for _, f := range l.Forced {
 		hold(f.Unit.Provider, f.Unit.Bond)
 		for _, a := range f.Unit.Audits {
@@ -53,6 +56,9 @@ func (l *Lease) Check() error {
 		if err := l.checkUnit(i); err != nil {
 			return fmt.Errorf("unit %d: %w", i, err)
 		}
+	}
+	if err := l.checkFiles(); err != nil {
+		return err
 	}
 	if err := l.checkPending(); err != nil {
 		return err
@@ -131,8 +137,8 @@ func (l *Lease) checkMoney() error {
 		return t
 	}
 	m := &l.Ledger
-	if t := m.Escrow + total(m.Paid) + m.Refund + m.Burnt + m.Tax; t != l.Quote.Price {
-		return fmt.Errorf("escrow, pay, refund, burn and tax are %d utally, the price was %d", t, l.Quote.Price)
+	if t := m.Escrow + total(m.Paid) + m.Refund + m.Burnt + m.Tax; t != l.Quote.Price+l.Deposit {
+		return fmt.Errorf("escrow, pay, refund, burn and tax are %d utally, the price was %d and the deposit %d", t, l.Quote.Price, l.Deposit)
 	}
 	if l.Phase == Settled && m.Escrow != 0 {
 		return fmt.Errorf("settled with %d utally in escrow", m.Escrow)

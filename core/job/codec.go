@@ -21,6 +21,7 @@ func (l *terms) Code(w *canon.Codec) {
 	l.Params.Code(w)
 	w.U64(&l.FeeBps)
 	l.Quote.code(w)
+	w.U64(&l.Deposit)
 	w.Hash(&l.Seed)
 	w.I64(&l.MatchedAt)
 	for _, p := range []*[]Party{&l.Providers, &l.Auditors} {
@@ -37,7 +38,7 @@ func (l *course) Code(w *canon.Codec) {
 		w.U64(&d.Bond)
 		w.Bool(&d.Gone)
 	})
-	canon.Seq(w, &l.Keepers, MaxParties, 5, codeParty)
+	l.Files.Code(w)
 	w.U8((*uint8)(&l.Phase))
 	w.String(&l.Reason, 2*MaxText)
 	w.Int(&l.LeadIndex, MaxParties)
@@ -72,7 +73,7 @@ func (l *course) Code(w *canon.Codec) {
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
 	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
-		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB} {
+		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB, &p.DepositBps, &p.MinDeposit} {
 		w.U64(v)
 	}
 	w.Int(&p.MaxOpen, MaxUnits)
@@ -172,6 +173,7 @@ func (s *Settlement) Code(w *canon.Codec) {
 		w.Hash(h)
 	}
 	w.U64(&s.Price)
+	w.U64(&s.Deposit)
 	s.Ledger.code(w)
 }
 

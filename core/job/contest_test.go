@@ -272,7 +272,7 @@ func TestLeaseStopsWhenEveryProviderIsBarred(t *testing.T) {
 		w.do(CloseDispute{ID: uint64(id + 1), Loser: dispute.Defender})
 	}
 	w.pass(2)
-	if w.lease.Phase != Settled || w.free["v0"] != stake || w.purse["consumer"] != w.lease.Quote.Price {
+	if w.lease.Phase != Settled || w.free["v0"] != stake || w.purse["consumer"] != w.lease.Quote.Price+w.lease.Deposit {
 		t.Fatalf("the lease is %v (%s), the lead has %d", w.lease.Phase, w.lease.Reason, w.free["v0"])
 	}
 }

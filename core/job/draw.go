@@ -134,10 +134,10 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	pool := l.referees()
 	before := slices.Clone(m.spent)
 	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.keeper(a) != nil })
-	keepers := m.able(l.drawSeed(seed, "keepers", u, i), others, min(c.Keepers-u.standing(), maxKept-len(u.Attested)), keep)
+	keepers := m.able(l.drawSeed(seed, "keepers", i, u.Attempt), others, min(c.Keepers-u.standing(), maxKept-len(u.Attested)), keep)
 	var auditors []string
 	if first {
-		auditors = m.able(l.drawSeed(seed, "auditors", u, i), pool, c.Auditors, verdict)
+		auditors = m.able(l.drawSeed(seed, "auditors", i, u.Attempt), pool, c.Auditors, verdict)
 	}
 	if u.standing()+len(keepers) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
 		m.spent = before
@@ -179,14 +179,14 @@ func (m *means) able(seed []byte, pool []string, want int, bond uint64) (out []s
 	return out
 }
 
-func (l *Lease) drawSeed(seed canon.Hash, what string, u *Unit, unit int) []byte {
+func (l *Lease) drawSeed(seed canon.Hash, what string, unit, attempt int) []byte {
 	id := l.Order.ID()
 	return canon.Encode(func(e *canon.Encoder) {
 		e.String(what)
 		e.Hash(seed)
 		e.Hash(id)
 		e.Uint(uint64(unit))
-		e.Uint(uint64(u.Attempt))
+		e.Uint(uint64(attempt))
 	})
 }
 

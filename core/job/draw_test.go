@@ -83,7 +83,7 @@ func TestOnlyWhoCanBondIsDrawn(t *testing.T) {
 	w := drawWorld(t)
 	for _, p := range w.lease.Auditors {
 		if !slices.Contains([]string{"w0", "w1", "w2"}, p.Account) {
-			w.free[p.Account], w.brought = 0, w.brought-stake
+			w.free[p.Account], w.brought = 0, w.brought-w.free[p.Account]
 		}
 	}
 	w.deliver("p0")
@@ -105,7 +105,7 @@ func TestOnlyWhoCanBondIsDrawn(t *testing.T) {
 func TestUndrawnUnitIsNobodysFault(t *testing.T) {
 	w := drawWorld(t)
 	for _, p := range w.lease.Auditors {
-		w.free[p.Account], w.brought = 0, w.brought-stake
+		w.free[p.Account], w.brought = 0, w.brought-w.free[p.Account]
 	}
 	w.deliver("p0")
 	w.pass(50)

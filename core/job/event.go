@@ -60,7 +60,7 @@ func (l *Lease) watchLead(now int64) {
 // leadMustAct reports whether a unit waits for a provider or a round for its
 // merge.
 func (l *Lease) leadMustAct() bool {
-	if l.Phase != Active || l.Round == len(l.Merges) {
+	if l.Phase != Active || l.Files.Said != Had || l.Round == len(l.Merges) {
 		return false
 	}
 	l.count()
@@ -71,11 +71,5 @@ func (l *Lease) leadMustAct() bool {
 	if c.Status[Open] == 0 {
 		return false
 	}
-	able := l.Eligible() // others have as many as they may, or must answer first
-	if c.Status[Open] > len(c.Withheld) {
-		return len(able) > 0
-	}
-	return slices.ContainsFunc(c.Withheld, func(i int) bool {
-		return slices.ContainsFunc(able, func(p string) bool { return !l.Withheld(i, p) })
-	})
+	return slices.ContainsFunc(l.Eligible(), l.opensFor) // others have as many as they may, or must answer first
 }

@@ -24,18 +24,12 @@ func forcedWorld(t fataler) *world {
 
 func forcedWorldOf(t fataler, bend func(*Order)) *world {
 	t.Helper()
-	w := newWorld(t)
 	m := testMatch()
 	m.Params = DefaultParams.Quick()
 	m.Params.LeadTimeout, m.Params.TaxBps, m.Order.Conditions.MaxPrice = 200, bps, 1<<40
 	bend(&m.Order)
-	l, effects, err := NewLease(m, w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.free["v0"], w.held["v0"] = stake, 0
-	w.lease, w.pool, w.donated = l, 1e9, 1e9
-	w.perform(effects)
+	w := newWorldOf(t, m)
+	w.pool, w.donated = 1e9, 1e9
 	w.check()
 	return w
 }

@@ -20,7 +20,7 @@ func TestConsumerOfAFailedLeaseIsInsured(t *testing.T) {
 	}
 	w.pass(200)
 	m := &w.lease.Ledger
-	spent := w.lease.Quote.Price - m.Refund
+	spent := w.lease.Quote.Price + w.lease.Deposit - m.Refund
 	var fund uint64
 	for _, s := range m.SlashPaid {
 		if s.Account == Insurance {

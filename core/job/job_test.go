@@ -77,7 +77,7 @@ func testMatch() Match {
 	p := DefaultParams.WithoutForced().Quick()
 	p.LeadTimeout, p.AnswerTime = 200, 20
 	return Match{
-		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"),
+		Order: testOrder(), Lead: "v0", FeeBps: 500, Params: p, Seed: canon.Sum("seed"), Deposit: 2_000, Free: func(string) uint64 { return stake },
 		Providers:  []Party{party("p0", Rates{1000, 10}), party("p1", Rates{1100, 5}), party("p2", Rates{900, 0})},
 		Validators: []Party{party("v1", Rates{}), party("v2", Rates{}), party("v3", Rates{})},
 	}
@@ -88,7 +88,24 @@ func newWorld(t fataler) *world {
 	return newWorldOf(t, testMatch())
 }
 
+// newWorldOf is newWorld of another match: the files of its order are attested to.
 func newWorldOf(t fataler, m Match) *world {
+	t.Helper()
+	w := beginWorld(t, m)
+	w.sayOfFiles(Had)
+	return w
+}
+
+// sayOfFiles lets a quorum of keepers say a word of the order's files.
+func (w *world) sayOfFiles(says Word) {
+	w.t.Helper()
+	for _, k := range w.lease.Files.Keepers[:w.lease.Order.Conditions.Quorum()] {
+		w.do(AttestFiles{By: k.Account, Draw: w.lease.Files.Draws, Says: says})
+	}
+}
+
+// beginWorld begins a lease of whose files nothing is known yet.
+func beginWorld(t fataler, m Match) *world {
 	t.Helper()
 	w := &world{t: t, jailed: map[string]bool{}, keys: map[string]ed25519.PrivateKey{}, free: map[string]uint64{}, held: map[string]uint64{}, purse: map[string]uint64{}, flops: map[string]uint64{}, record: map[string]uint64{}, now: 1000}
 	for _, p := range append(append([]Party{{Account: "v0"}}, m.Providers...), m.Validators...) {
@@ -98,6 +115,7 @@ func newWorldOf(t fataler, m Match) *world {
 	}
 	w.purse[asker] = stake
 	w.brought += stake
+	m.Free = w.means
 	l, effects, err := NewLease(m, w.now)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +125,9 @@ func newWorldOf(t fataler, m Match) *world {
 	w.check()
 	return w
 }
+
+// means is what an account could put up as a bond.
+func (w *world) means(account string) uint64 { return w.free[account] }
 
 // perform does what a chain would do.
 func (w *world) perform(effects []Effect) {
@@ -190,7 +211,7 @@ func (w *world) check() {
 			total += n
 		}
 	}
-	if want := w.lease.Quote.Price + w.brought + w.donated; total != want {
+	if want := w.lease.Quote.Price + w.lease.Deposit + w.brought + w.donated; total != want {
 		w.t.Fatalf("there are %d utally, there were %d", total, want)
 	}
 	w.roundTrip()
@@ -258,7 +279,7 @@ func (w *world) pass(ms int64) {
 // tick lets a block end.
 func (w *world) tick() {
 	w.t.Helper()
-	w.do(Tick{Seed: canon.Sum("block", []byte(fmt.Sprint(w.now))), Units: w.due(), Free: func(account string) uint64 { return w.free[account] }})
+	w.do(Tick{Seed: canon.Sum("block", []byte(fmt.Sprint(w.now))), Units: w.due(), Free: w.means})
 }
 
 // submit posts a receipt, and lets the next block draw who audits and keeps it.
@@ -278,17 +299,24 @@ func (w *world) assign(unit int, provider string) error {
 func (w *world) assignSigned(unit int, provider string, signature []byte) error {
 	w.t.Helper()
 	e := Assign{By: w.lease.Lead(), Units: []Assignment{{unit, w.lease.Units[unit].Attempt, signature, w.standing(provider)}}}
-	for _, q := range w.lease.Queue {
-		if !w.inactive[q.Provider] {
-			e.Waiting = append(e.Waiting, w.standing(q.Provider))
-		}
-	}
+	e.Waiting = w.waiting()
 	err := w.try(e)
 	if err == nil && w.lease.forces() {
 		w.pass(1) // its lot is drawn
 	}
 	return err
 }
+
+func (w *world) waiting() (out []Standing) {
+	for _, q := range w.lease.Queue {
+		if !w.inactive[q.Provider] {
+			out = append(out, w.standing(q.Provider))
+		}
+	}
+	return out
+}
+
+func (w *world) takeLead(by string) TakeLead { return TakeLead{by, w.waiting()} }
 
 func (w *world) standing(provider string) Standing {
 	return Standing{provider, w.free[provider], w.record[provider]}
@@ -469,7 +497,7 @@ func TestWrongMergeCostsTheLeadItsOffice(t *testing.T) {
 	if err := w.try(m); err == nil {
 		t.Fatal("the dismissed lead posted again")
 	}
-	w.do(TakeLead{l.Leads[1].Account})
+	w.do(TakeLead{By: l.Leads[1].Account})
 	w.do(PostMerge{By: w.lease.Lead(), Root: right})
 	w.finish()
 	if w.purse["v0"] != 0 {
@@ -577,25 +605,25 @@ func TestAuditorsAreNeverTheLead(t *testing.T) {
 	if pool := w.lease.referees(); len(pool) != 2 || slices.Contains(pool, w.lease.Lead()) {
 		t.Fatalf("the lead may be drawn: %q", pool)
 	}
-	for _, p := range append(w.lease.Auditors, w.lease.Keepers...) {
-		if p.Account == "v0" {
-			t.Fatal("the lead was drawn")
-		}
+	if find(w.lease.Auditors, "v0") != nil || w.lease.Files.keeper("v0") != nil {
+		t.Fatal("the lead was drawn")
 	}
 }
 
 func TestIdleLeadIsReplacedInDrawnOrder(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.lease.Leads[1].Account, w.lease.Leads[2].Account
-	w.pass(100)
-	if err := w.try(TakeLead{first}); err == nil {
+	w.pass(99)
+	w.do(Ready{Provider: "p0"})
+	if err := w.try(w.takeLead(first)); err == nil {
 		t.Fatal("the lead was taken before its time ran out")
 	}
-	w.pass(100)
-	if err := w.try(TakeLead{second}); err == nil {
+	w.pass(101)
+	if err := w.try(w.takeLead(second)); err == nil {
 		t.Fatal("the second in line came first")
 	}
-	w.do(TakeLead{first})
+	w.do(w.takeLead(first))
+	w.do(Ready{Provider: "p0", Withdraw: true})
 	if w.lease.Lead() != first || w.lease.Ledger.Slashed == 0 {
 		t.Fatalf("%s leads, %d slashed", w.lease.Lead(), w.lease.Ledger.Slashed)
 	}
@@ -617,15 +645,17 @@ func TestAbandonedOrderPaysWhatWasDoneAndRefundsTheRest(t *testing.T) {
 	}
 }
 
-func TestLeadMayDeclineBeforeAnythingIsAssigned(t *testing.T) {
+// A lead that has taken an order on by its offer pays to get out of it, whatever is said
+// of the files by then: declining once was free.
+func TestDecliningCosts(t *testing.T) {
 	w := newWorld(t)
 	if err := w.try(Decline{"v1", "why"}); err == nil {
 		t.Fatal("a stranger declined the order")
 	}
 	w.do(Decline{"v0", "the files do not match the order"})
 	w.pass(2)
-	if w.lease.Phase != Settled || w.purse["consumer"] != w.lease.Quote.Price || w.free["v0"] != stake {
-		t.Fatalf("the lease is %v, the consumer got %d of %d", w.lease.Phase, w.purse["consumer"], w.lease.Quote.Price)
+	if w.lease.Phase != Settled || w.purse["consumer"] != w.lease.Quote.Price+w.lease.Deposit || w.free["v0"] != stake-w.purse[Insurance] || w.purse[Insurance] == 0 {
+		t.Fatalf("the lease is %v, the consumer got %d of %d, the lead has %d of %d", w.lease.Phase, w.purse["consumer"], w.lease.Quote.Price, w.free["v0"], uint64(stake))
 	}
 	w = newWorld(t)
 	if err := w.assign(0, "p0"); err != nil {
@@ -664,7 +694,7 @@ func TestEventsAreRefused(t *testing.T) {
 		"is not a provider":    Assign{By: "v0", Units: []Assignment{{Unit: 1, Standing: Standing{Provider: "stranger"}}}},
 		"belongs to round 1":   Assign{By: "v0", Units: []Assignment{{Unit: 2, Standing: Standing{Provider: "p1"}}}},
 		"acceptance":           Assign{By: "v0", Units: []Assignment{{Unit: 1, Standing: Standing{Provider: "p1"}, Signature: make([]byte, 64)}}},
-		"is not next in line":  TakeLead{"v0"},
+		"is not next in line":  TakeLead{By: "v0"},
 		"no merged round":      Halt{},
 		"no dispute 7":         CloseDispute{ID: 7},
 		"no receipt":           OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"},
@@ -765,8 +795,11 @@ func (w *world) games(ids []uint64) []uint64 {
 func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		if rapid.Bool().Draw(t, "forced errors") {
+		switch rapid.IntRange(0, 3).Draw(t, "world") {
+		case 0:
 			w = forcedWorld(t)
+		case 1:
+			w = beginWorld(t, testMatch())
 		}
 		var games []uint64
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
@@ -775,7 +808,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			p := rapid.SampledFrom([]string{"p0", "p1", "p2"}).Draw(t, "provider")
 			v := rapid.SampledFrom([]string{"v1", "v2", "v3"}).Draw(t, "validator")
 			lie := rapid.SampledFrom([]string{"", "", "lie"}).Draw(t, "lie")
-			switch rapid.IntRange(0, 13).Draw(t, "event") {
+			switch rapid.IntRange(0, 14).Draw(t, "event") {
 			case 0, 1:
 				if w.lease.Lead() != "" {
 					_ = w.assign(unit, p)
@@ -820,7 +853,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 					_ = w.try(w.merge())
 				}
 			case 8:
-				_ = w.try(TakeLead{v})
+				_ = w.try(w.takeLead(v))
 			case 9:
 				_ = w.try(Ready{p, rapid.Bool().Draw(t, "withdraw")})
 			case 10:
@@ -832,6 +865,8 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 					_ = w.reveal(unit, rapid.Bool().Draw(t, "forced"))
 				}
 			case 13:
+				_ = w.try(AttestFiles{v, w.lease.Files.Draws, Word(rapid.IntRange(1, 2).Draw(t, "says"))})
+			case 14:
 				if w.lease.Phase != Settled {
 					w.pass(rapid.Int64Range(1, 150).Draw(t, "ms"))
 				}

@@ -281,7 +281,7 @@ func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) (
 	a.Bond, a.Failed = 0, true
 	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == keeper && r.Unit == unit })...)
 	l.bar(keeper)
-	l.replaceKeeper(keeper)
+	effects = append(effects, l.dropFileKeeper(keeper)...)
 	l.await(unit, now) // for another in its place
 	if u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() {
 		u.Status, u.WindowEnd, u.Due = Received, 0, now+l.Order.Conditions.UnitTimeout
@@ -300,24 +300,6 @@ func (l *Lease) dropRequests(which func(r *Request) bool) (effects []Effect) {
 		return drop
 	})
 	return effects
-}
-
-// replaceKeeper draws another validator in the place of a keeper, or none if all
-// that could keep do so already.
-func (l *Lease) replaceKeeper(keeper string) {
-	i := slices.IndexFunc(l.Keepers, func(p Party) bool { return p.Account == keeper })
-	if i < 0 {
-		return
-	}
-	pool := slices.DeleteFunc(slices.Clone(l.Auditors), func(p Party) bool {
-		return p.Account == l.Lead() || slices.Contains(l.Barred, p.Account) || find(l.Keepers, p.Account) != nil
-	})
-	next := proof.Draw(l.label("keeper after "+keeper), len(pool), 1)
-	if len(next) == 0 {
-		l.Keepers = slices.Delete(l.Keepers, i, i+1)
-		return
-	}
-	l.Keepers[i] = pool[next[0]]
 }
 
 // freeKeepers lets go of what keepers have reserved for a unit that is about to be

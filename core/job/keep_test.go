@@ -393,8 +393,8 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 			if k.purse[asker] != stake+reward || k.purse[Insurance] != bond-reward || k.stakeOf(who)+bond != stake || !k.jailed[who] {
 				t.Fatalf("the asker has %d, the fund %d, the keeper %d; jailed %v", k.purse[asker], k.purse[Insurance], k.free[who], k.jailed)
 			}
-			if find(l.Keepers, who) != nil || !slices.Contains(l.Barred, who) {
-				t.Fatalf("after %s keep %v, barred %q", who, l.Keepers, l.Barred)
+			if l.Files.keeper(who) != nil || !slices.Contains(l.Barred, who) {
+				t.Fatalf("after %s keep %v, barred %q", who, l.Files.Keepers, l.Barred)
 			}
 			want := status
 			if status == Counted {
@@ -457,11 +457,11 @@ func TestLeaseWithoutKeepersStops(t *testing.T) {
 		}
 		k.pass(7)
 	}
-	if n := len(k.lease.Keepers); n != 1 {
-		t.Fatalf("%d keepers are left", n)
+	if left := k.lease.referees(); len(left) != 1 {
+		t.Fatalf("%q are left", left)
 	}
 	k.pass(400)
-	if k.lease.Phase != Settled || k.lease.Reason != "too few keepers are left" {
+	if k.lease.Phase != Settled || k.lease.Reason != "too few validators are left that could keep a unit" {
 		t.Fatalf("the lease is %v (%s)", k.lease.Phase, k.lease.Reason)
 	}
 }

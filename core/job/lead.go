@@ -8,7 +8,14 @@ import (
 // TakeLead lets a validator of the drawn succession take over from a lead that
 // did not do what was due: the k-th in line after k timeouts, the next at once
 // if the lead was dismissed.
-type TakeLead struct{ By string }
+//
+// The old lead pays for it if it has kept somebody waiting: it owed a merge, or there was
+// a provider that waited for a unit. A lead that found nobody who takes a unit has done
+// what it could; the chain cannot see offers, but it sees who waits.
+type TakeLead struct {
+	By      string
+	Waiting []Standing // of the providers that wait for a unit and are active
+}
 
 func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	i := l.inLine(e.By)
@@ -23,20 +30,52 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	var effects []Effect
-	if old := &l.Leads[l.LeadIndex]; !old.Gone {
-		penalty, err := scale(l.Quote.Unit, l.Params.LateBps, bps)
-		if err != nil {
+	if !l.Leads[l.LeadIndex].Gone && l.keepsWaiting(e.Waiting, now) {
+		if effects, err = l.fineLead(); err != nil {
 			return nil, err
 		}
-		penalty = min(penalty, old.Bond)
-		old.Bond -= penalty
-		effects = l.slash(old.Account, penalty, []Share{{Insurance, penalty}})
 	}
 	l.LeadIndex = i
 	l.Leads[i].Bond = bond
 	l.DueSince = 0
 	l.watchLead(now)
 	return append(effects, Effect{Reserve, e.By, bond, "lead"}, Effect{Emit, e.By, uint64(i), "lead taken over"}), nil
+}
+
+// keepsWaiting reports whether the lead owes a merge, or could give a unit to a provider
+// that has waited for one for half the lead's time.
+func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
+	if l.Count.Status[Accepted] == l.Order.Problem.Shards {
+		return true
+	}
+	for _, s := range waiting {
+		at := l.queued(s.Provider)
+		if at < 0 || now-l.Queue[at].Since < l.Params.LeadTimeout/2 || !l.mayWork(s.Provider) || !l.opensFor(s.Provider) {
+			continue
+		}
+		if _, _, err := l.stand(s, nil); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// opensFor reports whether a provider may have one of the open units.
+func (l *Lease) opensFor(provider string) bool {
+	c := &l.Count
+	return c.Status[Open] > len(c.Withheld) || slices.ContainsFunc(c.Withheld, func(i int) bool { return !l.Withheld(i, provider) })
+}
+
+// fineLead takes the penalty of a lead that does not do what it has taken on.
+func (l *Lease) fineLead() ([]Effect, error) {
+	lead := &l.Leads[l.LeadIndex]
+	penalty, err := l.lateFee()
+	if err != nil {
+		return nil, err
+	}
+	penalty = min(penalty, lead.Bond)
+	lead.Bond -= penalty
+	return l.slash(lead.Account, penalty, []Share{{Insurance, penalty}}), nil
 }
 
 // mayTakeLead returns the block time from which the leader at place i of the
@@ -70,9 +109,10 @@ func (l *Lease) gone(lead string) bool {
 	return slices.ContainsFunc(l.Leads, func(d Leader) bool { return d.Account == lead && d.Gone })
 }
 
-// Decline is a lead's word, before it has assigned anything, that the order
-// cannot be served: its files cannot be had or do not match it. Nobody is at
-// fault that the chain could name, so the consumer gets everything back.
+// Decline is a lead's word, before it has assigned anything, that it does not serve the
+// order after all. It has taken it on by its offer, and pays like a lead that stays idle;
+// the consumer gets everything back. If the files cannot be had, their keepers say so:
+// that ends the lease at the consumer's cost.
 type Decline struct{ By, Reason string }
 
 func (e Decline) apply(l *Lease, now int64) ([]Effect, error) {
@@ -84,6 +124,10 @@ func (e Decline) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.Reason == "" || len(e.Reason) > MaxText:
 		return nil, fmt.Errorf("a reason of 1 to %d bytes must be given", MaxText)
 	}
+	effects, err := l.fineLead()
+	if err != nil {
+		return nil, err
+	}
 	l.stop(now, "declined: "+e.Reason)
-	return []Effect{{Emit, e.By, 0, "declined"}}, nil
+	return append(effects, Effect{Emit, e.By, 0, "declined"}), nil
 }

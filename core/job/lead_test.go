@@ -24,7 +24,7 @@ func TestLeadCannotWithholdReceipts(t *testing.T) {
 			t.Fatalf("without the lead's help a unit is %v", u.Status)
 		}
 	}
-	w.do(TakeLead{next})
+	w.do(TakeLead{By: next})
 	w.finish()
 	if w.purse["p1"] == 0 || w.stakeOf("v0") == stake {
 		t.Fatalf("p1 earned %d, the idle lead lost %d", w.purse["p1"], stake-w.stakeOf("v0"))

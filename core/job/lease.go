@@ -29,6 +29,8 @@ type Params struct {
 	Speed         uint64 // FLOP per second of the slowest machine that the chain counts on
 	Link          uint64 // bytes per second of the slowest connection that it counts on
 	Allowance     int64  // ms for blocks, in every time that an order sets
+	DepositBps    uint64 // of an order's maximum price, locked beside it
+	MinDeposit    uint64 // utally, the least that is locked so
 }
 
 // DefaultParams are those of a new chain.
@@ -37,14 +39,17 @@ var DefaultParams = Params{
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
 	ForcedBps: 200, JackpotFactor: 2, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
+	DepositBps: 100, MinDeposit: 10_000,
 }
 
 // Check returns an error unless the rules can be kept and make cheating a loss.
 func (p *Params) Check() error {
 	switch {
-	case max(p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps) > bps:
-		return fmt.Errorf("keepers' share, burn, tax, penalty and forced attempts are %d, %d, %d, %d and %d, want at most %d basis points",
-			p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, bps)
+	case max(p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps) > bps:
+		return fmt.Errorf("keepers' share, burn, tax, penalty, forced attempts and deposit are %d, %d, %d, %d, %d and %d, want at most %d basis points",
+			p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps, bps)
+	case p.MinDeposit > maxFlops:
+		return fmt.Errorf("a deposit of at least %d utally, want at most %d", p.MinDeposit, uint64(maxFlops))
 	case p.ForcedBps == bps:
 		return fmt.Errorf("every attempt is forced: no unit would ever be accepted")
 	case p.JackpotFactor > bps:
@@ -106,13 +111,14 @@ type Lease struct {
 	Params    Params
 	FeeBps    uint64
 	Quote     Quote
-	Seed      canon.Hash // from a block before the match; the lease's keepers and the succession are drawn from it
+	Deposit   uint64     // utally, locked beside the price
+	Seed      canon.Hash // from a block before the match; the keepers of the files and the succession are drawn from it
 	MatchedAt int64
 
 	Leads     []Leader // the lead and, in drawn order, who may take over
 	Providers []Party  // of the offer, in account order
 	Auditors  []Party  // pool from which each attempt's auditors and keepers are drawn
-	Keepers   []Party  // of the order's files, drawn; one that fails is replaced
+	Files     Files    // whether the order's files can be had, by those who keep them
 
 	Phase     Phase
 	Reason    string // why it stopped early, if it did
@@ -262,7 +268,7 @@ const Insurance = "insurance"
 // clone returns a copy that shares nothing that events change.
 func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
-	l.Keepers = slices.Clone(l.Keepers)
+	l.Files.Keepers = slices.Clone(l.Files.Keepers)
 	l.Requests = slices.Clone(l.Requests)
 	l.Pending = slices.Clone(l.Pending)
 	l.Units = slices.Clone(l.Units)

@@ -16,6 +16,8 @@ type Match struct {
 	Validators []Party    // all others that are independent of the lead, in account order
 	Seed       canon.Hash // of an earlier block
 	Params     Params
+	Deposit    uint64                      // utally, locked beside the price
+	Free       func(account string) uint64 // utally that it could put up as a bond
 }
 
 // Dearest returns the highest rates among parties, which a quote assumes.
@@ -28,7 +30,7 @@ func Dearest(parties []Party) (r Rates) {
 
 // NewLease begins a lease at block time now. The pool of auditors, the keepers of
 // the order's files and the succession of the lead are drawn here, from a seed that
-// was fixed before; the lead is never among auditors and keepers.
+// was not known when the order was posted; the lead is never among auditors and keepers.
 func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	p, c := &m.Order.Problem, &m.Order.Conditions
 	if err := m.Order.Check(); err != nil {
@@ -52,8 +54,11 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	}
 	l := Lease{
 		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, Seed: m.Seed, MatchedAt: now,
-		Providers: m.Providers, Phase: Active, DueSince: now,
-		Units: make([]Unit, p.Units()), Merges: make([]Merge, p.Rounds), Ledger: Ledger{Escrow: q.Price},
+		Providers: m.Providers, Phase: Active,
+		Units: make([]Unit, p.Units()), Merges: make([]Merge, p.Rounds), Deposit: m.Deposit,
+	}
+	if l.Ledger.Escrow, err = sum(q.Price, m.Deposit); err != nil {
+		return Lease{}, nil, err
 	}
 	for i := range l.Units {
 		l.Units[i].Status = Open
@@ -68,7 +73,6 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 		return out
 	}
 	l.Auditors = draw("auditors", MaxParties)
-	l.Keepers = draw("keepers", c.Keepers)
 	bond, err := l.bond()
 	if err != nil {
 		return Lease{}, nil, err
@@ -77,7 +81,8 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	for _, v := range draw("succession", MaxParties) {
 		l.Leads = append(l.Leads, Leader{Account: v.Account})
 	}
-	return l, []Effect{{Kind: Reserve, Account: m.Lead, Amount: bond, Note: "lead"}}, nil
+	files, err := l.drawFiles(m.Seed, &means{free: m.Free}, now)
+	return l, append([]Effect{{Kind: Reserve, Account: m.Lead, Amount: bond, Note: "lead"}}, files...), err
 }
 
 func (l *Lease) label(what string) []byte {

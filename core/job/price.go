@@ -121,7 +121,7 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if err != nil {
 		return q, err
 	}
-	keeps, err := times(q.Keep, c.Keepers*p.Units())
+	keeps, err := times(q.Keep, c.Keepers*(p.Units()+1)) // the order's files are kept like a unit's data
 	if err != nil {
 		return q, err
 	}

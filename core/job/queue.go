@@ -30,6 +30,8 @@ func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {
 		return []Effect{{Emit, e.Provider, 0, "not ready"}}, nil
 	case l.Phase != Active:
 		return nil, fmt.Errorf("the lease is %v: no more units are given out", l.Phase)
+	case l.Files.Said != Had:
+		return nil, errFiles
 	case at >= 0:
 		return nil, fmt.Errorf("%s waits for a unit already", e.Provider)
 	case find(l.Providers, e.Provider) == nil || !l.mayWork(e.Provider):

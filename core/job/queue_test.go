@@ -44,7 +44,7 @@ func TestLeadThatServesNobodyIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.do(Ready{Provider: "p0"})
 	w.pass(w.lease.Params.LeadTimeout + 1)
-	w.do(TakeLead{w.lease.Leads[1].Account})
+	w.do(w.takeLead(w.lease.Leads[1].Account))
 	if w.stakeOf("v0") == stake {
 		t.Fatal("the lead lost nothing")
 	}

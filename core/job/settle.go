@@ -60,16 +60,22 @@ func (l *Lease) auditWage(u *Unit) (uint64, error) {
 // part is burnt, a part goes to the jackpot pool, and as much of it at most out again
 // to forced attempts; the rest goes back to the consumer.
 func (l *Lease) settle() ([]Effect, error) {
-	shares, err := l.wages()
+	shares, deposit, err := l.wages()
 	if err != nil {
 		return nil, err
 	}
-	var paid uint64
-	var effects []Effect
+	var paid, forfeit uint64
 	for _, s := range shares {
 		if paid, err = sum(paid, s.Amount); err != nil {
 			return nil, err
 		}
+	}
+	for _, s := range deposit {
+		forfeit += s.Amount // no more than the deposit
+		shares = addShare(shares, s)
+	}
+	var effects []Effect
+	for _, s := range shares {
 		effects = append(effects, Effect{Kind: Pay, Account: s.Account, Amount: s.Amount})
 	}
 	burn, err := scale(paid, l.Params.BurnBps, bps)
@@ -81,10 +87,10 @@ func (l *Lease) settle() ([]Effect, error) {
 		return nil, err
 	}
 	spent, err := sum(paid, burn, tax)
-	if err != nil || spent > l.Ledger.Escrow {
-		return nil, fmt.Errorf("the work earned %d, burns %d and is taxed %d of %d utally in escrow", paid, burn, tax, l.Ledger.Escrow)
+	if err != nil || spent > l.Quote.Price {
+		return nil, fmt.Errorf("the work earned %d, burns %d and is taxed %d of a price of %d utally", paid, burn, tax, l.Quote.Price)
 	}
-	refund := l.Ledger.Escrow - spent
+	refund := l.Ledger.Escrow - spent - forfeit
 	l.Ledger.Escrow, l.Ledger.Paid, l.Ledger.Burnt, l.Ledger.Tax, l.Ledger.Refund = 0, shares, burn, tax, refund
 	effects = append(effects, Effect{Kind: Burn, Amount: burn}, Effect{Kind: Tax, Amount: tax}, Effect{Kind: Refund, Account: l.Order.Consumer, Amount: refund})
 	effects = append(effects, l.credits()...)
@@ -117,20 +123,20 @@ func (l *Lease) insured(spent uint64) uint64 {
 	return 0
 }
 
-// wages returns what every account has earned by accepted units.
-func (l *Lease) wages() ([]Share, error) {
+// wages returns what every account has earned by accepted units and by the order's
+// files, and what is paid out of the deposit.
+func (l *Lease) wages() (shares, deposit []Share, err error) {
 	var work uint64 // what providers earn, on which the fee is reckoned
-	var shares []Share
 	for i := range l.Units {
 		if l.Units[i].Status != Accepted {
 			continue
 		}
 		earned, err := l.earnings(i, false)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if work, err = sum(work, earned[0].Amount); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, s := range earned {
 			shares = addShare(shares, s)
@@ -138,12 +144,17 @@ func (l *Lease) wages() ([]Share, error) {
 	}
 	fee, err := scale(work, l.FeeBps, bps)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if lead := l.Lead(); lead != "" {
 		shares = addShare(shares, Share{lead, fee})
 	}
-	return slices.DeleteFunc(shares, func(s Share) bool { return s.Amount == 0 }), nil
+	kept, deposit := l.fileWages(work > 0)
+	for _, s := range kept {
+		shares = addShare(shares, s)
+	}
+	none := func(s Share) bool { return s.Amount == 0 }
+	return slices.DeleteFunc(shares, none), slices.DeleteFunc(deposit, none), nil
 }
 
 // releaseAll frees every bond; no dispute is open any more.
@@ -165,6 +176,7 @@ func (l *Lease) releaseAll() []Effect {
 			a.Bond = 0
 		}
 	}
+	effects = append(effects, l.freeFiles()...)
 	for _, v := range l.Verdicts {
 		effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
 	}
@@ -221,12 +233,13 @@ func (l *Lease) credits() []Effect {
 // Settlement is what the chain keeps of an ended lease under proof, and what a
 // proof bundle is anchored to.
 type Settlement struct {
-	Order  canon.Hash
-	Start  canon.Hash
-	Final  canon.Hash
-	Record canon.Hash // of the lease as it ended, with its units and merges
-	Price  uint64
-	Ledger Ledger
+	Order   canon.Hash
+	Start   canon.Hash
+	Final   canon.Hash
+	Record  canon.Hash // of the lease as it ended, with its units and merges
+	Price   uint64
+	Deposit uint64 // locked beside the price
+	Ledger  Ledger
 }
 
 // Record returns the canonical encoding of an ended lease, which its settlement
@@ -237,6 +250,6 @@ func (l *Lease) Record() []byte { return canon.Marshal(l) }
 func (l *Lease) Settlement() Settlement {
 	return Settlement{
 		Order: l.Order.ID(), Start: l.Order.Problem.Start, Final: l.FinalRoot(),
-		Record: canon.Sum(canon.DomainRecord, l.Record()), Price: l.Quote.Price, Ledger: l.Ledger,
+		Record: canon.Sum(canon.DomainRecord, l.Record()), Price: l.Quote.Price, Deposit: l.Deposit, Ledger: l.Ledger,
 	}
 }

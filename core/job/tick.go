@@ -27,6 +27,11 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(effects, pending...)
+	files, err := l.tickFiles(&e, now)
+	if err != nil {
+		return nil, err
+	}
+	effects = append(effects, files...)
 	for _, i := range l.known() {
 		more, err := l.tickUnit(i, now)
 		if err != nil {
@@ -139,8 +144,8 @@ func (l *Lease) stuck() string {
 		return ""
 	case !slices.ContainsFunc(l.Providers, free):
 		return "every provider of the lease is barred from it"
-	case len(l.Keepers) < l.Order.Conditions.Quorum():
-		return "too few keepers are left"
+	case len(l.referees()) < l.Order.Conditions.Quorum():
+		return "too few validators are left that could keep a unit"
 	}
 	return ""
 }
@@ -169,6 +174,9 @@ func (l *Lease) WakeSelf() int64 {
 	case Active:
 		if l.stuck() != "" {
 			return 0
+		}
+		if l.Files.Due != 0 {
+			at(l.Files.Due + 1)
 		}
 		if l.DueSince != 0 {
 			at(l.abandonedAt())

@@ -33,6 +33,7 @@ type report struct {
 	HeldOutFirst float64           `json:"heldout_loss_first"`
 	HeldOutLast  float64           `json:"heldout_loss_last"`
 	Price        uint64            `json:"price_utally"`
+	Deposit      uint64            `json:"deposit_utally"`
 	Paid         map[string]uint64 `json:"paid"`
 	Refund       uint64            `json:"refund_utally"`
 	Burnt        uint64            `json:"burnt_utally"`
@@ -136,7 +137,7 @@ func faults(r *report) (out []string) {
 	bad(!(r.LossLast < r.LossFirst), "loss did not fall: %v → %v", r.LossFirst, r.LossLast)
 	bad(!(r.HeldOutLast < r.HeldOutFirst), "held-out loss did not fall: %v → %v", r.HeldOutFirst, r.HeldOutLast)
 	bad(!(r.HeldOutLast < maxHeldOut), "held-out loss %v is not below %v", r.HeldOutLast, maxHeldOut)
-	bad(sum(r.Paid)+r.Refund+r.Burnt != r.Price, "paid %d + refund %d + burnt %d is not the price %d", sum(r.Paid), r.Refund, r.Burnt, r.Price)
+	bad(sum(r.Paid)+r.Refund+r.Burnt != r.Price+r.Deposit, "paid %d + refund %d + burnt %d is not the price %d and the deposit %d", sum(r.Paid), r.Refund, r.Burnt, r.Price, r.Deposit)
 	bad(len(r.Paid) == 0, "nobody was paid")
 	bad(r.Burnt == 0, "nothing was burnt")
 	bad(sum(r.SlashPaid) != r.Slashed, "%d of %d slashed went somewhere", sum(r.SlashPaid), r.Slashed)

@@ -1,5 +1,5 @@
 // Package audit is a validator's role in the leases of others: where it is drawn
-// as keeper it fetches, checks and keeps the data of receipts, attests to them and
+// as keeper it fetches, checks and keeps the order's files, or the data of receipts, attests to them and
 // shows on chain what it is asked for; where it is drawn as auditor it re-executes
 // the segments that its VRF picks, and disputes what is wrong.
 package audit
@@ -7,8 +7,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/tally-network/tally/chain/vrf"
@@ -25,6 +23,7 @@ import (
 
 type auditor struct {
 	kit    *role.Kit
+	order  *role.Tasks // keeping the files of orders
 	fetch  *role.Tasks // keeping
 	replay *role.Tasks // auditing
 	answer *role.Tasks // showing what is kept
@@ -35,7 +34,8 @@ type auditor struct {
 
 // Run audits and keeps until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	a := &auditor{kit: k, fetch: k.NewTasks(8), replay: k.NewTasks(4), answer: k.NewTasks(2), player: contest.New(ctx, k), keep: k.NewKeep()}
+	a := &auditor{kit: k, order: k.NewTasks(0), fetch: k.NewTasks(8), replay: k.NewTasks(4), answer: k.NewTasks(2), player: contest.New(ctx, k), keep: k.NewKeep()}
+	defer a.order.Wait()
 	defer a.fetch.Wait()
 	defer a.replay.Wait()
 	defer a.answer.Wait()
@@ -51,12 +51,13 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 	wanted := map[string]bool{}
 	for _, l := range leases {
 		a.kit.Serve(l)
+		a.first(ctx, l, b.Time)
 		a.units(ctx, l, wanted)
 		a.answers(ctx, l)
 		a.truth(ctx, l, wanted)
 	}
 	for _, t := range []*role.Tasks{a.fetch, a.replay} {
-		t.Keep(func(name string) bool { return wanted[name] || strings.HasPrefix(name, "files ") })
+		t.Keep(func(name string) bool { return wanted[name] })
 	}
 	if err := a.keep.Block(b.Time, leases); err != nil {
 		return err
@@ -67,10 +68,6 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 // units starts what is to be done about each unit of a lease.
 func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]bool) {
 	me := a.kit.Account.Address
-	keeper := slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return p.Account == me })
-	if keeper {
-		a.fetch.Start(ctx, "files "+l.Order.ID().Short(), func(ctx context.Context) error { return a.files(ctx, l) })
-	}
 	for i := range l.Units {
 		u := &l.Units[i]
 		if u.Receipt == nil {
@@ -134,7 +131,7 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 		return err
 	}
 	for _, f := range l.Order.Problem.Files {
-		if _, err := a.kit.Bring(ctx, l, f, role.Holders(l)...); err != nil {
+		if _, err := a.kit.BringFile(ctx, l, f); err != nil {
 			return err
 		}
 	}

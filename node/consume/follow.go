@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -75,7 +74,7 @@ func Look(ctx context.Context, k *role.Kit, order canon.Hash) (Progress, error) 
 	switch {
 	case err == nil:
 		p.Lease = l
-		p.HandedOver = slices.ContainsFunc(l.Units, func(u job.Unit) bool { return u.Status >= job.Counted }) || l.Round > 0
+		p.HandedOver = l.Files.Said == job.Had
 	case p.Status == marketv1.STATUS_LEASED || p.Status == marketv1.STATUS_SETTLED:
 		return p, err
 	}

@@ -23,6 +23,7 @@ type Outcome struct {
 	Steps      int               `json:"steps"`
 	Units      int               `json:"units"`
 	Price      uint64            `json:"price_utally"`
+	Deposit    uint64            `json:"deposit_utally"` // locked beside the price
 	Paid       map[string]uint64 `json:"paid"`
 	Refund     uint64            `json:"refund_utally"`
 	Burnt      uint64            `json:"burnt_utally"`
@@ -66,7 +67,7 @@ func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error)
 	o := Outcome{
 		Order: l.Order.ID().String(), Status: l.Phase.String(), Reason: l.Reason,
 		Units: p.Units(), Steps: p.Units() * p.Steps,
-		Price: l.Quote.Price, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
+		Price: l.Quote.Price, Deposit: l.Deposit, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
 		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), Prizes: shares(m.Prizes), FinalRoot: l.FinalRoot().String(),
 		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
 	}

@@ -14,9 +14,11 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -59,30 +61,45 @@ func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuote
 	return r, nil
 }
 
+// Deposit returns what an order locks beside its maximum price, in utally.
+func Deposit(ctx context.Context, k *role.Kit, o *job.Order) (uint64, error) {
+	r, err := workv1.NewQueryClient(k.Chain.Conn).Params(ctx, &workv1.QueryParamsRequest{})
+	if err != nil {
+		return 0, fmt.Errorf("ask for the rules: %w", err)
+	}
+	rules := work.ParamsFromProto(r.Params)
+	return rules.Deposit(o.Conditions.MaxPrice)
+}
+
 // Afford returns an error that says what is missing if the consumer's account
-// cannot lock the maximum price of an order.
+// cannot lock the maximum price of an order and its deposit.
 func Afford(ctx context.Context, k *role.Kit, o *job.Order) error {
 	r, err := banktypes.NewQueryClient(k.Chain.Conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: o.Consumer, Denom: coin.Denom})
 	if err != nil {
 		return fmt.Errorf("ask for the balance of %s: %w", o.Consumer, err)
 	}
-	if have := r.Balance.Amount; have.LT(math.NewIntFromUint64(o.Conditions.MaxPrice)) {
-		return &PoorError{o.Consumer, Amount(have.Uint64()), Amount(o.Conditions.MaxPrice)}
+	deposit, err := Deposit(ctx, k, o)
+	if err != nil {
+		return err
+	}
+	need := math.NewIntFromUint64(o.Conditions.MaxPrice).Add(math.NewIntFromUint64(deposit))
+	if have := r.Balance.Amount; have.LT(need) {
+		return &PoorError{o.Consumer, Amount(have.Uint64()), Amount(o.Conditions.MaxPrice), Amount(deposit)}
 	}
 	return nil
 }
 
-// PoorError says that an account cannot lock the price of an order.
+// PoorError says that an account cannot lock the price of an order and its deposit.
 type PoorError struct {
-	Account    string
-	Have, Need Amount
+	Account             string
+	Have, Need, Deposit Amount
 }
 
 func (e *PoorError) Error() string {
-	return fmt.Sprintf("account %s has %v, and the order locks up to %v", e.Account, e.Have, e.Need)
+	return fmt.Sprintf("account %s has %v, and the order locks up to %v and a deposit of %v", e.Account, e.Have, e.Need, e.Deposit)
 }
 
-// Post locks the maximum price and puts the order into the book. The files stay
+// Post locks the maximum price and the deposit, and puts the order into the book. The files stay
 // in the consumer's store under the order's name.
 func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
 	id := o.ID()

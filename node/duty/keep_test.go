@@ -121,7 +121,7 @@ func TestBundleFromKeepersAlone(t *testing.T) {
 	})
 	l := n.Settle(n.Post(nil))
 	for _, name := range []string{"validator-0", "provider-0", "provider-1", "consumer"} {
-		if slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return n.Name(p.Account) == name }) {
+		if slices.ContainsFunc(l.Files.Keepers, func(p job.FileKeeper) bool { return n.Name(p.Account) == name }) {
 			t.Fatalf("%s keeps", name)
 		}
 		if err := n.Member(name).Kit.Host.Close(); err != nil {

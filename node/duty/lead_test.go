@@ -84,7 +84,16 @@ func TestIdleLeadIsTakenOver(t *testing.T) {
 	}
 }
 
-// An order whose files are those of another is declined, and costs nothing.
+// missing checks a lease whose files could not be had: its deposit paid who waited for
+// them, and nothing else was lost.
+func missing(t *testing.T, n *nettest.Network, l *job.Lease) {
+	t.Helper()
+	if !strings.Contains(l.Reason, "cannot be had") || l.Ledger.Refund < l.Quote.Price || paid(n, l.Ledger.Paid, "validator-0") == 0 || l.Ledger.Slashed != 0 || l.Begun() {
+		t.Fatalf("it ended with %q, refunded %d of %d; %+v", l.Reason, l.Ledger.Refund, l.Quote.Price, l.Ledger)
+	}
+}
+
+// An order whose files are those of another costs its deposit.
 func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})
@@ -101,27 +110,21 @@ func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 			}
 		}
 	})
-	l := n.Settle(id)
-	if !strings.Contains(l.Reason, "declined") || !strings.Contains(l.Reason, "training records") || l.Ledger.Refund != l.Quote.Price {
-		t.Fatalf("it ended with %q, refunded %d of %d", l.Reason, l.Ledger.Refund, l.Quote.Price)
-	}
+	missing(t, n, n.Settle(id))
 }
 
-// A consumer that does not hand over its files gets its money back.
+// A consumer that does not hand over its files loses its deposit.
 func TestOrderWithoutItsFiles(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
-		Config: func(c *devnet.Config) { c.Work = devnet.Default().Work; c.Work.LeadTimeoutMs = 2000 },
+		Config: func(c *devnet.Config) { c.Work = devnet.Default().Work; c.Work.AnswerMs = 2000 },
 	})
 	o := n.Order()
 	id, err := consume.Post(t.Context(), n.Consumer.Kit, &o) // and serves nothing
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := n.Settle(id)
-	if !strings.Contains(l.Reason, "declined") || !strings.Contains(l.Reason, "fetch") || l.Ledger.Refund != l.Quote.Price {
-		t.Fatalf("it ended with %q, refunded %d of %d", l.Reason, l.Ledger.Refund, l.Quote.Price)
-	}
+	missing(t, n, n.Settle(id))
 }
 
 // hanging serves blocks, but one of them never.
@@ -224,9 +227,9 @@ func TestOrderThatNobodyTakes(t *testing.T) {
 			t.Fatalf("%+v, %v", p, err)
 		}
 	})
-	// Nothing is missing: the whole purse can be spent, but for fees.
+	// Nothing is missing: the whole purse can be spent, but for fees and a deposit of 1 %.
 	o := n.Order()
-	o.Conditions.MaxPrice = funds - 10_000
+	o.Conditions.MaxPrice = (funds - 20_000) / 101 * 100
 	if _, err := consume.Post(t.Context(), n.Consumer.Kit, &o); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 	l := n.Lease(id, "the last merge", func(l *job.Lease) bool { return l.Phase == job.Closing })
 	checkpoints := states(t, n, l)
 	err := n.EachBlock(func(client.Block) (bool, error) {
-		for _, p := range l.Keepers {
+		for _, p := range l.Files.Keepers {
 			if kept := holds(t, n.Member(n.Name(p.Account)).Kit, checkpoints); kept > 0 {
 				return true, nil
 			}
@@ -46,7 +46,7 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatalf("keepers keep whole checkpoints: %v", err)
 	}
-	for _, p := range l.Keepers {
+	for _, p := range l.Files.Keepers {
 		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), pieceBytes(t, n.Member(n.Name(p.Account)).Kit, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
 	}
 	l = n.Settle(id)
@@ -56,7 +56,7 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if slices.ContainsFunc(l.Keepers, func(p job.Party) bool { return n.Name(p.Account) == gone[0] }) {
+	if slices.ContainsFunc(l.Files.Keepers, func(p job.FileKeeper) bool { return n.Name(p.Account) == gone[0] }) {
 		t.Fatal("the lead keeps")
 	}
 	collected(t, n, l)

@@ -70,8 +70,11 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	if l.Phase != job.Active {
 		return nil
 	}
-	w, err := d.takeFiles(ctx, l, now)
-	if err != nil || w == nil {
+	w, err := d.takeFiles(ctx, l)
+	if l.Files.Said != job.Had {
+		return nil // their keepers say whether they can be had
+	}
+	if err != nil {
 		return err
 	}
 	units := l.RoundUnits()
@@ -93,26 +96,17 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	return nil
 }
 
-// takeFiles brings all files of the order. If they do not make up the order, or
-// the consumer does not hand them over for half of the time that the lead has,
-// the order is declined.
-func (d *lead) takeFiles(ctx context.Context, l *job.Lease, now int64) (*replay.Work, error) {
+// takeFiles brings all files of the order. What cannot be had now is tried again until the
+// lead's time is over: that a source refuses for a moment is no reason to pay for giving
+// the order up.
+func (d *lead) takeFiles(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	w, err := d.kit.Work(ctx, l)
 	for _, f := range l.Order.Problem.Files {
 		if err == nil {
-			_, err = d.kit.Bring(ctx, l, f, role.Holders(l)...)
+			_, err = d.kit.BringFile(ctx, l, f)
 		}
 	}
-	if err == nil {
-		return w, nil
-	}
-	var missing *role.FetchError
-	unfit := !errors.As(err, &missing) && ctx.Err() == nil
-	if !l.Begun() && (unfit || l.DueSince != 0 && now-l.DueSince > l.Params.LeadTimeout/2) {
-		_, sendErr := d.kit.Account.Send(ctx, &workv1.MsgDecline{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Reason: role.Clip(err.Error(), 1000)})
-		return nil, sendErr
-	}
-	return nil, err
+	return w, err
 }
 
 // merge computes and posts the merge of a round, and proves that there is no

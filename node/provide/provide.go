@@ -144,7 +144,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 	wanted := map[string]bool{}
 	for _, l := range leases {
 		p.kit.Serve(l)
-		if l.Phase == job.Active && !p.kit.HasWork(l) {
+		if l.Phase == job.Active && l.Files.Said == job.Had && !p.kit.HasWork(l) {
 			p.files.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error {
 				_, err := p.kit.Work(ctx, l)
 				return err
@@ -180,13 +180,14 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 }
 
 // passedOver reports whether the lead of an order has given us nothing for as long
-// as it may be idle, while we could work and others did.
+// as it may be idle, while we could work and others did; where nobody works, once
+// a quarter of the lead's time is over, so that it is known who was ready when all is.
 func (p *provider) passedOver(l *job.Lease, now int64) bool {
 	me, order := p.kit.Account.Address, l.Order.ID()
 	ours := func(u job.Unit) bool { return u.Provider == me && u.Status == job.Assigned }
 	others := func(u job.Unit) bool { return u.Provider != "" && u.Provider != me }
 	units := l.RoundUnits()
-	able := l.Phase == job.Active && p.kit.HasWork(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
+	able := l.Phase == job.Active && l.Files.Said == job.Had && p.kit.HasWork(l) && slices.Contains(l.Eligible(), me) && !slices.Contains(l.Waits(), me)
 	if !able || slices.ContainsFunc(units, ours) {
 		delete(p.idle, order)
 		return false
@@ -194,7 +195,10 @@ func (p *provider) passedOver(l *job.Lease, now int64) bool {
 	if _, ok := p.idle[order]; !ok {
 		p.idle[order] = now
 	}
-	return now-p.idle[order] >= l.Params.LeadTimeout && slices.ContainsFunc(units, others)
+	if !slices.ContainsFunc(units, others) {
+		return l.DueSince != 0 && now-l.DueSince >= l.Params.LeadTimeout/4
+	}
+	return now-p.idle[order] >= l.Params.LeadTimeout
 }
 
 // ready asks the chain for the next unit of an order.

@@ -58,7 +58,7 @@ func (k *Kit) Serve(l *job.Lease) {
 		}
 	}
 	add(l.Order.Contact.Key, l.Order.Contact.Addrs...)
-	for _, parties := range [][]job.Party{l.Providers, l.Auditors, l.Keepers} {
+	for _, parties := range [][]job.Party{l.Providers, l.Auditors} {
 		for _, p := range parties {
 			add(p.Key)
 		}
@@ -103,6 +103,11 @@ const maxBlob = 4 << 30
 // Bring fetches a file of a lease, unless it is here, and keeps it while the
 // lease is kept. It asks the given accounts in turn, and the consumer last.
 func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...string) (store.Ref, error) {
+	return k.bring(ctx, l, f, func() []store.Source { return append(k.sources(ctx, from), k.consumer(l)...) })
+}
+
+// bring is Bring from given sources alone.
+func (k *Kit) bring(ctx context.Context, l *job.Lease, f job.File, from func() []store.Source) (store.Ref, error) {
 	ref, err := RefOf(f)
 	if err != nil {
 		return ref, err
@@ -117,7 +122,7 @@ func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...strin
 	if k.Store.Has(ref) {
 		return ref, k.Store.Pin(pin, ref)
 	}
-	err = k.Store.Fetch(ctx, store.Request{Ref: ref, Pin: pin, Sources: k.sources(ctx, l, from)})
+	err = k.Store.Fetch(ctx, store.Request{Ref: ref, Pin: pin, Sources: from()})
 	if err != nil {
 		return ref, &FetchError{f.Role, err}
 	}
@@ -180,14 +185,36 @@ func HoldersOf(l *job.Lease, r *job.Receipt) []string {
 	return out
 }
 
+// Keepers returns who has said on chain that it holds the order's files: the keepers of
+// the files, and those of the units.
+func Keepers(l *job.Lease) (out []string) {
+	seen := map[string]bool{}
+	add := func(account string) {
+		if !seen[account] {
+			seen[account] = true
+			out = append(out, account)
+		}
+	}
+	for _, k := range l.Files.Keepers {
+		if k.Says == job.Had {
+			add(k.Account)
+		}
+	}
+	for i := range l.Units {
+		for _, a := range l.Units[i].Attested {
+			if a.Stands() {
+				add(a.Keeper)
+			}
+		}
+	}
+	return out
+}
+
 // Holders returns the lead and the keepers of a lease's files.
 func Holders(l *job.Lease) []string {
-	out := []string{}
+	out := Keepers(l)
 	if lead := l.Lead(); lead != "" {
 		out = append(out, lead)
-	}
-	for _, p := range l.Keepers {
-		out = append(out, p.Account)
 	}
 	return out
 }

@@ -74,22 +74,26 @@ func (k *Kit) reach(key []byte, addrs []string) (peer.ID, error) {
 	return id, k.Host.SetAddrs(id, addrs)
 }
 
-// sources returns where blobs of a lease may be had: the given accounts in their
-// order, then the consumer. Who cannot be reached is left out.
-func (k *Kit) sources(ctx context.Context, l *job.Lease, accounts []string) []store.Source {
-	var out []store.Source
+// sources returns the given accounts, in their order, as sources of blobs. Who cannot be
+// reached is left out.
+func (k *Kit) sources(ctx context.Context, accounts []string) (out []store.Source) {
 	seen := map[peer.ID]bool{k.Host.ID(): true}
-	add := func(id peer.ID, err error) {
-		if err == nil && !seen[id] {
+	for _, a := range accounts {
+		if id, err := k.Reach(ctx, a); err == nil && !seen[id] {
 			seen[id] = true
 			out = append(out, k.Host.Source(id))
 		}
 	}
-	for _, a := range accounts {
-		add(k.Reach(ctx, a))
-	}
-	add(k.reach(l.Order.Contact.Key, l.Order.Contact.Addrs))
 	return out
+}
+
+// consumer returns the consumer of a lease as a source, nothing if it cannot be reached.
+func (k *Kit) consumer(l *job.Lease) []store.Source {
+	id, err := k.reach(l.Order.Contact.Key, l.Order.Contact.Addrs)
+	if err != nil || id == k.Host.ID() {
+		return nil
+	}
+	return []store.Source{k.Host.Source(id)}
 }
 
 // isWatcher reports whether a peer is a registered watcher. The list is asked

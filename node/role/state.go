@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/tally-network/tally/core/canon"
@@ -34,7 +35,7 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	// Who is slow to hand over one order's files must not hold up the others.
 	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleStart} {
 		if f, ok := l.Order.Problem.File(r); ok {
-			if _, err := k.Bring(ctx, l, f, Holders(l)...); err != nil {
+			if _, err := k.BringFile(ctx, l, f); err != nil {
 				return nil, fmt.Errorf("order %s: %w", id.Short(), err)
 			}
 		}
@@ -47,12 +48,27 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	if w := k.works.get(id); w != nil {
 		return w, nil
 	}
-	w, err := replay.Load(&l.Order.Problem, func(f job.File) ([]byte, error) { return k.Read(ctx, l, f, Holders(l)...) }, k.Exec)
+	w, err := replay.Load(&l.Order.Problem, func(f job.File) ([]byte, error) {
+		ref, err := k.BringFile(ctx, l, f)
+		if err != nil {
+			return nil, err
+		}
+		return k.Store.GetBytes(ref, maxBlob)
+	}, k.Exec)
 	if err != nil {
 		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
 	}
 	k.works.put(id, w)
 	return w, nil
+}
+
+// BringFile brings a file of the order, as Bring does. A provider takes it from keepers
+// alone: if others could not have it too, nobody would attest to what it computes.
+func (k *Kit) BringFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
+	if slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == k.Account.Address }) {
+		return k.bring(ctx, l, f, func() []store.Source { return k.sources(ctx, Keepers(l)) })
+	}
+	return k.Bring(ctx, l, f, Holders(l)...)
 }
 
 // HasWork reports whether Work would answer at once.

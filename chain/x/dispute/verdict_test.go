@@ -46,6 +46,11 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 				kept = k.Bond
 			}
 		}
+		for _, k := range a.Lease().Files.Keepers {
+			if k.Account == auditor.String() {
+				kept += k.Bond
+			}
+		}
 		after := a.peer(auditor.Name)
 		if after.Reserved != kept || before.Stake-after.Stake != slash || after.JailedUntil == 0 {
 			t.Fatalf("the auditor is %+v, was %+v", after, before)

@@ -126,6 +126,7 @@ type bid struct {
 	fee      uint64 // bps
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
+	deposit  uint64 // locked beside the maximum price, or beside this if there is none
 	team     []providerv1.Peer
 	obstacle error // nil if the order can be leased to it
 }
@@ -196,6 +197,14 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 		}
 	}
 	b.team, b.Price, b.Providers = team, b.quote.Price, len(team)
+	price := limit
+	if limit == math.MaxUint64 {
+		price = b.Price
+	}
+	var err error
+	if b.deposit, err = s.rules.Deposit(price); err != nil && b.obstacle == nil {
+		b.obstacle = err
+	}
 	return b
 }
 

@@ -68,18 +68,21 @@ func readOrder(x marketv1.GenesisOrder) (id canon.Hash, o job.Order, err error) 
 	return o.ID(), o, err
 }
 
-// checkPosting: an open order has its maximum price in escrow, an ended one
-// nothing.
+// checkPosting: an open order has its maximum price and its deposit in escrow, an ended
+// one nothing.
 func checkPosting(o *job.Order, p marketv1.Posting) error {
 	most := o.Conditions.MaxPrice
+	if max(most, p.Deposit) > coin.MaxSupply {
+		return fmt.Errorf("a maximum price of %d utally and a deposit of %d: more than there is", most, p.Deposit)
+	}
 	switch p.Status {
 	case marketv1.STATUS_OPEN:
-		if p.Escrow != most {
-			return fmt.Errorf("open with %d of %d utally in escrow", p.Escrow, most)
+		if p.Escrow != most+p.Deposit {
+			return fmt.Errorf("open with %d of %d utally in escrow", p.Escrow, most+p.Deposit)
 		}
 	case marketv1.STATUS_LEASED:
-		if p.Escrow > p.Price || p.Price > most {
-			return fmt.Errorf("leased with %d utally in escrow of a price of %d", p.Escrow, p.Price)
+		if p.Escrow > p.Price+p.Deposit || p.Price > most {
+			return fmt.Errorf("leased with %d utally in escrow of a price of %d and a deposit of %d", p.Escrow, p.Price, p.Deposit)
 		}
 	case marketv1.STATUS_SETTLED, marketv1.STATUS_CANCELLED, marketv1.STATUS_EXPIRED:
 		if p.Escrow != 0 {

@@ -61,8 +61,8 @@ func TestOrderThatCannotBeRefunded(t *testing.T) {
 	bank := chaintest.NewBank()
 	k := market.NewKeeper(cdc, svc, bank, nil)
 	o := worktest.Order()
-	bank.Give(consumer.Address, o.Conditions.MaxPrice)
-	id, err := k.PostOrder(ctx, &o)
+	bank.Give(consumer.Address, o.Conditions.MaxPrice+5)
+	id, err := k.PostOrder(ctx, &o, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

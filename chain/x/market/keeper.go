@@ -1,7 +1,8 @@
 // Package market is the book of offers and orders, and the escrow.
 //
 // An offer is a validator's standing ask; an order is a consumer's signed
-// request, whose maximum price is locked when it is posted. At the end of each
+// request, whose maximum price is locked when it is posted, and a deposit beside it
+// that returns at its end unless its files could not be had. At the end of each
 // block orders that nobody met in time are refunded, and the others, oldest
 // first, meet the best offer (core/auction); what its price leaves of the maximum
 // goes back, and a lease begins. A lease pays, burns and refunds out of the
@@ -11,7 +12,7 @@
 // knows the seed of the draws when posting.
 //
 // Invariants: the escrows of all orders add up to the balance of the module's
-// account; an open order has its maximum price in escrow, an ended one nothing.
+// account; an open order has its maximum price and its deposit in escrow, an ended one nothing.
 package market
 
 import (
@@ -107,8 +108,8 @@ func (k *Keeper) WithdrawOffer(ctx context.Context, validator sdk.AccAddress) er
 	return emit(ctx, &marketv1.EventOfferWithdrawn{Validator: validator.String()})
 }
 
-// PostOrder enters a checked order and locks its maximum price.
-func (k *Keeper) PostOrder(ctx context.Context, o *job.Order) (canon.Hash, error) {
+// PostOrder enters a checked order and locks its maximum price and a deposit.
+func (k *Keeper) PostOrder(ctx context.Context, o *job.Order, deposit uint64) (canon.Hash, error) {
 	id := o.ID()
 	consumer, err := address.Parse(o.Consumer)
 	if err != nil {
@@ -121,8 +122,12 @@ func (k *Keeper) PostOrder(ctx context.Context, o *job.Order) (canon.Hash, error
 		return id, errorsmod.Wrap(ErrPosted, id.String())
 	}
 	price := o.Conditions.MaxPrice
-	if err := k.bank.SendCoinsFromAccountToModule(ctx, consumer, Name, coin.Of(price)); err != nil {
-		return id, errorsmod.Wrapf(err, "lock the maximum price of %d utally", price)
+	locked := price + deposit
+	if locked < price || locked > coin.MaxSupply {
+		return id, errorsmod.Wrapf(ErrOrder, "a maximum price of %d utally and a deposit of %d: more than there is", price, deposit)
+	}
+	if err := k.bank.SendCoinsFromAccountToModule(ctx, consumer, Name, coin.Of(locked)); err != nil {
+		return id, errorsmod.Wrapf(err, "lock the maximum price of %d utally and a deposit of %d", price, deposit)
 	}
 	number, err := k.next.Next(ctx)
 	if err != nil {
@@ -131,13 +136,13 @@ func (k *Keeper) PostOrder(ctx context.Context, o *job.Order) (canon.Hash, error
 	c := sdk.UnwrapSDKContext(ctx)
 	now := module.Now(ctx)
 	p := marketv1.Posting{
-		Number: number, Status: marketv1.STATUS_OPEN, Escrow: price,
+		Number: number, Status: marketv1.STATUS_OPEN, Escrow: locked, Deposit: deposit,
 		PostedAt: now, Height: c.BlockHeight(), ExpiresAt: now + o.Conditions.Expires,
 	}
 	if err := k.enter(ctx, id, o, p); err != nil {
 		return id, err
 	}
-	return id, emit(ctx, &marketv1.EventPosted{Order: id.String(), Consumer: o.Consumer, Locked: price, ExpiresAt: p.ExpiresAt})
+	return id, emit(ctx, &marketv1.EventPosted{Order: id.String(), Consumer: o.Consumer, Locked: locked, Deposit: deposit, ExpiresAt: p.ExpiresAt})
 }
 
 // enter stores an order that is not in the book, with its indexes.

@@ -55,6 +55,9 @@ func explain(t *testing.T, c *chaintest.Chain, o job.Order) *marketv1.QueryExpla
 	return r
 }
 
+// deposit of an order of ten tallies.
+const deposit = 10 * tally / 100
+
 var escrowAccount = authtypes.NewModuleAddress(market.Name)
 
 func escrow(c *chaintest.Chain) uint64 { return c.Balance(escrowAccount) }
@@ -66,10 +69,10 @@ func TestBestOfferWinsAndTheSurplusReturns(t *testing.T) {
 	o := worktest.Order()
 	b := c.Deliver(consumer, worktest.Post(o))
 	posted := chaintest.Events[*marketv1.EventPosted](t, b)
-	if len(posted) != 1 || posted[0].Order != o.ID().String() || posted[0].Locked != 10*tally {
+	if len(posted) != 1 || posted[0].Order != o.ID().String() || posted[0].Locked != 10*tally+deposit || posted[0].Deposit != deposit {
 		t.Fatalf("events %v", posted)
 	}
-	if len(chaintest.Events[*marketv1.EventMatched](t, b)) != 0 || escrow(c) != 10*tally {
+	if len(chaintest.Events[*marketv1.EventMatched](t, b)) != 0 || escrow(c) != 10*tally+deposit {
 		t.Fatal("matched in the block that posted it: the seed was known")
 	}
 	r := explain(t, c, o)
@@ -82,7 +85,7 @@ func TestBestOfferWinsAndTheSurplusReturns(t *testing.T) {
 		t.Fatalf("events %v", matched)
 	}
 	p := booked(t, c, o.ID()).Posting
-	if p.Status != marketv1.STATUS_LEASED || p.Validator != v0.String() || p.Escrow != p.Price || p.Price != matched[0].Price {
+	if p.Status != marketv1.STATUS_LEASED || p.Validator != v0.String() || p.Escrow != p.Price+deposit || p.Deposit != deposit || p.Price != matched[0].Price {
 		t.Fatalf("%+v", p)
 	}
 	for _, x := range r.Bids {
@@ -90,7 +93,7 @@ func TestBestOfferWinsAndTheSurplusReturns(t *testing.T) {
 			t.Fatalf("was quoted %+v, matched at %d", x, p.Price)
 		}
 	}
-	if left := c.Balance(consumer.Address); left != worktest.Purse-p.Price || escrow(c) != p.Price {
+	if left := c.Balance(consumer.Address); left != worktest.Purse-p.Price-deposit || escrow(c) != p.Price+deposit {
 		t.Fatalf("the consumer has %d, escrow %d", left, escrow(c))
 	}
 }
@@ -105,7 +108,7 @@ func TestExpiredOrderIsRefunded(t *testing.T) {
 	}
 	b := c.NextBlock(time.Millisecond)
 	closed := chaintest.Events[*marketv1.EventClosed](t, b)
-	if len(closed) != 1 || closed[0].Status != marketv1.STATUS_EXPIRED || closed[0].Refund != 10*tally {
+	if len(closed) != 1 || closed[0].Status != marketv1.STATUS_EXPIRED || closed[0].Refund != 10*tally+deposit {
 		t.Fatalf("events %v", closed)
 	}
 	if c.Balance(consumer.Address) != worktest.Purse || escrow(c) != 0 {
@@ -155,7 +158,8 @@ func TestPostOrderRefuses(t *testing.T) {
 		"no validator":  {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.Validator = "somebody" }, market.ErrOrder, "validator"},
 		"no money":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = worktest.Purse + 1 }, sdkerrors.ErrInsufficientFunds, "lock the maximum price"},
 		"long segments": {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.StepFlops = 4e11 }, market.ErrOrder, "put checkpoints at most 1 steps apart"},
-		"all money":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = 1<<64 - 1 }, sdkerrors.ErrInsufficientFunds, ""},
+		"all money":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = 1<<64 - 1 }, market.ErrOrder, "more than there is"},
+		"no deposit":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = worktest.Purse - 1 }, sdkerrors.ErrInsufficientFunds, "a deposit of 50000000"},
 	} {
 		o := worktest.Order()
 		m := worktest.Post(o)

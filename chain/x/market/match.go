@@ -164,20 +164,20 @@ func (b book) begin(ctx context.Context, s *stock, x bid, id canon.Hash, o *job.
 	}
 	quote, err := b.leases.Begin(ctx, job.Match{
 		Order: *o, Lead: x.Validator, FeeBps: x.fee, Providers: parties(x.team),
-		Validators: parties(s.referees(x.Validator)), Seed: seed, Params: s.rules,
+		Validators: parties(s.referees(x.Validator)), Seed: seed, Params: s.rules, Deposit: p.Deposit,
 	})
 	if err != nil {
 		return err
 	}
-	if quote.Price > p.Escrow {
-		return fmt.Errorf("the lease costs %d utally, %d are locked", quote.Price, p.Escrow)
+	if quote.Price > p.Escrow-p.Deposit {
+		return fmt.Errorf("the lease costs %d utally, %d are locked", quote.Price, p.Escrow-p.Deposit)
 	}
-	surplus := p.Escrow - quote.Price
+	surplus := p.Escrow - p.Deposit - quote.Price
 	if err := b.send(ctx, o.Consumer, surplus); err != nil {
 		return err
 	}
 	after := p
-	after.Status, after.Escrow, after.Validator, after.Price = marketv1.STATUS_LEASED, quote.Price, x.Validator, quote.Price
+	after.Status, after.Escrow, after.Validator, after.Price = marketv1.STATUS_LEASED, p.Escrow-surplus, x.Validator, quote.Price
 	if err := b.put(ctx, id, p, after); err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 			}
 			c.Deliver(consumer, worktest.Post(o))
 			c.NextBlock(time.Second)
-			if p := booked(t, c, o.ID()).Posting; p.Status != marketv1.STATUS_OPEN || p.Escrow != o.Conditions.MaxPrice {
+			if p := booked(t, c, o.ID()).Posting; p.Status != marketv1.STATUS_OPEN || p.Escrow != o.Conditions.MaxPrice+p.Deposit {
 				t.Fatalf("%+v", p)
 			}
 			r := explain(t, c, o)
@@ -164,8 +164,9 @@ func TestQuoteOfADraft(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for _, b := range r.Bids {
-		// Four units, four audits of a third of a unit, 2 % to keepers, 5 % fee, 2 % burnt.
-		honest := 4*b.UnitPrice + 4*(b.UnitPrice/3) + 4*b.UnitPrice/50 + b.Fee
+		// Four units, four audits of a third of a unit, 2 % to keepers, who are
+		// paid for the files like for a unit, 5 % fee, 2 % burnt.
+		honest := 4*b.UnitPrice + 4*(b.UnitPrice/3) + 5*b.UnitPrice/50 + b.Fee
 		if b.Obstacle != "" || b.Price < honest+b.Burn || b.Price > honest+b.Burn+20 || b.Bond < 2*honest {
 			t.Errorf("%+v", b)
 		}
@@ -252,7 +253,7 @@ func TestEveryOpenOrderHasItsTurn(t *testing.T) {
 	for i := range uint64(n) {
 		o := worktest.Order()
 		o.Nonce, o.Conditions.MaxPrice = i, tally
-		if _, err := c.Market.PostOrder(ctx, &o); err != nil {
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -283,7 +284,7 @@ func TestManyOrdersExpireOverSeveralBlocks(t *testing.T) {
 	for i := range uint64(n) {
 		o := worktest.Order()
 		o.Nonce, o.Conditions.MaxPrice = i, tally
-		if _, err := c.Market.PostOrder(ctx, &o); err != nil {
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -306,7 +307,7 @@ func BenchmarkEndBlock(b *testing.B) {
 	for i := range uint64(256) {
 		o := worktest.Order()
 		o.Nonce, o.Conditions.MaxPrice = i, 1 // nobody meets it
-		if _, err := c.Market.PostOrder(ctx, &o); err != nil {
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

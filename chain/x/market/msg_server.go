@@ -82,7 +82,15 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 			return nil, errorsmod.Wrapf(ErrOrder, "validator: %s", err)
 		}
 	}
-	id, err := s.Keeper.PostOrder(ctx, &o)
+	rules, err := s.leases.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	deposit, err := rules.Deposit(o.Conditions.MaxPrice)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrOrder, "deposit: %s", err)
+	}
+	id, err := s.Keeper.PostOrder(ctx, &o, deposit)
 	return &marketv1.MsgPostOrderResponse{Id: id.String()}, err
 }
 

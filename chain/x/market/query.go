@@ -108,7 +108,7 @@ func (q queryServer) explain(ctx context.Context, o *job.Order) (out []marketv1.
 	for _, b := range s.bids(o) {
 		x := marketv1.Bid{
 			Validator: b.Validator, Price: b.Price, UnitPrice: b.quote.Unit, Fee: b.quote.Fee, Burn: b.quote.Burn, Tax: b.quote.Tax,
-			Bond: b.bond, Providers: uint32(b.Providers), Referees: uint32(b.Referees),
+			Bond: b.bond, Deposit: b.deposit, Providers: uint32(b.Providers), Referees: uint32(b.Referees),
 		}
 		if b.obstacle != nil {
 			x.Obstacle = b.obstacle.Error()

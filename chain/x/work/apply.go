@@ -16,6 +16,7 @@ import (
 
 // Begin begins the lease of a matched order, and returns what it costs at most.
 func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
+	m.Free = k.free(ctx)
 	l, effects, err := job.NewLease(m, module.Now(ctx))
 	if err != nil {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
@@ -31,7 +32,7 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, err
 	}
 	began := &workv1.EventBegun{Order: id.String(), Lead: l.Lead(), Price: l.Quote.Price}
-	for _, p := range l.Keepers {
+	for _, p := range l.Files.Keepers {
 		began.Keepers = append(began.Keepers, p.Account)
 	}
 	if err := emit(ctx, began); err != nil {

@@ -48,7 +48,7 @@ func BenchmarkMessage(b *testing.B) {
 	for _, shards := range []int{20, 1000} {
 		b.Run(fmt.Sprintf("%dx%d", 1000/shards, shards), func(b *testing.B) {
 			p := large(b, shards)
-			keeper := p.Lease().Keepers[0].Account
+			keeper := p.Lease().Files.Keepers[0].Account
 			m := &workv1.MsgAttest{Keeper: keeper, Order: p.ID.String(), Unit: uint32(shards / 2)}
 			handle := p.MsgServiceRouter().Handler(m)
 			var gas uint64

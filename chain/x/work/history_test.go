@@ -110,6 +110,12 @@ func (h *history) work(p *worktest.Play, l *job.Lease) {
 		h.Queue(v, &workv1.MsgTakeLead{Validator: v.String(), Order: p.ID.String()})
 		return
 	}
+	if l.Files.Said == job.Silent {
+		v := h.pick(worktest.Validators)
+		says := []workv1.Word{workv1.WORD_HAD, workv1.WORD_HAD, workv1.WORD_MISSING}[h.IntN(3)]
+		h.Queue(v, p.FilesMsg(v.String(), says))
+		return
+	}
 	switch u.Status {
 	case job.Open:
 		h.Queue(p.Lead(), p.AssignMsg(unit, h.pick(worktest.Providers).Name))

@@ -29,6 +29,13 @@ func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.Msg
 	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
 }
 
+func (s msgServer) AttestFiles(ctx context.Context, m *workv1.MsgAttestFiles) (*workv1.MsgAttestFilesResponse, error) {
+	if m.Says != workv1.WORD_HAD && m.Says != workv1.WORD_MISSING {
+		return nil, errorsmod.Wrapf(ErrMalformed, "word %d of a keeper does not exist", m.Says)
+	}
+	return &workv1.MsgAttestFilesResponse{}, s.on(ctx, m.Order, job.AttestFiles{By: m.Keeper, Draw: int(m.Draw), Says: job.Word(m.Says)})
+}
+
 func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskResponse, error) {
 	e := job.Ask{By: m.Sender, Keeper: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	return &workv1.MsgAskResponse{}, s.on(ctx, m.Order, e)

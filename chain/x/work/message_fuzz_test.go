@@ -41,6 +41,7 @@ func messages(p *worktest.Play) []sdk.Msg {
 	return []sdk.Msg{
 		p.AssignMsg(1, "p2"),
 		&workv1.MsgReady{Provider: idle, Order: order},
+		p.FilesMsg(p.Lease().Files.Keepers[2].Account, workv1.WORD_MISSING),
 		p.SubmitMsg(p.Receipt(1)),
 		&workv1.MsgAttest{Keeper: keeper, Order: order},
 		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Keeper: keeper},

@@ -193,7 +193,20 @@ func (s msgServer) TakeLead(ctx context.Context, m *workv1.MsgTakeLead) (*workv1
 	if _, err := s.active(ctx, m.Validator); err != nil {
 		return nil, err
 	}
-	return &workv1.MsgTakeLeadResponse{}, s.on(ctx, m.Order, job.TakeLead{By: m.Validator})
+	id, err := orderID(m.Order)
+	if err != nil {
+		return nil, err
+	}
+	e := job.TakeLead{By: m.Validator}
+	before, err := s.before(ctx, id, e)
+	if err != nil {
+		return nil, err
+	}
+	if e.Waiting, err = s.waiting(ctx, &before.Lease); err != nil {
+		return nil, err
+	}
+	_, err = s.happen(ctx, id, before, e)
+	return &workv1.MsgTakeLeadResponse{}, err
 }
 
 func (s msgServer) Decline(ctx context.Context, m *workv1.MsgDecline) (*workv1.MsgDeclineResponse, error) {

@@ -87,10 +87,10 @@ func TestOrderFromPostToSettlement(t *testing.T) {
 			t.Errorf("%s got %d, the ledger says %d", a.Name, got, share.Amount)
 		}
 	}
-	if paid+s.Ledger.Refund+s.Ledger.Burnt != q.Price || s.Ledger.Escrow != 0 {
+	if paid+s.Ledger.Refund+s.Ledger.Burnt != q.Price+s.Deposit || s.Ledger.Escrow != 0 {
 		t.Fatalf("%d paid, %d back, %d burnt of %d", paid, s.Ledger.Refund, s.Ledger.Burnt, q.Price)
 	}
-	if left := p.Balance(worktest.Consumer.Address); left != worktest.Purse-q.Price+s.Ledger.Refund {
+	if left := p.Balance(worktest.Consumer.Address); left != worktest.Purse-q.Price-s.Deposit+s.Ledger.Refund {
 		t.Errorf("the consumer has %d", left)
 	}
 	// The fees of the transactions are burnt too.
@@ -206,8 +206,11 @@ func TestIdleLeadIsReplaced(t *testing.T) {
 	next := worktest.Named(t, p.Lease().Leads[1].Account)
 	take := &workv1.MsgTakeLead{Validator: next.String(), Order: p.ID.String()}
 	p.Refuse(work.ErrRefused, next, take)
+	idle := chaintest.Named("p2")
+	p.Deliver(idle, &workv1.MsgReady{Provider: idle.String(), Order: p.ID.String()})
 	p.NextBlock(worktest.LeadTimeout)
 	p.Deliver(next, take)
+	p.Deliver(idle, &workv1.MsgReady{Provider: idle.String(), Order: p.ID.String(), Withdraw: true})
 	l := p.Lease()
 	if l.Lead != next.String() || l.Ledger.Slashed == 0 {
 		t.Fatalf("%s leads, %d slashed", l.Lead, l.Ledger.Slashed)
@@ -289,7 +292,7 @@ func TestDeclinedOrderIsRefunded(t *testing.T) {
 	p.Deliver(p.Lead(), &workv1.MsgDecline{Lead: p.Lease().Lead, Order: p.ID.String(), Reason: "the model cannot be had"})
 	p.NextBlock(time.Second)
 	l := p.Lease()
-	if l.Phase != workv1.PHASE_SETTLED || l.Reason != "declined: the model cannot be had" || p.Balance(worktest.Consumer.Address) != worktest.Purse {
+	if l.Phase != workv1.PHASE_SETTLED || l.Reason != "declined: the model cannot be had" || l.Ledger.Slashed == 0 || p.Balance(worktest.Consumer.Address) != worktest.Purse {
 		t.Fatalf("%v (%s), the consumer has %d", l.Phase, l.Reason, p.Balance(worktest.Consumer.Address))
 	}
 	settlement(p)

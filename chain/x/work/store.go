@@ -295,10 +295,8 @@ func participants(l *job.Lease) []string {
 	for _, p := range l.Providers {
 		out = append(out, p.Account)
 	}
-	for _, pool := range [][]job.Party{l.Auditors, l.Keepers} {
-		for _, p := range pool {
-			out = append(out, p.Account)
-		}
+	for _, p := range l.Auditors { // the keepers are among them
+		out = append(out, p.Account)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -18,9 +18,9 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Verdicts: list(l.Verdicts, func(v job.Verdict) workv1.Verdict {
 			return workv1.Verdict{Receipt: ReceiptToProto(&v.Receipt), Audit: auditView(v.Audit)}
 		}),
-		Quote:     workv1.Quote(l.Quote),
+		Quote: workv1.Quote(l.Quote), Deposit: l.Deposit,
 		Ledger:    ledgerView(&l.Ledger),
-		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Keepers: list(l.Keepers, partyView),
+		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Files: filesView(&l.Files),
 		Leads: list(l.Leads, func(d job.Leader) workv1.Leader { return workv1.Leader(d) }),
 		Disputes: list(l.Disputes, func(c job.Contest) workv1.Contest {
 			return workv1.Contest{
@@ -44,6 +44,15 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		}
 	}
 	return v
+}
+
+func filesView(f *job.Files) workv1.Files {
+	return workv1.Files{
+		Keepers: list(f.Keepers, func(k job.FileKeeper) workv1.FileKeeper {
+			return workv1.FileKeeper{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
+		}),
+		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said),
+	}
 }
 
 func partyView(p job.Party) workv1.Party {
@@ -82,7 +91,7 @@ func auditView(a job.Audit) workv1.Audit {
 func settlementView(s *job.Settlement) workv1.Settlement {
 	return workv1.Settlement{
 		Order: s.Order.String(), Start: s.Start[:], Final: s.Final[:], Record: s.Record[:],
-		Price: s.Price, Ledger: ledgerView(&s.Ledger),
+		Price: s.Price, Deposit: s.Deposit, Ledger: ledgerView(&s.Ledger),
 	}
 }
 

@@ -54,10 +54,15 @@ func (p *play) leading(o *order, l *job.Lease, add adder) {
 	if l.Phase != job.Active || l.Lead() == "" || l.Round == len(l.Merges) {
 		return
 	}
-	if o.mind == nil && !o.named {
-		if !l.Begun() {
-			add(l.Lead(), "work.MsgDecline", 0, 0)
+	if l.Files.Said != job.Had { // no work before
+		for _, k := range l.Files.Keepers {
+			if k.Says == job.Silent {
+				add(k.Account, "work.MsgAttestFiles", 0, 0)
+			}
 		}
+		return
+	}
+	if o.mind == nil && !o.named {
 		return
 	}
 	accepted, given := 0, 0
@@ -115,9 +120,9 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 	if u.Status != job.Received && u.Status != job.Counted || !p.available(o, u.Receipt) {
 		return
 	}
-	for _, k := range l.Keepers {
-		if u.Status == job.Received && !u.Keeps(k.Account) {
-			add(k.Account, "work.MsgAttest", i, 0)
+	for _, k := range u.Attested {
+		if u.Status == job.Received && !k.Done && !k.Failed {
+			add(k.Keeper, "work.MsgAttest", i, 0)
 		}
 	}
 	for _, a := range u.Audits {

@@ -33,7 +33,7 @@ func window(l *job.Lease) int64 {
 	c, r := &l.Order.Conditions, &l.Params
 	games := int64(1 + len(l.Disputes))
 	return r.LeadTimeout*int64(len(l.Leads)+1) + 4*c.UnitTimeout + 2*c.UnitWindow + c.Window +
-		r.AnswerTime*int64(2+len(l.Requests)) + 4*clock*games
+		r.AnswerTime*int64(3+r.MaxLate+len(l.Requests)) + 4*clock*games
 }
 
 // patience is how long anything that is open can stay so.
@@ -197,7 +197,7 @@ func (p *play) reckon() {
 		if _, hostile := p.script.Hostile[o.poster]; hostile || l == nil {
 			continue
 		}
-		bought[o.poster] += l.Quote.Price - l.Ledger.Refund
+		bought[o.poster] += l.Quote.Price + l.Deposit - l.Ledger.Refund
 		for _, s := range l.Ledger.Paid {
 			earned[nameOf(s.Account)] += s.Amount
 		}

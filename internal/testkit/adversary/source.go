@@ -53,12 +53,24 @@ func init() {
 			}
 			return 0
 		},
+		"draw": func(c *composer) any {
+			if c.l != nil {
+				return c.l.Files.Draws
+			}
+			return 1
+		},
+		"says": func(c *composer) any { // the files of a mere name are not those of an order
+			if c.o != nil && (c.o.mind != nil || c.o.named) {
+				return int(workv1.WORD_HAD)
+			}
+			return int(workv1.WORD_MISSING)
+		},
 		"provider":  of(house0),
 		"validator": of(leads),
 		"sender":    of(strangers),
 		"keeper": func(c *composer) any {
-			if c.l != nil && len(c.l.Keepers) > 0 {
-				return c.l.Keepers[c.Pick%len(c.l.Keepers)].Account
+			if c.l != nil && len(c.l.Auditors) > 0 {
+				return c.l.Auditors[c.Pick%len(c.l.Auditors)].Account
 			}
 			return account("v2")
 		},
@@ -344,8 +356,8 @@ func (c *composer) piece() any {
 		return nil
 	}
 	at := 0
-	if c.l != nil {
-		at = max(0, slices.IndexFunc(c.l.Keepers, func(k job.Party) bool { return k.Account == c.actor.String() }))
+	if c.u != nil {
+		at = max(0, slices.IndexFunc(c.u.Attested, func(k job.Attestation) bool { return k.Keeper == c.actor.String() }))
 	}
 	return work.PieceToProto(&job.Piece{Number: at})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
@@ -97,7 +98,9 @@ func (w *World) fillPool() {
 	o.Nonce, o.Problem.StepFLOPs, o.Conditions.MaxPrice = 1<<20, 100_000, purse/100
 	w.Deliver(worktest.Consumer, worktest.Post(o))
 	w.NextBlock(time.Second)
-	worktest.Join(w.tb, w.Chain, o).Finish()
+	p := worktest.Join(w.tb, w.Chain, o)
+	p.SayOfFiles(workv1.WORD_HAD)
+	p.Finish()
 }
 
 // mindOf returns what people know who work on orders whose slots' names are longer

@@ -191,7 +191,7 @@ func (n *Network) checkBalances(l *job.Lease) error {
 	for account, before := range n.before {
 		after, want := now[account], before.Free+got[account]
 		if account == l.Order.Consumer {
-			want -= l.Quote.Price - l.Ledger.Refund - l.Ledger.Insured
+			want -= l.Quote.Price + l.Deposit - l.Ledger.Refund - l.Ledger.Insured
 		}
 		want -= after.Fees - before.Fees
 		if after.Free != want {

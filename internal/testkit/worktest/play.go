@@ -47,8 +47,17 @@ func Post(o job.Order) *marketv1.MsgPostOrder {
 	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: market.OrderToProto(&o)}
 }
 
-// Begin posts an offer of v0 and an order, and lets them meet.
+// Begin posts an offer of v0 and an order, lets them meet, and a quorum of keepers attest
+// to the order's files.
 func Begin(t testing.TB, c *chaintest.Chain, o job.Order) *Play {
+	t.Helper()
+	p := Meet(t, c, o)
+	p.SayOfFiles(workv1.WORD_HAD)
+	return p
+}
+
+// Meet posts an offer of v0 and an order, and lets them meet.
+func Meet(t testing.TB, c *chaintest.Chain, o job.Order) *Play {
 	t.Helper()
 	Offer(c, "v0")
 	c.Deliver(Consumer, Post(o))
@@ -56,6 +65,21 @@ func Begin(t testing.TB, c *chaintest.Chain, o job.Order) *Play {
 	p := Join(t, c, o)
 	p.Lease() // it exists
 	return p
+}
+
+// FilesMsg returns a word about the order's files.
+func (p *Play) FilesMsg(keeper string, says workv1.Word) *workv1.MsgAttestFiles {
+	p.T.Helper()
+	return &workv1.MsgAttestFiles{Keeper: keeper, Order: p.ID.String(), Draw: p.Lease().Files.Draws, Says: says}
+}
+
+// SayOfFiles lets a quorum of keepers say a word of the order's files, in one block.
+func (p *Play) SayOfFiles(says workv1.Word) chaintest.Block {
+	p.T.Helper()
+	for _, k := range p.Lease().Files.Keepers[:p.Order.Conditions.Quorum()] {
+		p.Queue(Named(p.T, k.Account), p.FilesMsg(k.Account, says))
+	}
+	return p.Flush()
 }
 
 // Join returns the play of an order that is posted already.

@@ -100,6 +100,7 @@ func (m *EventBegun) GetKeepers() []string {
 //	            quorum lost, asked, answered, unanswered, plain, forced, blind
 //	the round   merged, halted, declined
 //	the place   lead taken over
+//	the draw    drawn for files, files had, files missing, files attested
 //	the dispute disputed, answer missed, convicted
 //
 // and for settled the refund in utally.

@@ -1,0 +1,257 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tally-network/tally/core/canon"
+)
+
+// Files come first: see docs/adr/0023-files-first.md. When a lease begins, keepers are
+// drawn that fetch the order's files, and say whether these can be had and make up the
+// order. No unit is given out before a quorum has them, so nobody computes on what the
+// others will never see; if a quorum says that they cannot be had, the lease stops, and
+// the consumer's deposit pays its lead and these keepers.
+
+// Word is what a keeper says of the order's files.
+type Word uint8
+
+// The words.
+const (
+	Silent  Word = iota
+	Had          // it keeps them, and they make up the order
+	Missing      // they cannot be had, or do not make up the order
+)
+
+// String returns the word's name.
+func (w Word) String() string { return [...]string{"silent", "had", "missing", "unknown"}[min(w, 3)] }
+
+// FileKeeper is a drawn keeper of the order's files. Its bond, the penalty for being
+// silent, is reserved with the draw, until the lease ends.
+type FileKeeper struct {
+	Account string
+	Bond    uint64
+	Says    Word
+}
+
+// Files is what is said of the order's files.
+type Files struct {
+	Keepers []FileKeeper // of the last draw; one that is convicted is taken out
+	Draws   int          // how often keepers were drawn
+	Due     int64        // block time, ms, until which they are in time; 0 once a quorum has spoken
+	Said    Word         // by a quorum; Silent until then
+}
+
+// says counts the keepers with a word.
+func (f *Files) says(w Word) (n int) {
+	for _, k := range f.Keepers {
+		if k.Says == w {
+			n++
+		}
+	}
+	return n
+}
+
+// keeper returns an account's place among the keepers of the files, nil if it has none.
+func (f *Files) keeper(account string) *FileKeeper {
+	for i := range f.Keepers {
+		if k := &f.Keepers[i]; k.Account == account {
+			return k
+		}
+	}
+	return nil
+}
+
+// Owes reports whether account was drawn to keep the order's files, and has yet to say
+// whether it could have them.
+func (f *Files) Owes(account string) bool {
+	k := f.keeper(account)
+	return k != nil && k.Says == Silent && f.Said != Missing
+}
+
+// Deposit returns what an order of the given maximum price locks beside it, in utally.
+func (p *Params) Deposit(price uint64) (uint64, error) {
+	part, err := scale(price, p.DepositBps, bps)
+	return max(part, p.MinDeposit), err
+}
+
+// lateFee is the penalty of whoever does not do what it has taken on, and harms nobody
+// by it but through delay.
+func (l *Lease) lateFee() (uint64, error) { return scale(l.Quote.Unit, l.Params.LateBps, bps) }
+
+// filesTime returns how long keepers have to fetch the order's files, in ms: as long as
+// for an answer, and for the bytes over the slowest connection that the chain counts on.
+func (l *Lease) filesTime() (int64, error) {
+	move, err := scale(l.Order.Problem.FileBytes(), 1000, l.Params.Link)
+	return l.Params.AnswerTime + int64(min(move, maxWindow)), err
+}
+
+// drawFiles draws the keepers of the order's files, in place of those before.
+func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error) {
+	bond, err := l.lateFee()
+	if err != nil {
+		return nil, err
+	}
+	time, err := l.filesTime()
+	if err != nil {
+		return nil, err
+	}
+	c := &l.Order.Conditions
+	drawn := m.able(l.drawSeed(seed, "files", 0, l.Files.Draws), l.referees(), c.Keepers, bond)
+	if len(drawn) < c.Quorum() {
+		return nil, fmt.Errorf("%d of the validators that were tried can put up %d utally to keep the order's files, the order wants %d", len(drawn), bond, c.Quorum())
+	}
+	l.Files = Files{Draws: l.Files.Draws + 1, Due: now + time}
+	var effects []Effect
+	for _, a := range drawn {
+		l.Files.Keepers = append(l.Files.Keepers, FileKeeper{Account: a, Bond: bond})
+		if bond > 0 {
+			effects = append(effects, Effect{Reserve, a, bond, "files"})
+		}
+		effects = append(effects, Effect{Emit, a, uint64(l.Files.Draws), "drawn for files"})
+	}
+	return effects, nil
+}
+
+// AttestFiles is a keeper's word that it keeps the order's files, or that they cannot
+// be had.
+type AttestFiles struct {
+	By   string
+	Draw int // Files.Draws
+	Says Word
+}
+
+func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
+	f := &l.Files
+	k := f.keeper(e.By)
+	switch {
+	case l.Phase != Active || f.Said == Missing:
+		return nil, fmt.Errorf("the lease is %v: nobody waits for its files", l.Phase)
+	case e.Draw != f.Draws:
+		return nil, fmt.Errorf("keepers of the order's files were drawn %d times, the word is of draw %d", f.Draws, e.Draw)
+	case k == nil:
+		return nil, fmt.Errorf("%s is not a keeper of the order's files", e.By)
+	case k.Says != Silent:
+		return nil, fmt.Errorf("%s has said already that the files are %v", e.By, k.Says)
+	case e.Says != Had && e.Says != Missing:
+		return nil, fmt.Errorf("a keeper says of files that they are had or missing, not %v", e.Says)
+	}
+	k.Says = e.Says
+	effects := []Effect{{Emit, e.By, uint64(f.Draws), "files " + e.Says.String()}}
+	if f.Said != Silent || f.says(e.Says) < l.Order.Conditions.Quorum() {
+		return effects, nil
+	}
+	f.Said, f.Due = e.Says, 0
+	if e.Says == Missing {
+		l.stop(now, "a quorum of keepers says that the order's files cannot be had, or do not make it up")
+		return effects, nil
+	}
+	l.watchLead(now)
+	return append(effects, Effect{Emit, l.Lead(), uint64(f.Draws), "files attested"}), nil
+}
+
+// tickFiles lets keepers pay that have not said in time whether the files can be had,
+// and draws again, at most as often as a provider may be late. Then the lease ends: who
+// is to blame is not known.
+func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
+	f := &l.Files
+	if l.Phase != Active || f.Due == 0 || now <= f.Due {
+		return nil, nil
+	}
+	var effects []Effect
+	for i := range f.Keepers {
+		k := &f.Keepers[i]
+		if k.Says == Silent {
+			effects = append(effects, l.slash(k.Account, k.Bond, []Share{{Insurance, k.Bond}})...)
+			k.Bond = 0
+		}
+	}
+	effects = append(effects, l.freeFiles()...)
+	if f.Draws <= l.Params.MaxLate {
+		more, err := l.drawFiles(e.Seed, &means{free: e.Free}, now)
+		if err == nil {
+			return append(effects, more...), nil
+		}
+	}
+	f.Due, f.Keepers = 0, nil
+	l.stop(now, "no quorum of keepers said in time whether the order's files can be had")
+	return effects, nil
+}
+
+// freeFiles returns the bonds of the keepers of the order's files.
+func (l *Lease) freeFiles() (effects []Effect) {
+	for i := range l.Files.Keepers {
+		k := &l.Files.Keepers[i]
+		effects = append(effects, release(k.Account, k.Bond, "files")...)
+		k.Bond = 0
+	}
+	return effects
+}
+
+// dropFileKeeper takes a convicted keeper out of those of the order's files.
+func (l *Lease) dropFileKeeper(account string) (effects []Effect) {
+	f := &l.Files
+	f.Keepers = slices.DeleteFunc(f.Keepers, func(k FileKeeper) bool {
+		if k.Account == account {
+			effects = release(k.Account, k.Bond, "files")
+		}
+		return k.Account == account
+	})
+	return effects
+}
+
+// fileWages returns what keepers earn by the order's files: as much as by a unit's data,
+// if a unit was done with them. If they could not be had, the deposit is shared by the
+// lead and who said so.
+func (l *Lease) fileWages(worked bool) (earned, deposit []Share) {
+	each := l.Deposit / uint64(1+l.Files.says(Missing))
+	for _, k := range l.Files.Keepers {
+		switch {
+		case k.Says == Had && worked:
+			earned = append(earned, Share{k.Account, l.Quote.Keep})
+		case k.Says == Missing && l.Files.Said == Missing:
+			deposit = append(deposit, Share{k.Account, each})
+		}
+	}
+	if l.Files.Said == Missing {
+		deposit = append(deposit, Share{l.Lead(), each})
+	}
+	return earned, deposit
+}
+
+// checkFiles: nothing was given out before the files were had, and each keeper of them
+// has its bond.
+func (l *Lease) checkFiles() error {
+	f := &l.Files
+	switch {
+	case f.Said != Had && l.Begun():
+		return fmt.Errorf("units were given out, and the order's files are %v", f.Said)
+	case f.Said > Missing || l.Phase == Active && (f.Said == Silent) != (f.Due != 0):
+		return fmt.Errorf("the order's files are %v, due at %d", f.Said, f.Due)
+	}
+	bond, err := l.lateFee()
+	if err != nil {
+		return err
+	}
+	for i, k := range f.Keepers {
+		if k.Says > Missing || f.keeper(k.Account) != &f.Keepers[i] {
+			return fmt.Errorf("%s keeps the order's files twice, or says nothing known of them", k.Account)
+		}
+		if l.Phase != Settled && k.Bond != bond {
+			return fmt.Errorf("%s has a bond of %d utally behind the order's files, want %d", k.Account, k.Bond, bond)
+		}
+	}
+	return nil
+}
+
+// Code walks the fields of f.
+func (f *Files) Code(w *canon.Codec) {
+	canon.Seq(w, &f.Keepers, maxKeepers, 3, func(w *canon.Codec, k *FileKeeper) {
+		w.String(&k.Account, maxAccount)
+		w.U64(&k.Bond)
+		w.U8((*uint8)(&k.Says))
+	})
+	w.Int(&f.Draws, MaxUnits+1)
+	w.I64(&f.Due)
+	w.U8((*uint8)(&f.Said))
+}

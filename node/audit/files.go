@@ -1,0 +1,73 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Keepers of an order's files say whether they can be had before anything is given out.
+// Each order has a task of its own, so that one whose files come slowly, or never, makes
+// nobody late with another's.
+
+// first keeps an order's files where this validator was drawn to, and says whether it
+// could have them.
+func (a *auditor) first(ctx context.Context, l *job.Lease, now int64) {
+	me := a.kit.Account.Address
+	at := slices.IndexFunc(l.Files.Keepers, func(k job.FileKeeper) bool { return k.Account == me })
+	if at < 0 {
+		return
+	}
+	name := fmt.Sprintf("files %s %d", l.Order.ID().Short(), l.Files.Draws)
+	switch {
+	case l.Phase == job.Active && l.Files.Owes(me):
+		a.order.Start(ctx, name, func(ctx context.Context) error { return a.attestFiles(ctx, l, now) })
+	case l.Files.Keepers[at].Says == job.Had:
+		a.order.Start(ctx, name, func(ctx context.Context) error { return a.files(ctx, l) })
+	}
+}
+
+// leastTime is how long files are tried for at least, however late it is.
+const leastTime = time.Second
+
+// attestFiles fetches the order's files, and says that it keeps them. It says that they
+// cannot be had if they do not make up the order, or once a quarter of the time for an
+// answer is left: who hands them over at a crawl must not make us late. By then any
+// other keeper that has them has given them to us.
+func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) error {
+	left := time.Duration(l.Files.Due-l.Params.AnswerTime/4-now) * time.Millisecond
+	if l.Files.Due == 0 { // a quorum has spoken: there is time
+		left = time.Duration(l.Params.AnswerTime) * time.Millisecond
+	}
+	fetch, cancel := context.WithTimeout(ctx, max(left, leastTime))
+	defer cancel()
+	err := a.files(fetch, l)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	says := workv1.WORD_HAD
+	if err != nil {
+		var missing *role.FetchError
+		if left > leastTime && fetch.Err() == nil && errors.As(err, &missing) || l.Files.Due == 0 {
+			return err
+		}
+		says = workv1.WORD_MISSING
+		a.kit.Log.Warn("the order's files are missing", "order", l.Order.ID(), "error", err)
+	}
+	_, err = a.kit.Account.Send(ctx, &workv1.MsgAttestFiles{
+		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
+	})
+	if err != nil {
+		return fmt.Errorf("say whether the order's files can be had: %w", err)
+	}
+	if says == workv1.WORD_HAD {
+		a.kit.Emit(role.Event{Kind: role.Attested, Order: l.Order.ID(), Unit: -1, Text: "the order's files"})
+	}
+	return nil
+}
