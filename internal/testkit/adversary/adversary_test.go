@@ -4,15 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
 )
-
-// printed are the kinds of finding that a short search only prints, because some are
-// known: see Open in docs/spec/attacks.md. make adversary fails on them.
-var printed = []string{"loss", "gain", "stuck", "burden", "cost", "endless"}
 
 // Where everybody is honest, or hostile people only lie, are silent or withhold what
 // they have, honest people lose nothing and all ends well.
@@ -93,10 +88,6 @@ func TestAdversary(t *testing.T) {
 			continue
 		}
 		seen[Class(f)] = true
-		if limit == 0 && slices.Contains(printed, f.Kind) {
-			t.Logf("seed %d: %v", seed, f)
-			continue
-		}
 		at := time.Since(begun)
 		t.Logf("seed %d, %.1f s, %d messages: %v", seed, at.Seconds(), txs, f)
 		s := w.Shrink(f)
@@ -106,9 +97,7 @@ func TestAdversary(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if limit > 0 || !slices.Contains(printed, f.Kind) {
-			t.Errorf("seed %d: %v", seed, f)
-		}
+		t.Errorf("seed %d: %v", seed, f)
 	}
 	t.Logf("%d histories of %d messages in %.1f s: %.0f a second", seed-first, txs, time.Since(begun).Seconds(), float64(txs)/time.Since(begun).Seconds())
 }

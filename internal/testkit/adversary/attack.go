@@ -140,8 +140,13 @@ func (h *writer) op(hostile []string) Op {
 		if o.Msg == "market.MsgPostOrder" {
 			most = 4 // it has more fields than all others together
 		}
+		near := h.IntN(2) == 0 // fields beside one another, which may contradict
 		for range 1 + h.IntN(most) {
-			if b := h.bend(o); b != "" {
+			within := ""
+			if n := len(o.Bend); near && n > 0 {
+				within = parent(o.Bend[n-1])
+			}
+			if b := h.bend(o, within); b != "" {
 				o.Bend = append(o.Bend, b)
 			}
 		}
@@ -165,14 +170,20 @@ func (h *writer) kind() string {
 	return h.kinds[h.IntN(len(h.kinds))]
 }
 
-// bend draws a bend of an op, "" if nothing of it can be bent.
-func (h *writer) bend(o Op) string {
+// parent is the message that holds what a bend is about.
+func parent(bend string) string {
+	path, _, _ := strings.Cut(bend, "=")
+	return path[:strings.LastIndex(path, ".")+1]
+}
+
+// bend draws a bend of an op within a message of it, "" if nothing there can be bent.
+func (h *writer) bend(o Op, within string) string {
 	c := h.composer(o)
 	_, m, err := c.message()
 	if err != nil || m == nil {
 		return ""
 	}
-	spots := c.spots(m)
+	spots := slices.DeleteFunc(c.spots(m), func(s spot) bool { return !strings.HasPrefix(s.path, within) })
 	slices.SortFunc(spots, func(x, y spot) int { return strings.Compare(x.path, y.path) })
 	if len(spots) == 0 {
 		return ""

@@ -318,7 +318,7 @@ func (c *composer) spots(m *dynamicpb.Message) []spot {
 	var out []spot
 	c.spotsOf(m, "", 0, &out)
 	for at, v := range c.coded {
-		goSpots(reflect.ValueOf(v), at+".", 0, &out)
+		c.goSpots(reflect.ValueOf(v), at+".", 0, &out)
 	}
 	return out
 }
@@ -352,7 +352,7 @@ func (c *composer) spotsOf(m protoreflect.Message, path string, depth int, out *
 	}
 }
 
-func goSpots(x reflect.Value, path string, depth int, out *[]spot) {
+func (c *composer) goSpots(x reflect.Value, path string, depth int, out *[]spot) {
 	for x.Kind() == reflect.Pointer {
 		if x.IsNil() {
 			return
@@ -370,10 +370,10 @@ func goSpots(x reflect.Value, path string, depth int, out *[]spot) {
 		here, v := path+f.Name, x.Field(i)
 		switch v.Kind() {
 		case reflect.Struct:
-			goSpots(v, here+".", depth+1, out)
+			c.goSpots(v, here+".", depth+1, out)
 		case reflect.Pointer:
 			*out = append(*out, spot{here, oneOf("none", "one")})
-			goSpots(v, here+".", depth+1, out)
+			c.goSpots(v, here+".", depth+1, out)
 		case reflect.Slice:
 			if v.Type().Elem().Kind() == reflect.Uint8 {
 				*out = append(*out, spot{here, drawBytes})
@@ -381,7 +381,7 @@ func goSpots(x reflect.Value, path string, depth int, out *[]spot) {
 			}
 			*out = append(*out, spot{here, drawList})
 			for j := range min(v.Len(), 3) {
-				goSpots(v.Index(j), fmt.Sprintf("%s[%d].", here, j), depth+1, out)
+				c.goSpots(v.Index(j), fmt.Sprintf("%s[%d].", here, j), depth+1, out)
 			}
 		case reflect.Array:
 			*out = append(*out, spot{here, drawBytes})
@@ -390,7 +390,7 @@ func goSpots(x reflect.Value, path string, depth int, out *[]spot) {
 		case reflect.String:
 			*out = append(*out, spot{here, drawText(nil)})
 		default:
-			*out = append(*out, spot{here, drawNumber(v.Kind() == reflect.Int || v.Kind() == reflect.Int64)})
+			*out = append(*out, spot{here, drawNumber(v.Kind() == reflect.Int || v.Kind() == reflect.Int64, c)})
 		}
 	}
 }
@@ -410,16 +410,30 @@ func drawOf(k protoreflect.Kind, c *composer) func(*rand.Rand) string {
 	case protoreflect.EnumKind:
 		return func(r *rand.Rand) string { return strconv.Itoa(r.IntN(8) - 1) }
 	case protoreflect.Int32Kind, protoreflect.Int64Kind, protoreflect.Sint32Kind, protoreflect.Sint64Kind:
-		return drawNumber(true)
+		return drawNumber(true, c)
 	}
-	return drawNumber(false)
+	return drawNumber(false, c)
+}
+
+// numbers are what counts something in the lease: what else is counted may not fit.
+func (c *composer) numbers() []int {
+	if c.l == nil {
+		return nil
+	}
+	p := &c.l.Order.Problem
+	return []int{p.Rounds, p.Shards, p.Steps, p.Interval, p.Segments(), len(c.l.Units), len(c.l.Providers), c.l.Round}
 }
 
 // drawNumber draws from what lies at limits: nothing, one, powers of two and what is
-// beside them, the ends of the range, and what is beside the number that fits.
-func drawNumber(signed bool) func(*rand.Rand) string {
+// beside them, the ends of the range, what is beside the number that fits, and beside
+// the numbers of the lease.
+func drawNumber(signed bool, c *composer) func(*rand.Rand) string {
+	numbers := c.numbers()
 	return func(r *rand.Rand) string {
-		power := uint64(1) << r.IntN(64)
+		if len(numbers) > 0 && r.IntN(8) == 0 {
+			return strconv.Itoa(max(0, numbers[r.IntN(len(numbers))]+r.IntN(3)-1))
+		}
+		power := uint64(1) << r.IntN([]int{14, 64}[r.IntN(2)]) // what can be had comes more often
 		switch r.IntN(10) {
 		case 0, 1:
 			return strconv.Itoa(r.IntN(3))

@@ -202,22 +202,39 @@ func (p *play) reckon() {
 			earned[nameOf(s.Account)] += s.Amount
 		}
 	}
-	var before, after uint64
+	var before, after, missed uint64
 	for _, name := range everybody {
 		has, had := p.wealth(name), p.had[name]
 		if _, hostile := p.script.Hostile[name]; hostile {
 			before, after = before+had+earned[name], after+has
 			continue
 		}
-		if has+bought[name] < had && !p.jumped && !p.unjudged {
+		if has+bought[name] >= had {
+			continue
+		}
+		if p.jumped || p.unjudged || p.outvoted() { // what it missed may be others' reward
+			missed += had - has - bought[name]
+		} else {
 			p.fail("loss", "%s, who is honest, has lost money", roleOf(name))
 			p.found.Detail += fmt.Sprintf(" (%s %d)", name, had-has-bought[name])
 		}
 	}
-	if after > before {
+	if after > before+missed {
 		p.fail("gain", "hostile people gained without work")
-		p.found.Detail += fmt.Sprintf(" (%d)", after-before)
+		p.found.Detail += fmt.Sprintf(" (%d)", after-before-missed)
 	}
+}
+
+// outvoted reports whether a third of the validators are hostile: these can stop the
+// chain, and be the majority of those who are drawn to keep a unit.
+func (p *play) outvoted() bool {
+	all, bad := slices.Concat(leads, others), 0
+	for _, v := range all {
+		if _, hostile := p.script.Hostile[v]; hostile {
+			bad++
+		}
+	}
+	return 3*bad >= len(all)
 }
 
 // roleOf names what an account is.
