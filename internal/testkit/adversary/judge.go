@@ -198,7 +198,7 @@ func (p *play) reckon() {
 			continue
 		}
 		bought[o.poster] += l.Quote.Price + l.Deposit - l.Ledger.Refund
-		for _, s := range l.Ledger.Paid {
+		for _, s := range slices.Concat(l.Ledger.Paid, l.Ledger.Prizes) { // out of what the consumer paid, the tax included
 			earned[nameOf(s.Account)] += s.Amount
 		}
 	}
