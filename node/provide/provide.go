@@ -296,7 +296,7 @@ func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []cano
 		c.States = append(c.States, d.File)
 	}
 	order := l.Order.ID()
-	ref, err := p.kit.Store.PutBytes(role.Pin(order), canon.Marshal(&c))
+	ref, err := p.kit.Store.PutBytes(role.ListPin(order), canon.Marshal(&c))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,10 +43,67 @@ func RefOf(f job.File) (store.Ref, error) {
 // peer is.
 const lookup = 2 * time.Second
 
+// ListPin returns the name under which the lists of an order's checkpoints are kept. Who
+// may read a list follows from its receipt; without it nobody knows what to ask for.
+func ListPin(order canon.Hash) string { return "lists-" + order.String() }
+
 // readers knows who may read which lease's blobs.
 type readers struct {
 	mu     sync.Mutex
-	leases map[string]p2p.Peers // by pin
+	leases map[string]p2p.Peers                    // by pin
+	lists  map[string]map[cid.Cid]map[peer.ID]bool // by pin of the lists
+}
+
+// listReaders returns who may read the list of each receipt's checkpoints: those who were
+// drawn to keep and audit them, and everybody else of the lease once a quorum of keepers
+// has attested. So nobody has the result of a unit that will not be paid for.
+func listReaders(l *job.Lease, all p2p.Peers) map[cid.Cid]map[peer.ID]bool {
+	out := map[cid.Cid]map[peer.ID]bool{}
+	ids := map[string]peer.ID{}
+	for _, p := range l.Auditors {
+		if id, err := p2p.PeerID(p.Key); err == nil {
+			ids[p.Account] = id
+		}
+	}
+	add := func(r *job.Receipt, may func(peer.ID) bool) {
+		ref, err := RefOf(r.Data)
+		if err != nil {
+			return
+		}
+		if out[ref.CID] == nil {
+			out[ref.CID] = map[peer.ID]bool{}
+		}
+		for id := range all {
+			if may(id) {
+				out[ref.CID][id] = true
+			}
+		}
+	}
+	everybody := func(peer.ID) bool { return true }
+	for i := range l.Units {
+		u := &l.Units[i]
+		switch {
+		case u.Receipt == nil:
+		case u.Status == job.Received:
+			drawn := map[peer.ID]bool{}
+			for _, a := range u.Attested {
+				drawn[ids[a.Keeper]] = true
+			}
+			for _, a := range u.Audits {
+				drawn[ids[a.Auditor]] = true
+			}
+			add(u.Receipt, func(id peer.ID) bool { return drawn[id] })
+		default:
+			add(u.Receipt, everybody)
+		}
+	}
+	for i := range l.Verdicts { // these counted once
+		add(&l.Verdicts[i].Receipt, everybody)
+	}
+	for i := range l.Forced {
+		add(l.Forced[i].Unit.Receipt, everybody)
+	}
+	return out
 }
 
 // Serve lets the parties of a lease, and registered watchers, fetch its blobs
@@ -73,10 +131,11 @@ func (k *Kit) Serve(l *job.Lease) {
 	k.readers.mu.Lock()
 	defer k.readers.mu.Unlock()
 	if k.readers.leases == nil {
-		k.readers.leases = map[string]p2p.Peers{}
+		k.readers.leases, k.readers.lists = map[string]p2p.Peers{}, map[string]map[cid.Cid]map[peer.ID]bool{}
 		k.Host.ServeBlocks(k.Store, k.mayRead)
 	}
 	k.readers.leases[Pin(l.Order.ID())] = ids
+	k.readers.lists[ListPin(l.Order.ID())] = listReaders(l, ids)
 }
 
 func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {
@@ -85,16 +144,22 @@ func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {
 	served := false
 	for _, pin := range pins {
 		ids, ok := k.readers.leases[pin]
-		if _, may := ids[who]; may {
+		if _, may := ids[who]; may || k.readers.lists[pin][block][who] {
 			k.readers.mu.Unlock()
 			return true
 		}
-		served = served || ok
+		served = served || ok || k.readers.public(pin, block)
 	}
 	k.readers.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), lookup)
 	defer cancel()
 	return served && k.isWatcher(ctx, who)
+}
+
+// public reports whether a block is a list that every party of its lease may read.
+func (r *readers) public(list string, block cid.Cid) bool {
+	order, ok := strings.CutPrefix(list, "lists-")
+	return ok && len(r.lists[list][block]) > 0 && len(r.lists[list][block]) == len(r.leases[pinPrefix+order])
 }
 
 // maxBlob bounds a file that a role fetches.
@@ -103,11 +168,11 @@ const maxBlob = 4 << 30
 // Bring fetches a file of a lease, unless it is here, and keeps it while the
 // lease is kept. It asks the given accounts in turn, and the consumer last.
 func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...string) (store.Ref, error) {
-	return k.bring(ctx, l, f, func() []store.Source { return append(k.sources(ctx, from), k.consumer(l)...) })
+	return k.bring(ctx, l, Pin(l.Order.ID()), f, func() []store.Source { return append(k.sources(ctx, from), k.consumer(l)...) })
 }
 
-// bring is Bring from given sources alone.
-func (k *Kit) bring(ctx context.Context, l *job.Lease, f job.File, from func() []store.Source) (store.Ref, error) {
+// bring is Bring under a pin, from given sources alone.
+func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, from func() []store.Source) (store.Ref, error) {
 	ref, err := RefOf(f)
 	if err != nil {
 		return ref, err
@@ -115,7 +180,6 @@ func (k *Kit) bring(ctx context.Context, l *job.Lease, f job.File, from func() [
 	if ref.Size > maxBlob {
 		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(maxBlob))
 	}
-	pin := Pin(l.Order.ID())
 	if have, quota := k.Store.Pinned(pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
 	}

@@ -66,7 +66,7 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 // alone: if others could not have it too, nobody would attest to what it computes.
 func (k *Kit) BringFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
 	if slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == k.Account.Address }) {
-		return k.bring(ctx, l, f, func() []store.Source { return k.sources(ctx, Keepers(l)) })
+		return k.bring(ctx, l, Pin(l.Order.ID()), f, func() []store.Source { return k.sources(ctx, Keepers(l)) })
 	}
 	return k.Bring(ctx, l, f, Holders(l)...)
 }
@@ -123,7 +123,11 @@ func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (
 	if r.Data.Size > job.MaxList {
 		return c, fmt.Errorf("checkpoints of unit %d: a list of %d bytes, limit %d", r.Unit, r.Data.Size, job.MaxList)
 	}
-	b, err := k.Read(ctx, l, r.Data, HoldersOf(l, r)...)
+	ref, err := k.bring(ctx, l, ListPin(l.Order.ID()), r.Data, func() []store.Source { return k.sources(ctx, HoldersOf(l, r)) })
+	if err != nil {
+		return c, err
+	}
+	b, err := k.Store.GetBytes(ref, job.MaxList)
 	if err != nil {
 		return c, err
 	}
@@ -230,6 +234,7 @@ func (k *Kit) Forget(order canon.Hash) error {
 	k.readers.mu.Lock()
 	_, served := k.readers.leases[Pin(order)]
 	delete(k.readers.leases, Pin(order))
+	delete(k.readers.lists, ListPin(order))
 	k.readers.mu.Unlock()
 	if served {
 		k.Host.SetParties(Pin(order), nil)
@@ -237,7 +242,7 @@ func (k *Kit) Forget(order canon.Hash) error {
 	if err := os.RemoveAll(k.Notes(order, "")); err != nil {
 		return err
 	}
-	if err := k.Store.Unpin(Pin(order)); err != nil {
+	if err := errors.Join(k.Store.Unpin(Pin(order)), k.Store.Unpin(ListPin(order))); err != nil {
 		return err
 	}
 	_, err := k.Store.GC()

@@ -1,0 +1,60 @@
+package role
+
+import (
+	"crypto/ed25519"
+	"testing"
+
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/p2p"
+)
+
+// A consumer fetched the checkpoints of units that no keeper attested to, and had them for
+// nothing. Until a quorum has attested only who was drawn may read where they are.
+func TestListsAreForWhoWasDrawn(t *testing.T) {
+	all := p2p.Peers{}
+	party := func(name string) job.Party {
+		h := canon.Sum("key", []byte(name))
+		p := job.Party{Account: name, Key: ed25519.NewKeyFromSeed(h[:]).Public().(ed25519.PublicKey)}
+		id, err := p2p.PeerID(p.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[id] = nil
+		return p
+	}
+	k := newKit(t)
+	ref, err := k.Store.PutBytes("lists", []byte("where the checkpoints are"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := map[string]job.Party{}
+	for _, name := range []string{"consumer", "keeper", "auditor", "idle", "provider"} {
+		people[name] = party(name)
+	}
+	u := job.Unit{
+		Receipt: &job.Receipt{Data: File("checkpoints", ref)}, Attested: []job.Attestation{{Keeper: "keeper"}}, Audits: []job.Audit{{Auditor: "auditor"}},
+	}
+	l := &job.Lease{Units: []job.Unit{u}, Auditors: []job.Party{people["keeper"], people["auditor"], people["idle"]}}
+	for status, want := range map[job.Status][]string{
+		job.Received: {"keeper", "auditor"},
+		job.Counted:  {"consumer", "keeper", "auditor", "idle", "provider"},
+		job.Accepted: {"consumer", "keeper", "auditor", "idle", "provider"},
+	} {
+		l.Units[0].Status = status
+		may := listReaders(l, all)[ref.CID]
+		if len(may) != len(want) {
+			t.Fatalf("%v: %d may read, want %q", status, len(may), want)
+		}
+		for _, name := range want {
+			if id, _ := p2p.PeerID(people[name].Key); !may[id] {
+				t.Errorf("%v: %s may not read", status, name)
+			}
+		}
+	}
+	// An attempt that nobody attested to is gone from the chain, and stays with its provider.
+	l.Units[0] = job.Unit{Status: job.Open, Attempt: 1}
+	if may := listReaders(l, all); len(may) != 0 {
+		t.Fatalf("%d lists of attempts that were given up can be read", len(may))
+	}
+}
