@@ -21,7 +21,7 @@ const (
 
 	accountTxs      = 8  // general transactions of an account at once, of MaxGas in all
 	accountMoves    = 64 // moves of an account at once
-	accountFailures = 32 // transactions of an account that fail between two blocks
+	accountFailures = 32 // transactions of an account that fail between two blocks, of MaxGas in all
 )
 
 // pool counts what the node's mempool holds, so that neither one account nor all
@@ -35,7 +35,7 @@ type pool struct {
 	general   usage
 	byAccount map[string]*usage
 	moves     []entry
-	failures  map[string]int // by account, since the last block
+	failures  map[string]*usage // by account, since the last block
 }
 
 // usage is what transactions take of a mempool. Of moves only the number is counted.
@@ -53,7 +53,7 @@ func (p *pool) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.general, p.moves = usage{}, nil
-	p.byAccount, p.failures = map[string]*usage{}, map[string]int{}
+	p.byAccount, p.failures = map[string]*usage{}, map[string]*usage{}
 }
 
 // admits returns an error if there is no place for a transaction.
@@ -101,27 +101,35 @@ func (p *pool) add(e entry) {
 }
 
 // presumeFailed counts a failure of all who sign a transaction before it is executed,
-// so that a panic or a lack of gas counts too. It returns an error if there were too many.
-func (p *pool) presumeFailed(by []string) error {
+// so that a panic or a lack of gas counts too. It returns an error if there were too
+// many, or if they could use too much gas.
+func (p *pool) presumeFailed(e entry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, account := range by {
-		if p.failures[account] >= accountFailures {
-			return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s failed since the last block: wait for the next", p.failures[account], sdk.AccAddress(account))
+	for _, account := range e.by {
+		f := p.failures[account]
+		if f != nil && f.txs > 0 && (f.txs >= accountFailures || f.gas+e.gas > MaxGas) {
+			return errorsmod.Wrapf(sdkerrors.ErrMempoolIsFull, "%d transactions of %s with %d gas failed since the last block: wait for the next", f.txs, sdk.AccAddress(account), f.gas)
 		}
 	}
-	for _, account := range by {
-		p.failures[account]++
+	for _, account := range e.by {
+		f := p.failures[account]
+		if f == nil {
+			f = &usage{}
+			p.failures[account] = f
+		}
+		f.txs, f.gas = f.txs+1, f.gas+e.gas
 	}
 	return nil
 }
 
 // succeeded takes back what presumeFailed counted.
-func (p *pool) succeeded(by []string) {
+func (p *pool) succeeded(e entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, account := range by {
-		p.failures[account]--
+	for _, account := range e.by {
+		f := p.failures[account]
+		f.txs, f.gas = f.txs-1, f.gas-e.gas
 	}
 }
 
@@ -173,9 +181,9 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 	if simulate || mode == sdk.ExecModeFinalize || ctx.BlockHeight() == 0 {
 		return next(ctx, tx, simulate)
 	}
-	by := entryOf(tx, nil).by
+	e := entryOf(tx, nil)
 	if mode == sdk.ExecModeCheck {
-		if err := x.pool.presumeFailed(by); err != nil {
+		if err := x.pool.presumeFailed(e); err != nil {
 			return ctx, err
 		}
 	}
@@ -189,7 +197,7 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 		}
 	}
 	if mode == sdk.ExecModeCheck {
-		x.pool.succeeded(by)
+		x.pool.succeeded(e)
 	}
 	return next(ctx, tx, simulate)
 }

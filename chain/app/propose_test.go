@@ -175,6 +175,28 @@ func TestOnlyWhatWouldBeTakenEnters(t *testing.T) {
 	}
 }
 
+// Failures that use much gas are counted by it: forty accounts with 32 failures of ten
+// million gas each stopped blocks, for nothing.
+func TestFailuresCountByTheirGas(t *testing.T) {
+	c := chaintest.New(t, network()...)
+	alice, bob := chaintest.Named("alice"), chaintest.Named("bob")
+	for _, x := range []struct {
+		gas  uint64
+		want int
+	}{{app.MaxGas, 1}, {app.MaxGas / 3, 3}, {100_000, 32}} {
+		useless, tries := later(t, c, alice, x.gas, send(alice, bob, 1<<60)), 0
+		for ; tries < 100 && check(t, c, useless).Code != sdkerrors.ErrMempoolIsFull.ABCICode(); tries++ {
+		}
+		if tries != x.want {
+			t.Errorf("%d failures of %d gas were executed, want %d", tries, x.gas, x.want)
+		}
+		if r := check(t, c, later(t, c, bob, x.gas, send(bob, alice, 1))); r.Code != 0 {
+			t.Errorf("another account suffers: %s", r.Log)
+		}
+		c.NextBlock(time.Second)
+	}
+}
+
 // A block that keeps moves out is no block.
 func TestProposalsKeepRoomForMoves(t *testing.T) {
 	c := chaintest.New(t, network()...)
