@@ -109,7 +109,7 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 	n.Await("a challenge", func(e role.Event) bool { return e.Role == "watcher-0" && e.Kind == role.Found && e.Unit == 0 })
 	defender := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 }).Disputes[0].Defender
 	bond := int64(disputes(t, n)[0].Parties.Bond)
-	n.Moved("watcher-0", -bond)
+	n.Forfeited("watcher-0", uint64(bond))
 	n.Moved(n.Name(defender), bond/2)
 	l := n.Settle(id)
 	ds := disputes(t, n)
@@ -140,7 +140,7 @@ func TestAbsentProviderIsDefended(t *testing.T) {
 	defender := n.Name(l.Disputes[0].Defender)
 	n.End(defender)
 	bond := int64(disputes(t, n)[0].Parties.Bond)
-	n.Moved("watcher-0", -bond)
+	n.Forfeited("watcher-0", uint64(bond))
 	n.Moved("watcher-1", bond/2)
 	l = n.Settle(id)
 	ds := disputes(t, n)
