@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -30,7 +31,7 @@ func receipt(unit, attempt int) *job.Receipt {
 
 func watching(t *testing.T, dir string) *watcher {
 	t.Helper()
-	return &watcher{kit: &role.Kit{Dir: dir}}
+	return &watcher{kit: &role.Kit{Dir: dir, Account: &client.Account{Address: "watcher"}}}
 }
 
 // check notes everything that is next, and returns it in order.
