@@ -140,7 +140,9 @@ func (p *play) wake() int64 {
 		}
 	}
 	for _, g := range p.games {
-		at = min(at, g.Game.Wake()+1)
+		if wake := g.Game.Wake(); wake != job.Never { // else it waits for others
+			at = min(at, wake+1)
+		}
 	}
 	if at == job.Never {
 		at = p.clock() + p.patience()
