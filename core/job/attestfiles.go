@@ -200,15 +200,18 @@ func (l *Lease) dropFileKeeper(account string) (effects []Effect) {
 	return effects
 }
 
-// fileWages returns what keepers earn by the order's files: as much as by a unit's data,
-// if a unit was done with them. If they could not be had, the deposit is shared by the
-// lead and who said so.
-func (l *Lease) fileWages(worked bool) (earned, deposit []Share) {
+// fileWages returns what keepers earn by the order's files, if a unit was done with them.
+// If they could not be had, the deposit is shared by the lead and who said so.
+func (l *Lease) fileWages(worked bool) (earned, deposit []Share, err error) {
+	wage, err := l.Quote.fileWage(&l.Order.Problem, &l.Order.Conditions, l.Params.Tariff)
+	if err != nil {
+		return nil, nil, err
+	}
 	each := l.Deposit / uint64(1+l.Files.says(Missing))
 	for _, k := range l.Files.Keepers {
 		switch {
 		case k.Says == Had && worked:
-			earned = append(earned, Share{k.Account, l.Quote.Keep})
+			earned = append(earned, Share{k.Account, wage})
 		case k.Says == Missing && l.Files.Said == Missing:
 			deposit = append(deposit, Share{k.Account, each})
 		}
@@ -216,7 +219,7 @@ func (l *Lease) fileWages(worked bool) (earned, deposit []Share) {
 	if l.Files.Said == Missing {
 		deposit = append(deposit, Share{l.Lead(), each})
 	}
-	return earned, deposit
+	return earned, deposit, nil
 }
 
 // checkFiles: nothing was given out before the files were had, and each keeper of them

@@ -97,6 +97,18 @@ func TestSilentFileKeepersPay(t *testing.T) {
 	w.finish()
 }
 
+// Who keeps an order's files is paid for all their bytes, however many units there are.
+func TestFileKeepersArePaidByBytes(t *testing.T) {
+	m := testMatch()
+	m.Order.Conditions.MaxPrice, m.Order.Problem.Files[0].Size = 1<<30, 6e9
+	w := newWorldOf(t, m)
+	k := w.lease.Files.Keepers[0].Account
+	w.finish()
+	if got, least := w.purse[k], 6*m.Params.KeepGB; got < least {
+		t.Fatalf("a keeper of 6 GB for an hour earned %d, want at least %d", got, least)
+	}
+}
+
 // Neither declining nor silence is a way for the lead around the keepers' word.
 func TestDecliningBeforeTheFilesAreHadCosts(t *testing.T) {
 	w := beginWorld(t, testMatch())

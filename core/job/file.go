@@ -79,6 +79,25 @@ func keepWage(p *Problem, c *Conditions, rate uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return keepPay(p, c, rate, bytes)
+}
+
+// fileWage returns what a keeper of the order's files is paid: a unit's share of what
+// keepers get, and all bytes of the files as long as the lease lasts.
+func (q *Quote) fileWage(p *Problem, c *Conditions, t Tariff) (uint64, error) {
+	share, err := scale(q.Unit, t.KeeperBps, bps*uint64(c.Keepers))
+	if err != nil {
+		return 0, err
+	}
+	kept, err := keepPay(p, c, t.KeepGB, p.FileBytes())
+	if err != nil {
+		return 0, err
+	}
+	return sum(share, kept)
+}
+
+// keepPay returns what keeping bytes costs at a rate, for as long as a lease lasts.
+func keepPay(p *Problem, c *Conditions, rate, bytes uint64) (uint64, error) {
 	hourly, err := times(rate, int((life(p, c)+hour-1)/hour))
 	if err != nil {
 		return 0, err

@@ -121,7 +121,17 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if err != nil {
 		return q, err
 	}
-	keeps, err := times(q.Keep, c.Keepers*(p.Units()+1)) // the order's files are kept like a unit's data
+	keeps, err := times(q.Keep, c.Keepers*p.Units())
+	if err != nil {
+		return q, err
+	}
+	files, err := q.fileWage(p, c, t)
+	if err == nil {
+		files, err = times(files, c.Keepers)
+	}
+	if err == nil {
+		keeps, err = sum(keeps, files)
+	}
 	if err != nil {
 		return q, err
 	}

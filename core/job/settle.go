@@ -149,7 +149,10 @@ func (l *Lease) wages() (shares, deposit []Share, err error) {
 	if lead := l.Lead(); lead != "" {
 		shares = addShare(shares, Share{lead, fee})
 	}
-	kept, deposit := l.fileWages(work > 0)
+	kept, deposit, err := l.fileWages(work > 0)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, s := range kept {
 		shares = addShare(shares, s)
 	}
