@@ -44,7 +44,7 @@ node follows the chain, and has a vote in consensus only if the genesis says so.
 		_ = f.MarkHidden(name) // a validator joins by its own node
 	}
 	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
-	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, for a new home")
+	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, or to wait for, as id, for a new home")
 	f.StringSliceVar(&v.Origins, "origins", nil, "web origins whose pages may ask RPC and REST, as https://host, or * (default none)")
 	f.Var(within(&v.FeeBps, 0, market.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
 	f.Var(within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")

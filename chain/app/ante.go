@@ -5,6 +5,7 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	"github.com/cosmos/cosmos-sdk/x/auth/ante"
@@ -85,6 +86,9 @@ func (limits) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.Ant
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidGasLimit, "%d gas, at most %d", t.GetGas(), MaxGas)
 	case ctx.ExecMode() == sdk.ExecModeCheck && !simulate && fleeting(ctx, tx):
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "it ends too soon after block %d: let it end %d blocks and %s later, or never", ctx.BlockHeight(), leastBlocks, leastTime)
+	}
+	if simulate { // the SDK would let it use as much as it likes
+		ctx = ctx.WithGasMeter(storetypes.NewGasMeter(MaxGas))
 	}
 	return next(ctx, tx, simulate)
 }

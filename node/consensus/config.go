@@ -32,8 +32,9 @@ type Config struct {
 	// Listen says where to listen, as host:port; empty: a free port of
 	// 127.0.0.1. P2P is host:port here too.
 	Listen Addrs
-	// Peers are dialled, and again whenever they are lost: id@host:port. Of
-	// two nodes one names the other.
+	// Peers are let in however many strangers hold places at this node. Those given
+	// as id@host:port are dialled, and again whenever they are lost; those given as
+	// id alone are waited for. Of two nodes one dials the other.
 	Peers []string
 
 	// CommitTimeout is the pause after a block; 500 ms if zero.
@@ -126,6 +127,7 @@ func (c *Config) comet() *cmtcfg.Config {
 	conf.RPC.ListenAddress = ""
 	conf.P2P.ListenAddress = "tcp://" + c.Listen.P2P
 	conf.P2P.PexReactor = false // the named peers are the network: see keepPeers
+	conf.P2P.UnconditionalPeerIDs = strings.Join(peerIDs(c.Peers), ",")
 	conf.P2P.AllowDuplicateIP = true
 	conf.P2P.AddrBookStrict = false
 	conf.Mempool.MaxTxBytes = app.MaxTx

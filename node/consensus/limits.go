@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,17 +26,24 @@ const (
 	waitOfAddress = 8   // of one address
 )
 
-// costly are the requests that take much for little: as gRPC methods, under which
-// abci_query knows them too, or as requests of REST.
+// costly are the methods of gRPC that take much for little. abci_query knows them
+// under the same names.
 var costly = map[string]bool{
-	"/cosmos.tx.v1beta1.Service/Simulate":        true,
-	"/cosmos.tx.v1beta1.Service/GetTxsEvent":     true,
-	"/cosmos.tx.v1beta1.Service/GetBlockWithTxs": true,
-	"/tally.supply.v1.Query/Check":               true,
-	"/app/simulate":                              true,
-	"POST /cosmos/tx/v1beta1/simulate":           true,
-	"GET /cosmos/tx/v1beta1/txs":                 true,
-	"GET /tally/supply/v1/check":                 true,
+	"/cosmos.tx.v1beta1.Service/Simulate":               true,
+	"/cosmos.tx.v1beta1.Service/BroadcastTx":            true,
+	"/cosmos.tx.v1beta1.Service/GetTxsEvent":            true,
+	"/cosmos.tx.v1beta1.Service/GetBlockWithTxs":        true,
+	"/cosmos.base.tendermint.v1beta1.Service/ABCIQuery": true,
+	"/tally.supply.v1.Query/Check":                      true,
+}
+
+// costlyPaths are the beginnings of the paths under which REST knows them. REST has
+// several names for a request: methods that stand for others, verbs after a colon.
+// So all that begins so counts, whatever follows.
+var costlyPaths = []string{"/cosmos/tx/", "/cosmos/base/tendermint/v1beta1/abci_query", "/tally/supply/v1/check"}
+
+func costlyPath(path string) bool {
+	return slices.ContainsFunc(costlyPaths, func(begin string) bool { return strings.HasPrefix(path, begin) })
 }
 
 var errBusy = errors.New("this node is busy with such requests of others: ask again later, or a node of your own")
@@ -108,7 +116,7 @@ func hostOf(remote string) (host string, local bool) {
 // http limits the costly requests of a handler.
 func (s *share) http(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !costly[r.Method+" "+r.URL.Path] {
+		if !costlyPath(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -62,7 +62,11 @@ func TestCostlyRequestsAreLimited(t *testing.T) {
 		want         int
 	}{
 		{http.MethodPost, "/cosmos/tx/v1beta1/simulate", http.StatusTooManyRequests}, {http.MethodGet, "/tally/supply/v1/check", http.StatusTooManyRequests},
-		{http.MethodGet, "/cosmos/tx/v1beta1/txs", http.StatusTooManyRequests}, {http.MethodPost, "/cosmos/tx/v1beta1/txs", http.StatusOK}, {http.MethodGet, "/tally/supply/v1/supply", http.StatusOK},
+		{http.MethodGet, "/cosmos/tx/v1beta1/txs", http.StatusTooManyRequests}, {http.MethodPost, "/cosmos/tx/v1beta1/txs", http.StatusTooManyRequests}, {http.MethodGet, "/tally/supply/v1/supply", http.StatusOK},
+		// Other names of the same.
+		{http.MethodPost, "/tally/supply/v1/check", http.StatusTooManyRequests}, {http.MethodGet, "/tally/supply/v1/check:", http.StatusTooManyRequests},
+		{http.MethodGet, "/cosmos/tx/v1beta1/txs:", http.StatusTooManyRequests}, {http.MethodGet, "/cosmos/base/tendermint/v1beta1/abci_query", http.StatusTooManyRequests},
+		{http.MethodGet, "/cosmos/bank/v1beta1/supply", http.StatusOK},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -13,7 +13,7 @@ var gauges = []struct {
 	read func(*Node) float64
 }{
 	{gauge("height", "Height of the last block."), func(n *Node) float64 { return float64(n.Height()) }},
-	{gauge("peers", "Connected nodes."), func(n *Node) float64 { return float64(n.comet.Switch().Peers().Size()) }},
+	{gauge("peers", "Connected nodes."), func(n *Node) float64 { return float64(n.Peers()) }},
 	{gauge("mempool_transactions", "Transactions that wait for a block."), func(n *Node) float64 { return float64(n.comet.Mempool().Size()) }},
 	{gauge("mempool_bytes", "Their size."), func(n *Node) float64 { return float64(n.comet.Mempool().SizeBytes()) }},
 	{gauge("catching_up", "1 while the node fetches old blocks."), func(n *Node) float64 {

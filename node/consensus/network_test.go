@@ -56,6 +56,9 @@ func newNetwork(t testing.TB, dir string, n int) *network {
 		}
 		c.Peers = append(c.Peers, peers...)
 		peers = append(peers, id.NodeID+"@"+c.Listen.P2P)
+		for j := range net.configs { // which this one dials
+			net.configs[j].Peers = append(net.configs[j].Peers, id.NodeID)
+		}
 		g.Validators = append(g.Validators, powerv1.Validator{
 			Account: chaintest.Named(c.Name).String(), ConsensusKey: id.ConsensusKey, Power: 1,
 		})

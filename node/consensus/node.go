@@ -53,6 +53,7 @@ type Node struct {
 	app      *app.App
 	comet    *cmtnode.Node
 	client   *local.Local
+	queries  queries
 	addrs    Addrs
 	registry *prometheus.Registry
 	closers  []func() error // in the order of opening
@@ -142,6 +143,7 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 		return err
 	}
 	n.client = local.New(n.comet)
+	n.queries = queries{n.client, n.app}
 	if err := n.registry.Register(metrics{n}); err != nil {
 		return err
 	}
@@ -187,6 +189,9 @@ func (n *Node) Encoding() app.Encoding { return n.app.Encoding }
 
 // Height returns the height of the last block.
 func (n *Node) Height() int64 { return n.comet.BlockStore().Height() }
+
+// Peers returns how many nodes are connected to this one.
+func (n *Node) Peers() int { return n.comet.Switch().Peers().Size() }
 
 // Metrics returns the node's own metrics.
 func (n *Node) Metrics() *prometheus.Registry { return n.registry }

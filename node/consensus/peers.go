@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,9 @@ const (
 func keepPeers(ctx context.Context, sw p2p.Switcher, peers []string, log *slog.Logger) {
 	var all sync.WaitGroup
 	for _, peer := range peers {
+		if !strings.Contains(peer, "@") {
+			continue // it dials this node
+		}
 		all.Go(func() { keepPeer(ctx, sw, peer, log) })
 	}
 	all.Wait()
@@ -57,13 +61,25 @@ func dial(sw p2p.Switcher, peer string) error {
 	return sw.DialPeerWithAddress(a)
 }
 
-// checkPeers refuses what is not id@host:port. A host that is not known now may be
-// later.
+// peerIDs returns the IDs of peers.
+func peerIDs(peers []string) (ids []string) {
+	for _, peer := range peers {
+		id, _, _ := strings.Cut(peer, "@")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// checkPeers refuses what is neither id@host:port nor an id. A host that is not known
+// now may be later.
 func checkPeers(peers []string) error {
 	for _, peer := range peers {
+		if id, err := hex.DecodeString(peer); err == nil && len(id) == p2p.IDByteLength {
+			continue
+		}
 		var unknown p2p.ErrNetAddressLookup
 		if _, err := p2p.NewNetAddressString(peer); err != nil && !errors.As(err, &unknown) {
-			return fmt.Errorf("peer %q is not id@host:port: %w", peer, err)
+			return fmt.Errorf("peer %q is neither id@host:port nor an id: %w", peer, err)
 		}
 	}
 	return nil

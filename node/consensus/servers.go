@@ -3,11 +3,16 @@ package consensus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	abci "github.com/cometbft/cometbft/abci/types"
 	cmtbytes "github.com/cometbft/cometbft/libs/bytes"
+	rpcclient "github.com/cometbft/cometbft/rpc/client"
+	"github.com/cometbft/cometbft/rpc/client/local"
 	"github.com/cometbft/cometbft/rpc/core"
 	coretypes "github.com/cometbft/cometbft/rpc/core/types"
 	rpcserver "github.com/cometbft/cometbft/rpc/jsonrpc/server"
@@ -28,6 +33,7 @@ import (
 	serverlog "github.com/cosmos/cosmos-sdk/server/log"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
+	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 )
 
@@ -52,7 +58,7 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 	settings.MinGasPrices = "0" + coin.Denom
 	clientCtx := client.Context{}.
 		WithChainID(chainID).
-		WithClient(n.client).
+		WithClient(n.queries).
 		WithCodec(n.app.Codec).
 		WithInterfaceRegistry(n.app.Registry).
 		WithLegacyAmino(n.app.Amino).
@@ -118,7 +124,7 @@ func (n *Node) rpcHandler(logger log.Logger, strangers *share) (http.Handler, er
 	if err != nil {
 		return nil, err
 	}
-	routes, rpcLogger := limited(env, strangers), serverlog.CometLoggerWrapper{Logger: logger.With("module", "rpc")}
+	routes, rpcLogger := n.limited(env, strangers), serverlog.CometLoggerWrapper{Logger: logger.With("module", "rpc")}
 	sockets := rpcserver.NewWebsocketManager(routes,
 		rpcserver.OnDisconnect(func(remote string) {
 			// It fails for a client without subscriptions.
@@ -137,29 +143,75 @@ func (n *Node) rpcHandler(logger log.Logger, strangers *share) (http.Handler, er
 
 // limited are CometBFT's routes; those that take much for little are limited for
 // strangers.
-func limited(env *core.Environment, strangers *share) core.RoutesMap {
+func (n *Node) limited(env *core.Environment, strangers *share) core.RoutesMap {
 	routes := env.GetRoutes()
-	routes["abci_query"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, path string, data cmtbytes.HexBytes, height int64, prove bool) (out *coretypes.ResultABCIQuery, err error) {
-		run := func() { out, err = env.ABCIQuery(ctx, path, data, height, prove) }
-		if !costly[path] {
-			run()
-			return out, err
+	routes["abci_query"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, path string, data cmtbytes.HexBytes, height int64, prove bool) (*coretypes.ResultABCIQuery, error) {
+		run := func() (*coretypes.ResultABCIQuery, error) {
+			return n.queries.ABCIQueryWithOptions(ctx.Context(), path, data, rpcclient.ABCIQueryOptions{Height: height, Prove: prove})
 		}
-		return out, errors.Join(strangers.do(ctx.Context(), ctx.RemoteAddr(), run), err)
+		if !costly[path] {
+			return run()
+		}
+		return inTurn(strangers, ctx, run)
 	}, "path,data,height,prove")
-	routes["check_tx"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, tx cmttypes.Tx) (out *coretypes.ResultCheckTx, err error) {
-		busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = env.CheckTx(ctx, tx) })
-		return out, errors.Join(busy, err)
+	for name, send := range map[string]func(*rpctypes.Context, cmttypes.Tx) (*coretypes.ResultBroadcastTx, error){
+		"broadcast_tx_sync": env.BroadcastTxSync, "broadcast_tx_async": env.BroadcastTxAsync,
+	} {
+		routes[name] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTx, error) {
+			return inTurn(strangers, ctx, func() (*coretypes.ResultBroadcastTx, error) { return send(ctx, tx) })
+		}, "tx")
+	}
+	routes["broadcast_tx_commit"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTxCommit, error) {
+		if _, local := hostOf(ctx.RemoteAddr()); !local {
+			return nil, errors.New("this node does not wait for the blocks of others: send with broadcast_tx_sync, then ask for the transaction with tx")
+		}
+		return env.BroadcastTxCommit(ctx, tx)
 	}, "tx")
-	routes["tx_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, prove bool, page, perPage *int, orderBy string) (out *coretypes.ResultTxSearch, err error) {
-		busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = env.TxSearch(ctx, query, prove, page, perPage, orderBy) })
-		return out, errors.Join(busy, err)
+	routes["check_tx"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, tx cmttypes.Tx) (*coretypes.ResultCheckTx, error) {
+		return inTurn(strangers, ctx, func() (*coretypes.ResultCheckTx, error) { return env.CheckTx(ctx, tx) })
+	}, "tx")
+	routes["tx_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, prove bool, page, perPage *int, orderBy string) (*coretypes.ResultTxSearch, error) {
+		return inTurn(strangers, ctx, func() (*coretypes.ResultTxSearch, error) {
+			return env.TxSearch(ctx, query, prove, page, perPage, orderBy)
+		})
 	}, "query,prove,page,per_page,order_by")
-	routes["block_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (out *coretypes.ResultBlockSearch, err error) {
-		busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = env.BlockSearch(ctx, query, page, perPage, orderBy) })
-		return out, errors.Join(busy, err)
+	routes["block_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
+		return inTurn(strangers, ctx, func() (*coretypes.ResultBlockSearch, error) {
+			return env.BlockSearch(ctx, query, page, perPage, orderBy)
+		})
 	}, "query,page,per_page,order_by")
 	return routes
+}
+
+// inTurn runs a costly request of RPC when it is its turn.
+func inTurn[T any](strangers *share, ctx *rpctypes.Context, run func() (T, error)) (out T, err error) {
+	busy := strangers.do(ctx.Context(), ctx.RemoteAddr(), func() { out, err = run() })
+	return out, errors.Join(busy, err)
+}
+
+// queries is CometBFT's client, but for queries of the application: these are
+// answered from the last block without the lock under which consensus runs.
+type queries struct {
+	*local.Local
+	app *app.App
+}
+
+// ABCIQuery implements the client of the RPC.
+func (q queries) ABCIQuery(ctx context.Context, path string, data cmtbytes.HexBytes) (*coretypes.ResultABCIQuery, error) {
+	return q.ABCIQueryWithOptions(ctx, path, data, rpcclient.DefaultABCIQueryOptions)
+}
+
+// ABCIQueryWithOptions implements the client of the RPC. Simulations go by the
+// service of transactions, so app/simulate is refused.
+func (q queries) ABCIQueryWithOptions(ctx context.Context, path string, data cmtbytes.HexBytes, o rpcclient.ABCIQueryOptions) (*coretypes.ResultABCIQuery, error) {
+	if strings.HasPrefix(strings.TrimLeft(path, "/"), "app/") {
+		return nil, fmt.Errorf("%q is not answered: use a method of gRPC as path, as /cosmos.tx.v1beta1.Service/Simulate", path)
+	}
+	r, err := q.app.Query(ctx, &abci.RequestQuery{Path: path, Data: data, Height: o.Height, Prove: o.Prove})
+	if err != nil {
+		return nil, err
+	}
+	return &coretypes.ResultABCIQuery{Response: *r}, nil
 }
 
 // serveHTTP serves h at addr until the node stops, and returns where that is.

@@ -147,7 +147,7 @@ func (n *Network) wire() (err error) {
 	var ports consensus.Ports
 	defer func() { err = errors.Join(err, ports.Close()) }()
 	var peers []string
-	for _, m := range n.Validators {
+	for i, m := range n.Validators {
 		v := m.Home.Settings.Validator
 		for _, addr := range []*string{&v.P2P, &v.RPC, &v.GRPC, &v.REST} {
 			if *addr, err = ports.Take(*addr); err != nil {
@@ -161,6 +161,10 @@ func (n *Network) wire() (err error) {
 		}
 		v.Peers = slices.Clone(peers)
 		peers = append(peers, id.NodeID+"@"+v.P2P)
+		for _, earlier := range n.Validators[:i] { // which this one dials
+			p := &earlier.Home.Settings.Validator.Peers
+			*p = append(*p, id.NodeID)
+		}
 	}
 	for i, m := range slices.Concat(n.Providers, n.Watchers, []*Member{n.Consumer}) {
 		m.Home.Settings.Node = n.node(i)

@@ -76,7 +76,7 @@ type ValidatorSettings struct {
 	RPC           string        `yaml:"rpc" doc:"host:port of CometBFT RPC."`
 	GRPC          string        `yaml:"grpc" doc:"host:port of gRPC."`
 	REST          string        `yaml:"rest" doc:"host:port of REST."`
-	Peers         []string      `yaml:"peers" doc:"Consensus nodes to dial, as id@host:port. Of two nodes one names the other."`
+	Peers         []string      `yaml:"peers" doc:"Consensus nodes that are let in however many strangers there are: to dial, as id@host:port, or to wait for, as id alone. Of two nodes one dials the other, and both should name each other."`
 	Origins       []string      `yaml:"origins" doc:"Web origins whose pages may ask RPC and REST, as https://host; * for all, empty for none."`
 	CommitTimeout time.Duration `yaml:"commit_timeout" doc:"Pause after a block. The same for all validators."`
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`

@@ -33,16 +33,25 @@ type balance struct {
 	Record   uint64 // units that count as valid
 }
 
-// balances reads what every role has after the newest block. All of it is read at one
-// height, because blocks go on while it is read.
+// balances reads what every role has after the next block: what others have seen of the
+// newest, this client may not have heard of yet. All of it is read at one height,
+// because blocks go on while it is read.
 func (n *Network) balances(ctx context.Context) (balances, error) {
-	height := n.Consumer.Kit.Chain.Head().Height
+	newest := int64(0)
+	for _, m := range n.members() {
+		newest = max(newest, m.Kit.Chain.Head().Height)
+	}
+	b, err := n.Consumer.Kit.Chain.Next(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
+	height := b.Height
 	if err := n.addFees(ctx, height); err != nil {
 		return nil, err
 	}
 	ctx = metadata.AppendToOutgoingContext(ctx, grpctypes.GRPCBlockHeightHeader, strconv.FormatInt(height, 10))
 	out, conn := balances{}, n.Consumer.Kit.Chain.Conn
-	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
+	for _, m := range n.members() {
 		account := m.Home.Address
 		r, err := banktypes.NewQueryClient(conn).Balance(ctx, &banktypes.QueryBalanceRequest{Address: account, Denom: coin.Denom})
 		if err != nil {
@@ -59,6 +68,11 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 		out[account] = b
 	}
 	return out, nil
+}
+
+// members returns everybody.
+func (n *Network) members() []*devnet.Member {
+	return slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer})
 }
 
 // addFees adds the fees of the blocks up to height that are not in n.fees yet.

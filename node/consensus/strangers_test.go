@@ -1,0 +1,95 @@
+package consensus_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cometbft/cometbft/crypto/ed25519"
+	"github.com/cometbft/cometbft/libs/protoio"
+	"github.com/cometbft/cometbft/p2p"
+	p2pconn "github.com/cometbft/cometbft/p2p/conn"
+
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/node/consensus"
+)
+
+// Strangers hold all places that CometBFT has for who connects. Validators that start
+// again are let in nevertheless, since the others expect them.
+func TestStrangersDoNotKeepValidatorsApart(t *testing.T) {
+	net := newNetwork(t, t.TempDir(), 4)
+	net.start(t)
+	net.waitHeight(t, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	surround := func(n *consensus.Node) {
+		_, addr, _ := strings.Cut(n.Addrs().P2P, "@")
+		for range 50 { // CometBFT lets 40 in
+			go hold(ctx, addr)
+		}
+	}
+	for _, n := range net.nodes {
+		surround(n)
+	}
+	until(t, "strangers at every node", func() bool {
+		for _, n := range net.nodes {
+			if n.Peers() < 40 {
+				return false
+			}
+		}
+		return true
+	})
+	for _, i := range []int{3, 2} { // without both there are no blocks
+		if err := net.nodes[i].Stop(); err != nil {
+			t.Fatal(err)
+		}
+		n, err := consensus.Start(t.Context(), net.configs[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.nodes[i] = n
+		surround(n)
+	}
+	before := net.nodes[0].Height()
+	until(t, "blocks of all", func() bool {
+		for _, n := range net.nodes {
+			if n.Height() < before+5 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// hold keeps a place among the peers of a node, under a key of its own.
+func hold(ctx context.Context, addr string) {
+	for ctx.Err() == nil {
+		c, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			greet(c)
+			stop()
+			_ = c.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// greet says what every node says first, and then nothing, until c is closed.
+func greet(c net.Conn) {
+	key := ed25519.GenPrivKey()
+	s, err := p2pconn.MakeSecretConnection(c, key)
+	if err != nil {
+		return
+	}
+	info := p2p.DefaultNodeInfo{
+		ProtocolVersion: p2p.ProtocolVersion{P2P: 9, Block: 11}, DefaultNodeID: p2p.PubKeyToID(key.PubKey()), ListenAddr: "127.0.0.1:1",
+		Network: chaintest.ChainID, Version: "0.39.4", Channels: []byte{0x30}, Moniker: "stranger",
+	}
+	go func() { _, _ = protoio.NewDelimitedWriter(s).WriteMsg(info.ToProto()) }()
+	for b := make([]byte, 1<<10); err == nil; {
+		_, err = s.Read(b)
+	}
+}
