@@ -45,7 +45,6 @@ type bout struct {
 	bare   map[string]bool     // attestations and verdicts of who has not done what they say
 	done   map[string]bool     // what was looked at, asked or challenged already
 	shown  []share             // forced attempts that were shown
-	merged []canon.Hash        // what the rounds truly merge into
 }
 
 // work is how a receipt came to be.
