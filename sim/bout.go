@@ -40,11 +40,11 @@ type bout struct {
 	economy   economy
 	chance    uint64 // all that chance decides follows from it
 
-	worth  map[string]int64    // utally that the work of members is worth, at the order's own rates
-	made   map[canon.Hash]work // by receipt
-	bare   map[string]bool     // attestations and verdicts of who has not done what they say
-	done   map[string]bool     // what was looked at, asked or challenged already
-	shown  []share             // forced attempts that were shown
+	worth map[string]int64    // utally that the work of members is worth, at the order's own rates
+	made  map[canon.Hash]work // by receipt
+	bare  map[string]bool     // attestations and verdicts of who has not done what they say
+	done  map[string]bool     // what was looked at, asked or challenged already
+	shown []share             // forced attempts that were shown
 }
 
 // work is how a receipt came to be.
