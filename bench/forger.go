@@ -139,7 +139,7 @@ func (f *forger) finish(ctx context.Context) error {
 		f.whole.entries["state/"+roots[i].String()] = canon.Encode(s.Encode)
 	}
 	l.Params, l.Phase, l.Round = job.DefaultParams.WithoutForced(), job.Settled, 1
-	l.Count.Begun = true
+	l.Count.Begun, l.Files.Said = true, job.Had
 	l.Leads = []job.Leader{{Account: "lead"}}
 	l.Providers = []job.Party{{Account: "provider", Key: f.provider.Public().(ed25519.PublicKey)}}
 	l.Units = []job.Unit{{Status: job.Accepted, Provider: "provider", Receipt: &job.Receipt{

@@ -21,6 +21,16 @@ func (a *affair) stakeAll(name string) chaintest.Account {
 	return who
 }
 
+// filesBond returns what somebody has reserved as a keeper of the order's files.
+func (a *affair) filesBond(who chaintest.Account) (bond uint64) {
+	for _, k := range a.Lease().Files.Keepers {
+		if k.Account == who.String() {
+			bond += k.Bond
+		}
+	}
+	return bond
+}
+
 // reported is an affair in which an auditor that has staked everything has found that
 // unit 0 is wrong.
 func reported(t *testing.T) (*affair, chaintest.Account) {
@@ -62,7 +72,7 @@ func TestAuditorWithEverythingStakedDefeatsAForgedUnit(t *testing.T) {
 	if d, _ = a.PlayOut(id, defender, challenger); d.Loser != disputev1.SIDE_DEFENDER {
 		t.Fatalf("%v lost: %s", d.Loser, d.Reason)
 	}
-	if a.peer("p0").JailedUntil == 0 || a.Unit(0).Attempt != 1 || a.peer(auditor.Name).Reserved != 0 || a.Balance(auditor.Address) == 0 {
+	if a.peer("p0").JailedUntil == 0 || a.Unit(0).Attempt != 1 || a.peer(auditor.Name).Reserved != a.filesBond(auditor) || a.Balance(auditor.Address) == 0 {
 		t.Fatalf("%+v; unit 0 is %+v", a.peer(auditor.Name), a.Unit(0))
 	}
 	a.Finish()
