@@ -136,6 +136,10 @@ func TestRefusalsAreFreeAndSponsorsPay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// The newcomer's node may be a block behind that of the sponsor.
+	if _, err := consumer.Chain.Next(t.Context(), lead.Chain.Head().Height); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := newcomer.Send(t.Context(), back); err != nil {
 		t.Fatal(err)
 	}

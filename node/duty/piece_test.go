@@ -115,17 +115,18 @@ func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 // order ends as it should.
 func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	t.Parallel()
-	names := []string{"validator-1", "validator-2", "validator-3", "validator-4", "validator-5"}
+	names, held := []string{"validator-1", "validator-2", "validator-3", "validator-4", "validator-5"}, newPause()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 6 },
+		Bend:   held.bend(),
 		Spec: func(s *consume.Spec) {
 			cut(s)
 			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
 			s.Conditions.UnitWindow = consume.Duration(10 * time.Second) // until then it is found
 		},
-		Idle: names,
 	})
 	id := n.Post(nil)
+	held.end(t, n, names...)
 	l := n.Lease(id, "drawn keepers", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
 	faker := n.Name(l.Units[0].Attested[2].Keeper)
 	k := n.Member(faker).Kit

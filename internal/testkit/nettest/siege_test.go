@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -83,7 +84,7 @@ func TestLyingKeepers(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			skipUnless(t, s.long)
-			n := Start(t, Options{})
+			n := Start(t, Options{Config: func(c *devnet.Config) { c.Validators = 3 }})
 			id := n.Post(nil)
 			n.Await("an attestation", func(e role.Event) bool { return e.Role == "validator-1" && e.Kind == role.Attested })
 			n.Lie("validator-1", s.blobs(n.Member("validator-1").Kit.Store.Block))
