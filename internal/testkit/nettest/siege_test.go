@@ -84,7 +84,10 @@ func TestLyingKeepers(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			skipUnless(t, s.long)
-			n := Start(t, Options{Config: func(c *devnet.Config) { c.Validators = 3 }})
+			n := Start(t, Options{
+				Config: func(c *devnet.Config) { c.Validators = 3 },
+				Spec:   func(s *consume.Spec) { s.Conditions.Keepers = 2 },
+			})
 			id := n.Post(nil)
 			n.Await("an attestation", func(e role.Event) bool { return e.Role == "validator-1" && e.Kind == role.Attested })
 			n.Lie("validator-1", s.blobs(n.Member("validator-1").Kit.Store.Block))
