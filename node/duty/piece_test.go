@@ -126,7 +126,7 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 		},
 	})
 	id := n.Post(nil)
-	held.end(t, n, names...)
+	held.end(t, n, 2, names...)
 	l := n.Lease(id, "drawn keepers", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
 	faker := n.Name(l.Units[0].Attested[2].Keeper)
 	k := n.Member(faker).Kit
