@@ -10,14 +10,15 @@ import (
 	"github.com/tally-network/tally/core/job"
 )
 
-type stub struct{ dispute.Witness }
+// computed is a witness that is never asked.
+type computed struct{ dispute.Witness }
 
 // Games about one segment share an account, however many they are, and so do games
 // about the receipt and about a verdict that repeats it.
 func TestGamesOfASegmentShareAnAccount(t *testing.T) {
 	var c accounts
 	made := 0
-	begin := func() (dispute.Witness, error) { made++; return &stub{}, nil }
+	begin := func() (dispute.Witness, error) { made++; return &computed{}, nil }
 	unit, verdict := keyOf(canon.Hash{1}, job.UnitTarget(2), 0, 3), keyOf(canon.Hash{1}, job.VerdictTarget(2, "a"), 0, 3)
 	var all sync.WaitGroup
 	for i := range 20 {
@@ -56,13 +57,13 @@ func TestAccountsTakeBoundedMemory(t *testing.T) {
 	}{{1, 64}, {maxBytes / 8, 8}, {maxBytes, always}, {1 << 63, always}} {
 		var c accounts
 		for i := range 64 {
-			c.put(key{segment: i}, x.bytes, &stub{})
+			c.put(key{segment: i}, x.bytes, &computed{})
 		}
 		if len(c.held) != x.want || c.held[len(c.held)-1].segment != 63 || c.held[0].segment != 64-x.want {
 			t.Errorf("of accounts of %d bytes %d are held, want the last %d", x.bytes, len(c.held), x.want)
 		}
 		c.use(c.held[0].key, x.bytes) // it is the last to go now
-		c.put(key{segment: 99}, x.bytes, &stub{})
+		c.put(key{segment: 99}, x.bytes, &computed{})
 		if oldest := 64 - x.want; x.want < 64 && c.held[len(c.held)-2].segment != oldest {
 			t.Errorf("segment %d is not the last but one used", oldest)
 		}
@@ -75,7 +76,7 @@ func TestFailedAccountIsBegunAgain(t *testing.T) {
 	if _, err := c.get(key{}, 1, func() (dispute.Witness, error) { return nil, errors.New("it rains") }); err == nil {
 		t.Fatal("no error")
 	}
-	if a, err := c.get(key{}, 1, func() (dispute.Witness, error) { return &stub{}, nil }); err != nil || a.witness == nil {
+	if a, err := c.get(key{}, 1, func() (dispute.Witness, error) { return &computed{}, nil }); err != nil || a.witness == nil {
 		t.Fatal(err)
 	}
 }
