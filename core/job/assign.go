@@ -183,9 +183,14 @@ func (l *Lease) countFault(provider string) int {
 	return 1
 }
 
+// bar gives an account no more work in this lease. What it keeps of units that are under
+// way is looked at again.
 func (l *Lease) bar(account string) {
 	if !slices.Contains(l.Barred, account) && (find(l.Providers, account) != nil || find(l.Auditors, account) != nil) {
 		l.Barred = append(l.Barred, account)
+		if find(l.Auditors, account) != nil {
+			l.Sweep = l.Order.Problem.Shards
+		}
 	}
 }
 

@@ -90,6 +90,8 @@ func (l *Lease) checkForm() error {
 	switch {
 	case l.Phase < Active || l.Phase > Settled:
 		return fmt.Errorf("phase %d does not exist", l.Phase)
+	case l.Sweep > p.Shards:
+		return fmt.Errorf("%d units of a round of %d are to be looked at", l.Sweep, p.Shards)
 	case l.LeadIndex >= len(l.Leads) || l.Round > p.Rounds:
 		return fmt.Errorf("lead %d of %d, round %d of %d", l.LeadIndex, len(l.Leads), l.Round, p.Rounds)
 	case len(l.Units) != p.Units() || len(l.Merges) != p.Rounds:
@@ -170,8 +172,8 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("the unit is %v with a bond of %d utally", u.Status, u.Bond)
 	case (u.Status >= Received) != (u.Receipt != nil):
 		return fmt.Errorf("the unit is %v, and its receipt is there or not", u.Status)
-	case u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() || u.Status == Accepted && len(u.Attested) < l.Order.Conditions.Quorum():
-		return fmt.Errorf("the unit is %v with %d attestations, %d of which stand", u.Status, len(u.Attested), u.keepers())
+	case u.Status == Counted && l.Sweep == 0 && l.keepers(u) < l.Order.Conditions.Quorum() || u.Status == Accepted && len(u.Attested) < l.Order.Conditions.Quorum():
+		return fmt.Errorf("the unit is %v with %d attestations, %d of which count", u.Status, len(u.Attested), l.keepers(u))
 	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
 		return fmt.Errorf("the receipt does not start where the round starts")
 	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0 || l.awaitsLot(u)):

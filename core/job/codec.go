@@ -62,6 +62,7 @@ func (l *course) Code(w *canon.Codec) {
 		w.String(&q.Provider, maxAccount)
 		w.I64(&q.Since)
 	})
+	w.Int(&l.Sweep, MaxUnits)
 	canon.Seq(w, &l.Barred, maxBarred, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
 		w.Int(n, 1<<40)

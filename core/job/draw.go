@@ -134,12 +134,12 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	pool := l.referees()
 	before := slices.Clone(m.spent)
 	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.keeper(a) != nil })
-	keepers := m.able(l.drawSeed(seed, "keepers", i, u.Attempt), others, min(c.Keepers-u.standing(), maxKept-len(u.Attested)), keep)
+	keepers := m.able(l.drawSeed(seed, "keepers", i, u.Attempt), others, min(c.Keepers-l.standing(u), maxKept-len(u.Attested)), keep)
 	var auditors []string
 	if first {
 		auditors = m.able(l.drawSeed(seed, "auditors", i, u.Attempt), pool, c.Auditors, verdict)
 	}
-	if u.standing()+len(keepers) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
+	if l.standing(u)+len(keepers) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
 		m.spent = before
 		return false, nil, nil
 	}

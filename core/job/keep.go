@@ -58,6 +58,8 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("unit %d is accepted: only a piece of it that nobody keeps can still be attested to, while units are computed", e.Unit)
 	case a == nil || a.Failed:
 		return nil, fmt.Errorf("%s is not a keeper of unit %d", e.By, e.Unit)
+	case !l.trusts(e.By):
+		return nil, fmt.Errorf("%s was convicted in this lease: another is drawn to keep unit %d in its place", e.By, e.Unit)
 	case a.Done:
 		return nil, fmt.Errorf("%s has attested already", e.By)
 	}
@@ -65,7 +67,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	a.Done, a.Piece = true, e.Piece
-	if u.Status != Received || u.keepers() < l.Order.Conditions.Quorum() {
+	if u.Status != Received || l.keepers(u) < l.Order.Conditions.Quorum() {
 		return nil, nil
 	}
 	u.Status = Counted
@@ -84,30 +86,41 @@ func (u *Unit) keeper(account string) *Attestation {
 	return nil
 }
 
-// standing counts the keepers that were drawn and have not failed.
-func (u *Unit) standing() (n int) {
-	for _, a := range u.Attested {
-		if !a.Failed {
+// standing counts the keepers of a unit whose word counts, or may still be given.
+func (l *Lease) standing(u *Unit) (n int) {
+	for i := range u.Attested {
+		if a := &u.Attested[i]; l.counts(u, a) || !a.Done && !a.Failed && l.trusts(a.Keeper) {
 			n++
 		}
 	}
 	return n
 }
 
+// trusts reports whether nothing was shown against an account in this lease.
+func (l *Lease) trusts(account string) bool { return !slices.Contains(l.Barred, account) }
+
+// counts reports whether a keeper's word counts for a unit: it stands, and the keeper was
+// convicted of nothing in the lease before the unit was accepted. Else others are drawn;
+// its bond stands, and it can be asked, until the unit is accepted by their word.
+func (l *Lease) counts(u *Unit, a *Attestation) bool {
+	return a.Stands() && (u.Status == Accepted || l.trusts(a.Keeper))
+}
+
 // Stands reports whether the keeper has attested, and was not shown to be wrong.
 func (a *Attestation) Stands() bool { return a.Done && !a.Failed }
 
-// dropKeepers lets go of the keepers that have not attested to a unit that is
-// accepted, unless they may still keep a piece of it.
-func (l *Lease) dropKeepers(u *Unit) (effects []Effect) {
-	if l.Order.Pieces().Cuts() {
-		return nil
-	}
+// dropKeepers lets go of the keepers of a unit that is accepted whose word did not count:
+// those who have not attested, unless they may still keep a piece of it, and those who
+// were convicted elsewhere.
+func (l *Lease) dropKeepers(i int) (effects []Effect) {
+	u, cuts := &l.Units[i], l.Order.Pieces().Cuts()
 	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
-		if !a.Done {
+		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Keeper))
+		if drop {
 			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
+			effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == a.Keeper && r.Unit == i })...)
 		}
-		return !a.Done
+		return drop
 	})
 	return effects
 }
@@ -126,10 +139,10 @@ func (u *Unit) attestation(keeper string) *Attestation {
 // Keeps reports whether a keeper's word about the unit stands.
 func (u *Unit) Keeps(keeper string) bool { return u.attestation(keeper) != nil }
 
-// keepers counts those whose word about the unit stands.
-func (u *Unit) keepers() (n int) {
-	for _, a := range u.Attested {
-		if a.Stands() {
+// keepers counts those whose word counts for a unit.
+func (l *Lease) keepers(u *Unit) (n int) {
+	for i := range u.Attested {
+		if l.counts(u, &u.Attested[i]) {
 			n++
 		}
 	}
@@ -282,12 +295,55 @@ func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) (
 	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == keeper && r.Unit == unit })...)
 	l.bar(keeper)
 	effects = append(effects, l.dropFileKeeper(keeper)...)
-	l.await(unit, now) // for another in its place
-	if u.Status == Counted && u.keepers() < l.Order.Conditions.Quorum() {
-		u.Status, u.WindowEnd, u.Due = Received, 0, now+l.Order.Conditions.UnitTimeout
-		effects = append(effects, Effect{Emit, u.Provider, uint64(unit), "quorum lost"})
-	}
+	effects = append(effects, l.lapse(unit, now)...)
 	return append(effects, Effect{Kind: Jail, Account: keeper}, Effect{Emit, keeper, uint64(unit), why}), nil
+}
+
+// lapse draws another in the place of a keeper of a unit that was convicted. A unit that
+// has counted without a quorum waits for attestations again; if none come, that is no
+// fault of its provider's.
+func (l *Lease) lapse(i int, now int64) []Effect {
+	u := &l.Units[i]
+	l.await(i, now)
+	if u.Status != Counted || l.keepers(u) >= l.Order.Conditions.Quorum() {
+		return nil
+	}
+	u.Status, u.Due = Received, now+l.Order.Conditions.UnitTimeout
+	return []Effect{{Emit, u.Provider, uint64(i), "quorum lost"}}
+}
+
+// sweepUnits is how many units of the round a tick looks at after a conviction, so that
+// what it does in one block does not grow with the order.
+const sweepUnits = 64
+
+// sweep returns the units of the round that a tick looks at next, since somebody was
+// convicted who may keep them.
+func (l *Lease) sweep() (units []int) {
+	if l.Round == len(l.Merges) {
+		return nil
+	}
+	for s := l.Order.Problem.Shards - l.Sweep; l.Sweep > 0 && s < l.Order.Problem.Shards && len(units) < sweepUnits; s++ {
+		units = append(units, l.Unit(l.Round, s))
+	}
+	return units
+}
+
+// tickSweep lets others be drawn for the next units of the round in the place of keepers
+// that were convicted elsewhere.
+func (l *Lease) tickSweep(now int64) (effects []Effect) {
+	units := l.sweep()
+	for _, i := range units {
+		u := &l.Units[i]
+		lost := func(a Attestation) bool { return !a.Failed && !l.trusts(a.Keeper) }
+		if (u.Status == Received || u.Status == Counted) && slices.ContainsFunc(u.Attested, lost) {
+			effects = append(effects, l.lapse(i, now)...)
+		}
+	}
+	l.Sweep -= len(units)
+	if len(units) == 0 {
+		l.Sweep = 0
+	}
+	return effects
 }
 
 // dropRequests takes questions back, and returns their fees.

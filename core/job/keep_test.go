@@ -465,3 +465,160 @@ func TestLeaseWithoutKeepersStops(t *testing.T) {
 		t.Fatalf("the lease is %v (%s)", k.lease.Phase, k.lease.Reason)
 	}
 }
+
+// newShared is a world in which one keeper has attested to the first unit, which has
+// data, and was drawn for the second, too.
+func newShared(t *testing.T) (k *kept, who string) {
+	t.Helper()
+	m := testMatch()
+	m.Validators = append(m.Validators, party("v4", Rates{}), party("v5", Rates{}))
+	m.Params.AnswerTime = 5
+	k = newKeptOf(t, m)
+	k.attestAll(0)
+	k.audit(0, true)
+	if err := k.assign(1, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	k.submit(k.receipt(1, ""))
+	for _, a := range k.lease.Units[1].Attested {
+		if k.lease.Units[0].keeper(a.Keeper) != nil {
+			return k, a.Keeper // three of five keep each
+		}
+	}
+	t.Fatal("no keeper has both units")
+	return nil, ""
+}
+
+// convict lets a keeper fail to answer about the first unit.
+func (k *kept) convict(who string) {
+	k.t.Helper()
+	k.ask(who)
+	k.now = k.lease.Request(who, 0).Due + 1
+	k.tick()
+	if !slices.Contains(k.lease.Barred, who) {
+		k.t.Fatalf("%s is not convicted", who)
+	}
+}
+
+// A keeper that is convicted before it has spoken of another unit is replaced there at
+// once. Before, that unit waited until it was due, and its provider paid.
+func TestConvictedKeeperIsReplacedBeforeItSpeaks(t *testing.T) {
+	k, who := newShared(t)
+	k.convict(who)
+	k.refused("convicted", Attest{who, 1, 0, nil})
+	before := len(k.lease.Units[1].Attested)
+	k.pass(2)
+	u := &k.lease.Units[1]
+	if len(u.Attested) != before+1 || k.lease.Sweep != 0 {
+		t.Fatalf("of unit 1 keep %v, %d units are to be looked at", u.Attested, k.lease.Sweep)
+	}
+	if slices.ContainsFunc(u.Attested[:before], func(a Attestation) bool { return a.Keeper == u.Attested[before].Keeper }) {
+		t.Fatalf("%s was drawn twice", u.Attested[before].Keeper)
+	}
+	for _, a := range u.Attested {
+		if a.Keeper != who {
+			k.do(Attest{a.Keeper, 1, 0, nil})
+		}
+	}
+	k.audit(1, true)
+	k.pass(20)
+	if u := &k.lease.Units[1]; u.Status != Accepted || u.keeper(who) != nil || k.stakeOf("p1") != stake {
+		t.Fatalf("unit 1 is %v, kept by %v", u.Status, u.Attested)
+	}
+	k.finish()
+}
+
+// What a convicted keeper has said of other units counts no more, and another is drawn.
+// Its bond there stands until the unit is accepted, so it can be asked.
+func TestOtherWordsOfAConvictedKeeper(t *testing.T) {
+	for name, c := range map[string]struct{ asked, replaced bool }{
+		"replaced":     {false, true},
+		"asked again":  {true, true},
+		"not replaced": {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, who := newShared(t)
+			said := 0
+			for _, a := range slices.Clone(k.lease.Units[1].Attested) { // a quorum with it, none without
+				if a.Keeper == who || said == 0 {
+					k.do(Attest{a.Keeper, 1, 0, nil})
+					if a.Keeper != who {
+						said++
+					}
+				}
+			}
+			if k.lease.Units[1].Status != Counted {
+				t.Fatalf("unit 1 is %v", k.lease.Units[1].Status)
+			}
+			k.convict(who)
+			k.tick()
+			if u := &k.lease.Units[1]; u.Status != Received {
+				t.Fatalf("by the word of a convicted keeper unit 1 is %v", u.Status)
+			}
+			if c.asked {
+				before, bond := k.stakeOf(who), k.lease.Units[1].keeper(who).Bond
+				k.do(Ask{asker, who, 1, 0})
+				k.pass(8)
+				if lost := before - k.stakeOf(who); lost != bond {
+					t.Fatalf("it lost %d utally by its other word, want %d", lost, bond)
+				}
+			}
+			if !c.replaced {
+				k.pass(110)
+				if k.stakeOf("p1") != stake || k.lease.Units[1].Status != Open {
+					t.Fatalf("unit 1 is %v, its provider lost %d for another's lie", k.lease.Units[1].Status, stake-k.stakeOf("p1"))
+				}
+				k.compute(1, "p1", "")
+				k.finish()
+				return
+			}
+			k.pass(2)
+			k.attestAllBut(1, who)
+			k.audit(1, true)
+			k.pass(20)
+			u := &k.lease.Units[1]
+			if a := u.keeper(who); u.Status != Accepted || a != nil && a.Bond > 0 {
+				t.Fatalf("unit 1 is %v, kept by %v", u.Status, u.Attested)
+			}
+			k.finish()
+			if k.purse["p1"] == 0 || k.stakeOf("p1") != stake {
+				t.Fatalf("the provider got %d and has %d staked", k.purse["p1"], k.stakeOf("p1"))
+			}
+		})
+	}
+}
+
+// attestAllBut lets every keeper of a unit but one attest that can.
+func (w *world) attestAllBut(unit int, but string) {
+	w.t.Helper()
+	for _, a := range slices.Clone(w.lease.Units[unit].Attested) {
+		if !a.Done && a.Keeper != but {
+			w.do(Attest{a.Keeper, unit, w.lease.Units[unit].Attempt, nil})
+		}
+	}
+}
+
+// A block looks at so many units after a conviction, however large the order is.
+func TestConvictionLooksAtFewUnitsABlock(t *testing.T) {
+	m := testMatch()
+	m.Order.Problem.Shards, m.Order.Problem.Records, m.Order.Conditions.MaxPrice = 200, 1000, 1<<40
+	w := newWorldOf(t, m)
+	w.lease.bar("v1")
+	seen := map[int]bool{}
+	for range (200 + sweepUnits - 1) / sweepUnits {
+		if w.lease.Wake() > w.now {
+			t.Fatal("nothing is due")
+		}
+		units := w.lease.Reach(Tick{}, w.now).Units
+		if len(units) == 0 || len(units) > sweepUnits {
+			t.Fatalf("a tick reads %d units", len(units))
+		}
+		for _, i := range units {
+			seen[i] = true
+		}
+		w.tick()
+	}
+	if len(seen) != 200 || w.lease.Sweep != 0 {
+		t.Fatalf("%d units were looked at, %d are left", len(seen), w.lease.Sweep)
+	}
+}

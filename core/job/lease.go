@@ -136,6 +136,7 @@ type Lease struct {
 	Forced   []Forced  // forced attempts that were shown, until they are paid for
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
+	Sweep    int       // units of the round, from the last back, whose keepers are to be looked at, since one was convicted
 	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more
 
 	Audits AuditCount
@@ -191,7 +192,7 @@ type Unit struct {
 
 	// Block times in ms, 0 while they do not apply.
 	Due       int64 // the receipt, then the attestations and audits, then the lot, by then
-	WindowEnd int64 // of the unit's own window; of an accepted one, until when its verdicts can be disputed
+	WindowEnd int64 // of the unit's own window, which a received one has had if it lost its quorum; of an accepted one, until when its verdicts can be disputed
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 }
 

@@ -96,6 +96,7 @@ func (l *Lease) Reach(e Event, now int64) (p Part) {
 			return l.Everything()
 		}
 		units = append(units, e.Units...)
+		units = append(units, l.sweep()...)
 		for _, r := range l.Requests {
 			if r.Due != 0 && now > r.Due { // its keeper is late
 				units = append(units, r.Unit)

@@ -29,16 +29,16 @@ func (l *Lease) checkPiece(u *Unit, p *Piece) error {
 		return nil
 	case p == nil || p.Number < 0 || p.Number >= code.Pieces:
 		return fmt.Errorf("the checkpoints are cut into %d pieces: an attestation names one of them", code.Pieces)
-	case u.pieces()[p.Number]:
+	case l.pieces(u)[p.Number]:
 		return fmt.Errorf("piece %d is kept already", p.Number)
 	}
 	return p.Data.check()
 }
 
-// pieces returns which pieces keepers keep whose word about the unit stands.
-func (u *Unit) pieces() (kept [erasure.MaxPieces]bool) {
-	for _, a := range u.Attested {
-		if a.Piece != nil && a.Stands() {
+// pieces returns which pieces keepers keep whose word counts for a unit.
+func (l *Lease) pieces(u *Unit) (kept [erasure.MaxPieces]bool) {
+	for i := range u.Attested {
+		if a := &u.Attested[i]; a.Piece != nil && l.counts(u, a) {
 			kept[a.Piece.Number] = true
 		}
 	}
@@ -49,7 +49,7 @@ func (u *Unit) pieces() (kept [erasure.MaxPieces]bool) {
 // of its own place among the keepers, or the first that nobody keeps; false if all are
 // kept.
 func (l *Lease) FreePiece(unit int, keeper string) (number int, ok bool) {
-	kept, n := l.Units[unit].pieces(), l.Order.Pieces().Pieces
+	kept, n := l.pieces(&l.Units[unit]), l.Order.Pieces().Pieces
 	own := slices.IndexFunc(l.Units[unit].Attested, func(a Attestation) bool { return a.Keeper == keeper })
 	if own >= 0 && own < n && !kept[own] {
 		return own, true
@@ -73,7 +73,7 @@ func (l *Lease) open(u *Unit) bool {
 // MayAttest reports whether a validator was drawn to keep a unit and may attest to it.
 func (l *Lease) MayAttest(unit int, keeper string) bool {
 	u := &l.Units[unit]
-	if a := u.keeper(keeper); !l.open(u) || a == nil || a.Done {
+	if a := u.keeper(keeper); !l.open(u) || a == nil || a.Done || !l.trusts(keeper) {
 		return false
 	}
 	_, free := l.FreePiece(unit, keeper)

@@ -9,7 +9,7 @@ import (
 
 // earnings returns what the people behind a unit's current attempt have earned:
 // its provider once the receipt counts, each auditor that answered truly, as far
-// as is known, each keeper whose attestation stands. Who reported a mismatch was right if the unit
+// as is known, each keeper whose word counts. Who reported a mismatch was right if the unit
 // is refuted; who reported none may still have been wrong, which others must show.
 func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	u := &l.Units[i]
@@ -30,8 +30,8 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 			shares = append(shares, Share{a.Auditor, wage})
 		}
 	}
-	for _, k := range u.Attested {
-		if k.Stands() {
+	for j := range u.Attested {
+		if k := &u.Attested[j]; l.counts(u, k) {
 			shares = append(shares, Share{k.Keeper, l.Quote.Keep})
 		}
 	}
@@ -103,7 +103,7 @@ func (l *Lease) settle() ([]Effect, error) {
 		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})
 	}
 	effects = gather(append(effects, l.releaseAll()...))
-	l.Phase, l.Pending = Settled, nil
+	l.Phase, l.Pending, l.Sweep = Settled, nil, 0
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
 

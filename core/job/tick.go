@@ -18,10 +18,12 @@ type Tick struct {
 
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	settles := l.settles(now)
-	effects, err := l.tickRequests(e.Seed, now)
+	effects := l.tickSweep(now)
+	more, err := l.tickRequests(e.Seed, now)
 	if err != nil {
 		return nil, err
 	}
+	effects = append(effects, more...)
 	pending, err := l.tickPending(&e, now)
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	switch {
 	case u.Status == Assigned && late:
 		return l.giveUp(i, "late")
-	case u.Status == Received && late && u.standing() < l.Order.Conditions.Quorum():
+	case u.Status == Received && late && (l.standing(u) < l.Order.Conditions.Quorum() || u.WindowEnd != 0):
 		return l.undrawn(i), nil
 	case u.Status == Received && late:
 		// Its data cannot be had. Withholding must cost what being late does: else units
@@ -92,8 +94,8 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 	return nil, nil
 }
 
-// undrawn reopens a unit for which nobody could be drawn who could put up the bond.
-// That is no fault of its provider.
+// undrawn reopens a unit for which nobody could be drawn who could put up the bond, or
+// which had a quorum until keepers were convicted. That is no fault of its provider.
 func (l *Lease) undrawn(i int) (effects []Effect) {
 	u := &l.Units[i]
 	effects = l.retire(i, -1)
@@ -116,9 +118,12 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err 
 		}
 	}
 	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsLot(u) {
+		if l.keepers(u) < l.Order.Conditions.Quorum() {
+			return append(effects, l.lapse(i, now)...), nil // one was convicted a moment ago
+		}
 		u.Status, u.HeldUntil, u.WindowEnd = Accepted, 0, now+l.Order.Conditions.UnitWindow
 		l.await(i, u.WindowEnd)
-		effects = append(effects, l.dropKeepers(u)...)
+		effects = append(effects, l.dropKeepers(i)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
 		alarms, err := l.falseAlarms(i)
 		return append(effects, alarms...), err
@@ -170,6 +175,9 @@ func (l *Lease) Wake() int64 {
 func (l *Lease) WakeSelf() int64 {
 	wake := min(l.wakeRequests(), l.wakePending())
 	at := func(t int64) { wake = min(wake, t) }
+	if l.Sweep > 0 && l.Phase != Settled {
+		return 0
+	}
 	switch l.Phase {
 	case Active:
 		if l.stuck() != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tally-network/tally/core/canon"
@@ -17,8 +18,8 @@ import (
 
 // A watcher looks at every keeper that has attested to a unit: does it hand over a
 // block of a checkpoint? One that has not for a quarter of the time in which it
-// would have to answer on chain is asked there, once in a lease: if it keeps, it
-// earns the fee; if not, it loses its bond. Of one that keeps pieces it makes them too,
+// would have to answer on chain is asked there, once in a lease, and once it is convicted
+// about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that keeps pieces it makes them too,
 // and exposes it if it attested to others.
 
 // patience is the part of the time for an answer that a keeper may be out of reach.
@@ -36,7 +37,7 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 		}
 		for _, a := range u.Attested {
 			name := "keeper-" + u.Receipt.ID().String() + "-" + a.Keeper
-			if !a.Stands() || w.noted(l, name) || a.Piece == nil && w.noted(l, asked(a.Keeper)) {
+			if !a.Stands() || w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Keeper)) {
 				continue
 			}
 			w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
@@ -44,7 +45,13 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 	}
 }
 
-func asked(keeper string) string { return "asked-" + keeper }
+// asked is what is noted of a question to a keeper about a unit.
+func asked(l *job.Lease, unit int, keeper string) string {
+	if slices.Contains(l.Barred, keeper) {
+		return fmt.Sprintf("asked-%s-%d", keeper, unit)
+	}
+	return "asked-" + keeper
+}
 
 // look asks a keeper for a block, and the chain to ask it if it has given none for
 // too long.
@@ -63,7 +70,7 @@ func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attest
 		}
 		return w.note(l, name)
 	}
-	if w.noted(l, asked(keeper)) {
+	if w.noted(l, asked(l, unit, keeper)) {
 		return fmt.Errorf("keeper %s of unit %d: %w", keeper, unit, err) // what it keeps is still to be compared
 	}
 	since, _ := w.missing.LoadOrStore(name, time.Now())
@@ -83,7 +90,7 @@ func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, keeper string
 		return fmt.Errorf("ask keeper %s about unit %d: %w", keeper, unit, err)
 	}
 	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + keeper + " to show what it keeps"})
-	return w.note(l, asked(keeper))
+	return w.note(l, asked(l, unit, keeper))
 }
 
 // reach gets a block of one of a unit's checkpoints, or of its piece of it, from a
@@ -150,7 +157,7 @@ func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attes
 		return nil, err
 	}
 	if piece, err = w.kit.Piece(ctx, l, a, kept, at); err != nil {
-		if !w.noted(l, asked(a.Keeper)) {
+		if !w.noted(l, asked(l, unit, a.Keeper)) {
 			err = errors.Join(err, w.ask(ctx, l, unit, a.Keeper))
 		}
 		return nil, err
