@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ipfs/go-cid"
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,14 @@ import (
 
 // fetchesInFlight bounds the blocks that one Fetch asks for at the same time.
 const fetchesInFlight = 8
+
+// How long a source has for a block until another is asked for it too. Whoever is first
+// wins, so a source that stalls costs this once, and not its own limit of time. A source
+// that wins although another was asked is slow, not stalled: the time is doubled.
+const (
+	hedge        = 2 * time.Second
+	longestHedge = 16 * hedge
+)
 
 // Source gives blocks by their CIDs: another machine, a gateway, a swarm. What
 // it gives is believed only after it matched the CID. A Source limits its own
@@ -31,19 +40,25 @@ type Request struct {
 	// one gives it. Who owes the fewest is asked first, so one that is slow holds
 	// up its own share.
 	Sources []Source
+	// Spare sources are asked for what the others do not give, or not in time.
+	Spare []Source
 	// Progress, if not nil, is told how many of the blob's bytes are on the disk
 	// and verified. Calls do not overlap.
 	Progress func(done, total int64)
 	// Dropped, if not nil, is told of a source that gave wrong bytes. It is not
 	// asked again in this Fetch. Calls do not overlap.
 	Dropped func(src Source, err error)
+	// Stalled, if not nil, is told of a source that did not give a block in time, so
+	// that another was asked, too. Calls do not overlap.
+	Stalled func(src Source)
 }
 
 // Fetch makes a blob whole: it verifies the blocks that are on the disk and
 // gets the others from the sources. What has arrived stays when it fails, so a
 // repeated Fetch resumes.
 func (s *Store) Fetch(ctx context.Context, q Request) error {
-	f := &fetch{Request: q, w: s.begin(), failures: make([]int, len(q.Sources)), owed: make([]int, len(q.Sources))}
+	n := len(q.Sources) + len(q.Spare)
+	f := &fetch{Request: q, w: s.begin(), hedge: hedge, failures: make([]int, n), owed: make([]int, n)}
 	defer f.w.end()
 	if err := f.run(ctx); err != nil {
 		return fmt.Errorf("fetch %s: %w", q.Ref, err)
@@ -57,7 +72,8 @@ type fetch struct {
 
 	mu       sync.Mutex
 	done     int64
-	failures []int // by source; dropped for one that gave wrong bytes
+	hedge    time.Duration
+	failures []int // by source, the spare ones last; dropped for one that gave wrong bytes
 	owed     []int // by source: blocks that it was asked for and has not answered
 }
 
@@ -143,40 +159,135 @@ func (f *fetch) block(ctx context.Context, d digest, i int) ([]byte, error) {
 	if err == nil || !errors.Is(err, ErrMissing) {
 		return b, err
 	}
-	errs := []error{err}
-	asked := make([]bool, len(f.Sources))
-	for k := f.next(i, asked); k >= 0; k = f.next(i, asked) {
-		b, err := f.Sources[k].Block(ctx, d.CID())
-		f.answered(k)
-		if err == nil && len(b) <= BlockSize && sha256.Sum256(b) == d {
-			return b, f.w.s.add(d, b) // even if another block has failed meanwhile
+	return f.ask(ctx, d, i, err)
+}
+
+// answer is what a source has given for a block.
+type answer struct {
+	source int
+	block  []byte
+	err    error
+}
+
+// ask gets block i from whoever gives it first, and writes it. A source has a while
+// before the next is asked as well.
+func (f *fetch) ask(ctx context.Context, d digest, i int, missing error) ([]byte, error) {
+	calls, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := []error{missing}
+	asked := make([]bool, len(f.failures))
+	answers := make(chan answer, len(asked))
+	waiting, last := 0, -1
+	next := func() bool {
+		k := f.next(i, asked)
+		if k < 0 {
+			return false
 		}
-		if ctx.Err() != nil {
+		last = k
+		waiting++
+		go func() {
+			b, err := f.source(k).Block(calls, d.CID())
+			f.answered(k)
+			answers <- answer{k, b, err}
+		}()
+		return true
+	}
+	next()
+	late := time.NewTimer(f.patience())
+	defer late.Stop()
+	for waiting > 0 {
+		select {
+		case a := <-answers:
+			waiting--
+			err := f.judge(a, d)
+			if err == nil {
+				if a.source != last {
+					f.slower(a.source)
+				}
+				return a.block, f.w.s.add(d, a.block) // even if another block has failed meanwhile
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			errs = append(errs, fmt.Errorf("source %d of %d: %w", a.source+1, len(asked), err))
+			if waiting == 0 || a.source == last {
+				next()
+				late.Reset(f.patience())
+			}
+		case <-late.C:
+			stalled := last
+			if next() {
+				f.stall(stalled)
+				late.Reset(f.patience())
+			}
+		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if err == nil {
-			err = fmt.Errorf("%d bytes that are not %s", len(b), d.CID())
-			f.drop(k, err)
-		} else {
-			f.fail(k)
-		}
-		errs = append(errs, fmt.Errorf("source %d of %d: %w", k+1, len(f.Sources), err))
 	}
 	return nil, errors.Join(errs...)
 }
 
+// judge returns an error unless a source has given the block with digest d.
+func (f *fetch) judge(a answer, d digest) error {
+	switch {
+	case a.err != nil:
+		f.fail(a.source)
+		return a.err
+	case len(a.block) > BlockSize || sha256.Sum256(a.block) != d:
+		err := fmt.Errorf("%d bytes that are not %s", len(a.block), d.CID())
+		f.drop(a.source, err)
+		return err
+	}
+	return nil
+}
+
+// source returns one of the sources, the spare ones last.
+func (f *fetch) source(k int) Source {
+	if n := len(f.Sources); k >= n {
+		return f.Spare[k-n]
+	}
+	return f.Sources[k]
+}
+
+// patience returns how long a source has before another is asked.
+func (f *fetch) patience() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hedge
+}
+
+// slower doubles that time, for a source that was thought to stall has given its block.
+func (f *fetch) slower(k int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hedge = min(2*f.hedge, longestHedge)
+	if f.failures[k] > 0 {
+		f.failures[k]--
+	}
+}
+
 // next chooses the source to ask for block i, of those that were not asked for it: who
-// has failed least, of those who owes least, of those in turn. It is −1 if none is left.
+// has failed least, of those who is no spare one, of those who owes least, of those in
+// turn. It is −1 if none is left.
 func (f *fetch) next(i int, asked []bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	best := -1
-	for j := range f.Sources {
-		k := (i + j) % len(f.Sources)
-		if asked[k] || f.failures[k] == dropped {
-			continue
+	better := func(k int) bool {
+		if best < 0 || f.failures[k] != f.failures[best] {
+			return best < 0 || f.failures[k] < f.failures[best]
 		}
-		if best < 0 || f.failures[k] < f.failures[best] || f.failures[k] == f.failures[best] && f.owed[k] < f.owed[best] {
+		if spare := k >= len(f.Sources); spare != (best >= len(f.Sources)) {
+			return !spare
+		}
+		return f.owed[k] < f.owed[best]
+	}
+	for j := range asked {
+		k := j
+		if n := len(f.Sources); j < n {
+			k = (i + j) % n
+		}
+		if !asked[k] && f.failures[k] != dropped && better(k) {
 			best = k
 		}
 	}
@@ -201,6 +312,16 @@ func (f *fetch) fail(k int) {
 	}
 }
 
+// stall counts a source that did not answer in time as one that failed.
+func (f *fetch) stall(k int) {
+	f.fail(k)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Stalled != nil {
+		f.Stalled(f.source(k))
+	}
+}
+
 func (f *fetch) drop(k int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +330,7 @@ func (f *fetch) drop(k int, err error) {
 	}
 	f.failures[k] = dropped
 	if f.Dropped != nil {
-		f.Dropped(f.Sources[k], err)
+		f.Dropped(f.source(k), err)
 	}
 }
 

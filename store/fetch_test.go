@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ipfs/go-cid"
@@ -140,6 +141,71 @@ func TestSlowSourceHoldsUpItsShare(t *testing.T) {
 	if n := late.Load(); n > fetchesInFlight+1 {
 		t.Errorf("the slow source was asked %d times", n)
 	}
+}
+
+// A source that stalls costs its time once: then the others are asked first, the spare
+// ones too. It is not waited for, whatever it does.
+func TestStalledSourceIsPassedBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin := open(t, t.TempDir(), roomy)
+		blob := noise(13, 40*BlockSize)
+		r := mustPut(t, origin, "", blob)
+		stalled := sourceFunc(func(ctx context.Context, _ cid.Cid) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		for name, q := range map[string]Request{
+			"beside another": {Sources: []Source{stalled, origin}},
+			"alone":          {Sources: []Source{stalled}, Spare: []Source{stalled, away, liar, origin}},
+		} {
+			s := open(t, t.TempDir(), roomy)
+			told := 0
+			q.Ref, q.Stalled = r, func(Source) { told++ }
+			begun := time.Now()
+			if err := s.Fetch(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+			wantBlob(t, s, r, blob)
+			if took := time.Since(begun); took > 4*hedge {
+				t.Errorf("%s: it took %v", name, took)
+			}
+			if told == 0 || told > 4*fetchesInFlight {
+				t.Errorf("%s: told %d times that a source stalled", name, told)
+			}
+		}
+	})
+}
+
+// Spare sources are not troubled where the others give everything, however slowly: who
+// was hedged against and won has longer.
+func TestSlowSourcesKeepTheirWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		origin := open(t, t.TempDir(), roomy)
+		r := mustPut(t, origin, "", noise(14, 40*BlockSize))
+		slow := sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+			time.Sleep(hedge + time.Millisecond)
+			return origin.Block(ctx, c)
+		})
+		spare := &counting{Source: sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})}
+		s := open(t, t.TempDir(), roomy)
+		if err := s.Fetch(t.Context(), Request{Ref: r, Sources: []Source{slow}, Spare: []Source{spare}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := spare.n.Load(); n > 1 {
+			t.Errorf("the spare source was asked %d times", n)
+		}
+		quick := &counting{Source: away}
+		s = open(t, t.TempDir(), roomy)
+		if err := s.Fetch(t.Context(), Request{Ref: r, Sources: []Source{origin}, Spare: []Source{quick}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := quick.n.Load(); n != 0 {
+			t.Errorf("the spare source was asked %d times, though nothing was late", n)
+		}
+	})
 }
 
 func TestFetchResumes(t *testing.T) {

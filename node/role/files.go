@@ -168,11 +168,11 @@ const maxBlob = 4 << 30
 // Bring fetches a file of a lease, unless it is here, and keeps it while the
 // lease is kept. It asks the given accounts in turn, and the consumer last.
 func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...string) (store.Ref, error) {
-	return k.bring(ctx, l, Pin(l.Order.ID()), f, func() []store.Source { return append(k.sources(ctx, from), k.consumer(l)...) })
+	return k.bring(ctx, l, Pin(l.Order.ID()), f, whom{from: from, consumer: true})
 }
 
-// bring is Bring under a pin, from given sources alone.
-func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, from func() []store.Source) (store.Ref, error) {
+// bring is Bring under a pin, from given places alone.
+func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, from whom) (store.Ref, error) {
 	ref, err := RefOf(f)
 	if err != nil {
 		return ref, err
@@ -186,7 +186,7 @@ func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, f
 	if k.Store.Has(ref) {
 		return ref, k.Store.Pin(pin, ref)
 	}
-	err = k.Store.Fetch(ctx, store.Request{Ref: ref, Pin: pin, Sources: from()})
+	err = k.Store.Fetch(ctx, k.request(ctx, l, ref, pin, from))
 	if err != nil {
 		return ref, &FetchError{f.Role, err}
 	}

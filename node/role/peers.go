@@ -8,10 +8,8 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/p2p"
-	"github.com/tally-network/tally/store"
 )
 
 // fresh is the number of blocks for which an entry of the registry is believed.
@@ -72,28 +70,6 @@ func (k *Kit) reach(key []byte, addrs []string) (peer.ID, error) {
 		return id, nil
 	}
 	return id, k.Host.SetAddrs(id, addrs)
-}
-
-// sources returns the given accounts, in their order, as sources of blobs. Who cannot be
-// reached is left out.
-func (k *Kit) sources(ctx context.Context, accounts []string) (out []store.Source) {
-	seen := map[peer.ID]bool{k.Host.ID(): true}
-	for _, a := range accounts {
-		if id, err := k.Reach(ctx, a); err == nil && !seen[id] {
-			seen[id] = true
-			out = append(out, k.Host.Source(id))
-		}
-	}
-	return out
-}
-
-// consumer returns the consumer of a lease as a source, nothing if it cannot be reached.
-func (k *Kit) consumer(l *job.Lease) []store.Source {
-	id, err := k.reach(l.Order.Contact.Key, l.Order.Contact.Addrs)
-	if err != nil || id == k.Host.ID() {
-		return nil
-	}
-	return []store.Source{k.Host.Source(id)}
 }
 
 // isWatcher reports whether a peer is a registered watcher. The list is asked

@@ -36,6 +36,7 @@ type Kit struct {
 	works   works
 	readers readers
 	peers   peers
+	conduct conduct
 	unread  unread
 }
 

@@ -62,13 +62,15 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	return w, nil
 }
 
-// BringFile brings a file of the order, as Bring does. A provider takes it from keepers
-// alone: if others could not have it too, nobody would attest to what it computes.
+// BringFile brings a file of the order, as Bring does. A provider takes it from keepers,
+// and from others who may have it once a quorum of keepers has said that it has: if others
+// could not have it too, nobody would attest to what is computed.
 func (k *Kit) BringFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
+	from := whom{from: Holders(l), consumer: true, spare: Others(l)}
 	if slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == k.Account.Address }) {
-		return k.bring(ctx, l, Pin(l.Order.ID()), f, func() []store.Source { return k.sources(ctx, Keepers(l)) })
+		from = whom{from: Keepers(l), spare: Others(l)}
 	}
-	return k.Bring(ctx, l, f, Holders(l)...)
+	return k.bring(ctx, l, Pin(l.Order.ID()), f, from)
 }
 
 // HasWork reports whether Work would answer at once.
@@ -123,7 +125,7 @@ func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (
 	if r.Data.Size > job.MaxList {
 		return c, fmt.Errorf("checkpoints of unit %d: a list of %d bytes, limit %d", r.Unit, r.Data.Size, job.MaxList)
 	}
-	ref, err := k.bring(ctx, l, ListPin(l.Order.ID()), r.Data, func() []store.Source { return k.sources(ctx, HoldersOf(l, r)) })
+	ref, err := k.bring(ctx, l, ListPin(l.Order.ID()), r.Data, whom{from: HoldersOf(l, r)})
 	if err != nil {
 		return c, err
 	}
@@ -231,6 +233,7 @@ func WriteFile(name string, b []byte) error {
 // Forget lets go of a lease: its problem in memory, its blobs and notes.
 func (k *Kit) Forget(order canon.Hash) error {
 	k.works.put(order, nil)
+	k.conduct.forget(order)
 	k.readers.mu.Lock()
 	_, served := k.readers.leases[Pin(order)]
 	delete(k.readers.leases, Pin(order))
