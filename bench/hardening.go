@@ -27,6 +27,7 @@ type attack struct {
 // attacks are the figures of tally bench hardening.
 var attacks = []attack{
 	{"spam: honest latency among transactions of a rich and a poor account", "of undisturbed", 2, spamLatency},
+	{"disputes: lost by an honest provider of 64 false ones at once, about units of 30 s", "", 0, falseDisputes},
 	{"strangers: an honest fetch while 10000 strangers connect from 50 addresses", "of undisturbed", 2, strangersHarm},
 	{"verify: peak memory over 10000 crafted bundles", "of 4 × bundle + 256 MiB", 1, func(ctx context.Context, o Options) (float64, error) {
 		return verifyMemory(ctx, o, 10_000)

@@ -28,7 +28,7 @@ type economy struct {
 // that a few orders show what they are worth.
 var bouts = economy{rules: func() job.Params {
 	p := job.DefaultParams.Quick()
-	p.ForcedBps, p.VerdictFactor, p.TaxBps, p.LateBps = 1000, 20, 10_000, 2500
+	p.ForcedBps, p.VerdictFactor, p.TaxBps = 1000, 20, 10_000
 	return p
 }()}
 

@@ -208,15 +208,8 @@ func (h *hunt) gain(s Strategy, chance uint64) (float64, error) {
 }
 
 // honest returns who follows the protocol beside a strategy. What is ordered is the
-// consumer's to choose. Whom a provider tells of its lots nobody can know: the jackpot of
-// its forced attempts is its own, so a challenger beside it takes that (attacks.md).
-func (h *hunt) honest(s Strategy) Strategy {
-	out := Strategy{chooseAudits: s[chooseAudits]}
-	if h.coalition.has(Provider) && h.coalition.has(Challenger) {
-		out[chooseChallenge] = toldOfLots
-	}
-	return out
-}
+// consumer's to choose.
+func (h *hunt) honest(s Strategy) Strategy { return Strategy{chooseAudits: s[chooseAudits]} }
 
 func (h *hunt) play(s Strategy, chance uint64) (*bout, error) {
 	h.orders++

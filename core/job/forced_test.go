@@ -26,6 +26,7 @@ func forcedWorldOf(t fataler, bend func(*Order)) *world {
 	t.Helper()
 	m := testMatch()
 	m.Params = DefaultParams.Quick()
+	m.Params.JackpotFactor = 2
 	m.Params.LeadTimeout, m.Params.TaxBps, m.Order.Conditions.MaxPrice = 200, bps, 1<<40
 	bend(&m.Order)
 	w := newWorldOf(t, m)
@@ -588,9 +589,9 @@ func TestEquilibrium(t *testing.T) {
 		{"nothing but forced errors", func(p *Params) { p.ForcedBps = bps }, "forced_bps is 10000"},
 		{"rarer", func(p *Params) { p.ForcedBps = 199 }, "199 · 100 = 19900 < 20000"},
 		{"smaller bonds of auditors", func(p *Params) { p.VerdictFactor = 99 }, "200 · 99 = 19800 < 20000"},
-		{"a larger jackpot", func(p *Params) { p.JackpotFactor = 3 }, "625 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 4 · 10000"},
-		{"a small tax", func(p *Params) { p.TaxBps = 612 }, "612 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 3 · 10000"},
-		{"late for little", func(p *Params) { p.LateBps = 399 }, "late_bps = 399 < forced_bps · jackpot_factor = 200 · 2"},
+		{"a larger jackpot", func(p *Params) { p.JackpotFactor = 3 }, "210 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 4 · 10000"},
+		{"a small tax", func(p *Params) { p.TaxBps = 204 }, "204 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 1 · 10000"},
+		{"late for little", func(p *Params) { p.LateBps, p.JackpotFactor, p.TaxBps = 399, 2, 625 }, "late_bps = 399 < forced_bps · jackpot_factor = 200 · 2"},
 		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
 		{"a small bond of keepers", func(p *Params) { p.KeepFactor = 1 }, "1 · 6000 ≤ 10000 + keeper_bps = 10200"},
 		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},

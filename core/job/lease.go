@@ -35,10 +35,10 @@ type Params struct {
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 625, KeepGB: 1000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
+	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
-	ForcedBps: 200, JackpotFactor: 2, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
+	ForcedBps: 200, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
 	DepositBps: 100, MinDeposit: 10_000,
 }
 

@@ -79,8 +79,7 @@ func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 				}
 			}
 		}
-		// Another process with the same key, or a node that lost its mempool.
-		if errors.Is(err, sdkerrors.ErrWrongSequence) && try < 5 && ctx.Err() == nil {
+		if passing(err) && try < 5 && ctx.Err() == nil {
 			a.known = false
 			if _, err := a.client.Next(ctx, a.client.Head().Height); err != nil {
 				return Result{}, err
@@ -92,6 +91,13 @@ func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 		}
 		return r, err
 	}
+}
+
+// passing reports whether the same messages may be taken if they are tried and signed
+// anew: another process has the same key, or a node lost its mempool; or others, who
+// came first in the block, made more to read and write than the margin is for.
+func passing(err error) bool {
+	return errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
 }
 
 func (a *Account) send(ctx context.Context, sponsor sdk.AccAddress, msgs []sdk.Msg) (Result, error) {
