@@ -129,6 +129,19 @@ func (r Rules) Playable() error {
 	return nil
 }
 
+// Keeps returns an error that shows the inequality if work that was leased under old
+// rules could no longer be defended: what one game may take of a defender's time for
+// an answer must not shrink (job.Params.Replayable). Both are Playable.
+//
+//	answer_ms / parallel ≥ old answer_ms / old parallel
+func (r Rules) Keeps(old Rules) error {
+	if r.Answer*int64(old.Parallel) >= old.Answer*int64(r.Parallel) {
+		return nil
+	}
+	return fmt.Errorf("work that is leased could no longer be defended in time: answer_ms / parallel = %d / %d < %d / %d, as it is",
+		r.Answer, r.Parallel, old.Answer, old.Parallel)
+}
+
 // Tree says which tree is being searched.
 type Tree uint8
 

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -69,10 +70,18 @@ func (s msgServer) Relieve(ctx context.Context, m *disputev1.MsgRelieve) (*dispu
 	return &disputev1.MsgRelieveResponse{}, s.Keeper.Relieve(ctx, account, m.Dispute, dispute.Side(m.Side))
 }
 
-// UpdateParams replaces the rules for new disputes.
+// UpdateParams replaces the rules for new disputes by such as the work that is leased
+// already can be defended by.
 func (s msgServer) UpdateParams(ctx context.Context, m *disputev1.MsgUpdateParams) (*disputev1.MsgUpdateParamsResponse, error) {
+	old, err := s.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.rules.Replace(ctx, m.Authority, m.Params); err != nil {
 		return nil, err
+	}
+	if err := rules(m.Params).Keeps(old); err != nil { // and what was replaced is as it was
+		return nil, errorsmod.Wrap(module.ErrRules, err.Error())
 	}
 	return &disputev1.MsgUpdateParamsResponse{}, emit(ctx, &disputev1.EventParams{Params: m.Params})
 }

@@ -41,6 +41,16 @@ func TestUpdateParams(t *testing.T) {
 	if text := c.Refuse(module.ErrRules, boss, none); !strings.Contains(text, "0 games about one defender's work at once, want between 1 and 64") {
 		t.Error(text)
 	}
+	crowded := update(6, 1_800_000, 600_000)
+	crowded.Params.Parallel = 5
+	for why, m := range map[string]*disputev1.MsgUpdateParams{
+		"answer_ms / parallel = 599999 / 4 < 600000 / 4": update(6, 1_800_000, 599_999),
+		"answer_ms / parallel = 600000 / 5 < 600000 / 4": crowded,
+	} {
+		if text := c.Refuse(module.ErrRules, boss, m); !strings.Contains(text, why) {
+			t.Errorf("refused with %q, want %q", text, why)
+		}
+	}
 	good := update(6, 695_000, 600_000)
 	foreign := *good
 	foreign.Authority = stranger.String()
