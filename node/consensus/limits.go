@@ -35,15 +35,18 @@ var costly = map[string]bool{
 	"/cosmos.tx.v1beta1.Service/GetBlockWithTxs":        true,
 	"/cosmos.base.tendermint.v1beta1.Service/ABCIQuery": true,
 	"/tally.supply.v1.Query/Check":                      true,
+	"/tally.market.v1.Query/Quote":                      true,
+	"/tally.market.v1.Query/Explain":                    true,
 }
 
 // costlyPaths are the beginnings of the paths under which REST knows them. REST has
 // several names for a request: methods that stand for others, verbs after a colon.
 // So all that begins so counts, whatever follows.
-var costlyPaths = []string{"/cosmos/tx/", "/cosmos/base/tendermint/v1beta1/abci_query", "/tally/supply/v1/check"}
+var costlyPaths = []string{"/cosmos/tx/", "/cosmos/base/tendermint/v1beta1/abci_query", "/tally/supply/v1/check", "/tally/market/v1/quote"}
 
 func costlyPath(path string) bool {
-	return slices.ContainsFunc(costlyPaths, func(begin string) bool { return strings.HasPrefix(path, begin) })
+	return slices.ContainsFunc(costlyPaths, func(begin string) bool { return strings.HasPrefix(path, begin) }) ||
+		strings.HasPrefix(path, "/tally/market/") && strings.Contains(path, "explain")
 }
 
 var errBusy = errors.New("this node is busy with such requests of others: ask again later, or a node of your own")

@@ -67,6 +67,8 @@ func TestCostlyRequestsAreLimited(t *testing.T) {
 		{http.MethodPost, "/tally/supply/v1/check", http.StatusTooManyRequests}, {http.MethodGet, "/tally/supply/v1/check:", http.StatusTooManyRequests},
 		{http.MethodGet, "/cosmos/tx/v1beta1/txs:", http.StatusTooManyRequests}, {http.MethodGet, "/cosmos/base/tendermint/v1beta1/abci_query", http.StatusTooManyRequests},
 		{http.MethodGet, "/cosmos/bank/v1beta1/supply", http.StatusOK},
+		{http.MethodPost, "/tally/market/v1/quote", http.StatusTooManyRequests}, {http.MethodGet, "/tally/market/v1/orders/00/explain", http.StatusTooManyRequests},
+		{http.MethodPost, "/tally/market/v1/orders/00/explain:", http.StatusTooManyRequests}, {http.MethodGet, "/tally/market/v1/orders/00", http.StatusOK},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -77,7 +79,7 @@ func TestCostlyRequestsAreLimited(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, w.Code, c.want)
 		}
 	}
-	if served != 2 {
+	if served != 3 {
 		t.Errorf("%d served", served)
 	}
 }

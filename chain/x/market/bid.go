@@ -1,16 +1,23 @@
 package market
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
+
+	"cosmossdk.io/collections"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/auction"
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -26,11 +33,19 @@ type book struct {
 	seeds    Seeds
 }
 
-// stock is all that is on offer at one moment.
+// What a block looks at: so many peers that stand behind offers, and of one validator so
+// many of its providers. Where there are more, another part of them has its turn in each
+// block, and an order meets the best of what its block has looked at.
+const (
+	maxPeers = 2048
+	maxTeam  = job.MaxParties
+)
+
+// stock is what is on offer at one moment.
 type stock struct {
 	rules      job.Params
 	games      dispute.Rules
-	clusters   []cluster
+	clusters   []cluster         // in account order
 	validators []providerv1.Peer // active ones
 }
 
@@ -39,6 +54,7 @@ type cluster struct {
 	offer     marketv1.Offer
 	lead      providerv1.Peer
 	providers []providerv1.Peer // active ones
+	referees  int               // active validators beside the lead
 	obstacle  error             // why it takes no orders now
 }
 
@@ -50,61 +66,105 @@ func (b book) stock(ctx context.Context, below int64) (s stock, err error) {
 	if s.games, err = b.games.Rules(ctx); err != nil {
 		return s, err
 	}
-	validators, err := b.registry.WithRole(ctx, providerv1.ROLE_VALIDATOR)
+	from := turnOf(ctx)
+	validators, err := b.registry.Validators(ctx, from, maxPeers)
 	if err != nil {
 		return s, err
 	}
 	if s.validators, err = b.active(ctx, validators); err != nil {
 		return s, err
 	}
-	var offers []marketv1.Offer
-	err = b.offers.Walk(ctx, nil, func(_ sdk.AccAddress, o marketv1.Offer) (bool, error) {
-		if o.Height < below {
-			offers = append(offers, o)
-		}
-		return false, nil
+	first := slices.IndexFunc(validators, func(v providerv1.Peer) bool {
+		account, err := address.Parse(v.Account)
+		return err == nil && bytes.Compare(account, from) >= 0
 	})
-	if err != nil {
-		return s, err
-	}
-	for _, o := range offers {
-		c, err := b.cluster(ctx, o)
-		if err != nil {
+	found := make([]*cluster, len(validators))
+	for i, left := 0, maxPeers; i < len(validators) && left > 0; i++ {
+		at := (i + max(first, 0)) % len(validators)
+		read := 0
+		if found[at], read, err = b.cluster(ctx, validators[at], below, from, min(left, maxTeam)); err != nil {
 			return s, err
 		}
-		s.clusters = append(s.clusters, c)
+		left -= read
+	}
+	for _, c := range found {
+		if c != nil {
+			c.referees = len(s.referees(c.offer.Validator))
+			s.clusters = append(s.clusters, *c)
+		}
 	}
 	return s, nil
 }
 
-func (b book) cluster(ctx context.Context, o marketv1.Offer) (c cluster, err error) {
-	account, err := address.Parse(o.Validator)
+// turnOf returns where in the order of accounts a block begins to look.
+func turnOf(ctx context.Context) sdk.AccAddress {
+	height := sdk.UnwrapSDKContext(ctx).BlockHeight()
+	h := canon.Sum(canon.DomainDraw, []byte("market"), binary.BigEndian.AppendUint64(nil, uint64(height)))
+	return h[:20]
+}
+
+// cluster reads the offer of a validator that was posted below a height, if there is one,
+// and at most so many providers from an account on. It says how many it has read.
+func (b book) cluster(ctx context.Context, lead providerv1.Peer, below int64, from sdk.AccAddress, most int) (*cluster, int, error) {
+	account, err := address.Parse(lead.Account)
 	if err != nil {
-		return c, err
+		return nil, 0, err
 	}
-	c.offer = o
-	if c.lead, err = b.registry.Get(ctx, account); err != nil {
-		c.obstacle = err // only a genesis file can bring such an offer
-		return c, nil
+	o, err := b.offers.Get(ctx, account)
+	if errors.Is(err, collections.ErrNotFound) || err == nil && o.Height >= below {
+		return nil, 0, nil
 	}
-	led, err := b.leases.Led(ctx, o.Validator)
 	if err != nil {
-		return c, err
+		return nil, 0, err
+	}
+	c := cluster{offer: o, lead: lead}
+	if err := b.judge(ctx, &c); err != nil {
+		return nil, 0, err
+	}
+	all, err := b.registry.Providers(ctx, account, from, most)
+	if err != nil {
+		return nil, 0, err
+	}
+	c.providers, err = b.active(ctx, all)
+	return &c, len(all), err
+}
+
+// judge says why a cluster takes no orders now, if it does not.
+func (b book) judge(ctx context.Context, c *cluster) error {
+	led, err := b.leases.Led(ctx, c.offer.Validator)
+	if err != nil {
+		return err
 	}
 	active, err := b.registry.Active(ctx, c.lead)
+	c.obstacle = nil
 	switch {
 	case err != nil:
-		return c, err
+		return err
 	case !active:
 		c.obstacle = fmt.Errorf("the validator is jailed, or its stake is below the minimum")
-	case led >= int(o.MaxLeases):
+	case led >= int(c.offer.MaxLeases):
 		c.obstacle = fmt.Errorf("leads %d leases, as many as it offers", led)
 	}
-	if c.providers, err = b.registry.Providers(ctx, account); err != nil {
-		return c, err
+	return nil
+}
+
+// refresh reads the leads anew: of all that is on offer, a lease that begins changes
+// what they have reserved and how many leases they lead.
+func (b book) refresh(ctx context.Context, s *stock) error {
+	for i := range s.clusters {
+		c := &s.clusters[i]
+		account, err := address.Parse(c.lead.Account)
+		if err != nil {
+			return err
+		}
+		if c.lead, err = b.registry.Get(ctx, account); err != nil {
+			return err
+		}
+		if err := b.judge(ctx, c); err != nil {
+			return err
+		}
 	}
-	c.providers, err = b.active(ctx, c.providers)
-	return c, err
+	return nil
 }
 
 func (b book) active(ctx context.Context, peers []providerv1.Peer) (out []providerv1.Peer, err error) {
@@ -127,7 +187,7 @@ type bid struct {
 	quote    job.Quote
 	bond     uint64 // behind a unit of the first round, and behind the lead
 	deposit  uint64 // locked beside the maximum price, or beside this if there is none
-	team     []providerv1.Peer
+	team     []*providerv1.Peer
 	obstacle error // nil if the order can be leased to it
 }
 
@@ -144,21 +204,22 @@ func wants(c *job.Conditions) auction.Bid {
 // bids prices every offer for an order.
 func (s *stock) bids(o *job.Order) []bid {
 	out := make([]bid, len(s.clusters))
+	unfit := s.rules.Suits(o)
+	if unfit == nil { // the rules may have changed since it was posted
+		unfit = s.rules.Replayable(o, s.games)
+	}
 	w := wants(&o.Conditions)
 	for i := range s.clusters {
 		c := &s.clusters[i]
 		b := s.price(c, o, w.MaxPrice)
-		b.Referees = len(s.referees(c.offer.Validator))
+		b.Referees = c.referees
 		if b.obstacle == nil {
-			b.obstacle = s.rules.Suits(o)
-		}
-		if b.obstacle == nil { // the rules may have changed since it was posted
-			b.obstacle = s.rules.Replayable(o, s.games)
+			b.obstacle = unfit
 		}
 		if b.obstacle == nil {
 			b.obstacle = c.obstacle
 		}
-		if free := freeStake(c.lead); b.obstacle == nil && free < b.bond {
+		if free := freeStake(&c.lead); b.obstacle == nil && free < b.bond {
 			b.obstacle = fmt.Errorf("the validator has %d utally of stake free, leading takes a bond of %d", free, b.bond)
 		}
 		if b.obstacle == nil {
@@ -173,22 +234,11 @@ func (s *stock) bids(o *job.Order) []bid {
 // many of the cheapest as a price of at most limit allows, at least as many as
 // the order wants. So nobody can spoil an offer with a price that nobody pays.
 func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
-	p, terms := &o.Problem, &o.Conditions
 	b := bid{Offer: auction.Offer{Validator: c.offer.Validator}, fee: uint64(c.offer.FeeBps)}
-	team := cheapest(c.providers, p)
-	for len(team) > 0 {
-		b.quote, b.obstacle = job.NewQuote(p, terms, job.Dearest(parties(team)), b.fee, s.rules.Tariff)
-		if b.obstacle == nil {
-			// A provider with a long record is audited least, and its bond is highest.
-			var bond job.Bond
-			bond, b.obstacle = b.quote.Bond(p, terms, &s.rules, 0, terms.Audited(math.MaxUint64))
-			b.bond = bond.Amount
-		}
-		if (b.obstacle != nil || b.quote.Price > limit) && len(team) > terms.MinProviders {
-			team = team[:len(team)-1]
-			continue
-		}
-		able := slices.DeleteFunc(slices.Clone(team), func(p providerv1.Peer) bool { return freeStake(p) < b.bond })
+	team := cheapest(c.providers, &o.Problem)
+	for len(team) > 0 { // twice at most: fewer providers never make the bond larger
+		team = s.afford(&b, team, o, limit)
+		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Peer) bool { return freeStake(p) < b.bond })
 		if b.obstacle != nil || len(able) == len(team) {
 			break
 		}
@@ -208,46 +258,105 @@ func (s *stock) price(c *cluster, o *job.Order, limit uint64) bid {
 	return b
 }
 
+// afford prices an order for the longest beginning of a team, cheapest first, that a price
+// of at most limit pays, or for as few as the order wants. A longer one is never cheaper,
+// so it is found by halves.
+func (s *stock) afford(b *bid, team []*providerv1.Peer, o *job.Order, limit uint64) []*providerv1.Peer {
+	rates := make([]job.Rates, len(team)) // the dearest of each beginning
+	for i, p := range team {
+		rates[i] = ratesOf(p)
+		if i > 0 {
+			rates[i] = rates[i-1].Dearest(rates[i])
+		}
+	}
+	quote := func(n int) []*providerv1.Peer { s.quote(b, o, rates[n-1]); return team[:n] }
+	if quote(len(team)); b.obstacle == nil && b.quote.Price <= limit {
+		return team
+	}
+	least := min(o.Conditions.MinProviders, len(team))
+	more := sort.Search(len(team)-least, func(i int) bool {
+		quote(least + i + 1)
+		return b.quote.Unit > 0 && (b.obstacle != nil || b.quote.Price > limit) || tooMuch(rates[least+i], &o.Problem)
+	})
+	if quote(least + more); b.obstacle != nil { // priced at nothing, or all of them too dear
+		return quote(least)
+	}
+	return team[:least+more]
+}
+
+// tooMuch reports whether the pay of a unit cannot be counted.
+func tooMuch(r job.Rates, p *job.Problem) bool {
+	_, err := r.Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
+	return err != nil
+}
+
+// quote prices an order at the rates of the dearest of a team.
+func (s *stock) quote(b *bid, o *job.Order, dearest job.Rates) {
+	p, terms := &o.Problem, &o.Conditions
+	b.quote, b.obstacle = job.NewQuote(p, terms, dearest, b.fee, s.rules.Tariff)
+	if b.obstacle == nil {
+		// A provider with a long record is audited least, and its bond is highest.
+		var bond job.Bond
+		bond, b.obstacle = b.quote.Bond(p, terms, &s.rules, 0, terms.Audited(math.MaxUint64))
+		b.bond = bond.Amount
+	}
+}
+
 // cheapest returns at most job.MaxParties peers, the cheapest for an order's
 // units first.
-func cheapest(peers []providerv1.Peer, p *job.Problem) []providerv1.Peer {
+func cheapest(peers []providerv1.Peer, p *job.Problem) []*providerv1.Peer {
 	type priced struct {
-		providerv1.Peer
-		pay uint64
+		peer *providerv1.Peer
+		pay  uint64
 	}
 	list := make([]priced, len(peers))
-	for i, peer := range peers {
-		pay, err := rates(peer).Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
+	for i := range peers {
+		pay, err := ratesOf(&peers[i]).Pay(p.UnitFLOPs(), p.StepBytes*uint64(p.Steps))
 		if err != nil {
 			pay = math.MaxUint64
 		}
-		list[i] = priced{peer, pay}
+		list[i] = priced{&peers[i], pay}
 	}
 	slices.SortStableFunc(list, func(x, y priced) int { return cmp.Compare(x.pay, y.pay) })
-	out := make([]providerv1.Peer, min(len(list), job.MaxParties))
+	out := make([]*providerv1.Peer, min(len(list), job.MaxParties))
 	for i := range out {
-		out[i] = list[i].Peer
+		out[i] = list[i].peer
 	}
 	return out
 }
 
+// weight returns what it takes to price everything for one order: how many providers
+// are weighed, and as much as a few more for each offer.
+func (s *stock) weight() int {
+	n := 0
+	for i := range s.clusters {
+		n += len(s.clusters[i].providers) + 8
+	}
+	return n
+}
+
 // referees returns the validators that are independent of a lead.
-func (s *stock) referees(lead string) []providerv1.Peer {
-	return slices.DeleteFunc(slices.Clone(s.validators), func(v providerv1.Peer) bool { return v.Account == lead })
+func (s *stock) referees(lead string) (out []*providerv1.Peer) {
+	for i := range s.validators {
+		if v := &s.validators[i]; v.Account != lead {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // parties returns peers as leases know them, in account order.
-func parties(peers []providerv1.Peer) []job.Party {
+func parties(peers []*providerv1.Peer) []job.Party {
 	out := make([]job.Party, len(peers))
 	for i, p := range peers {
-		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: rates(p)}
+		out[i] = job.Party{Account: p.Account, Key: p.PeerKey, VRF: p.VrfKey, Rates: ratesOf(p)}
 	}
 	slices.SortFunc(out, func(x, y job.Party) int { return cmp.Compare(x.Account, y.Account) })
 	return out
 }
 
-func rates(p providerv1.Peer) job.Rates {
+func ratesOf(p *providerv1.Peer) job.Rates {
 	return job.Rates{GFLOP: p.Listing.UnitPrice, GB: p.Listing.BytePrice}
 }
 
-func freeStake(p providerv1.Peer) uint64 { return p.Stake - p.Reserved }
+func freeStake(p *providerv1.Peer) uint64 { return p.Stake - p.Reserved }

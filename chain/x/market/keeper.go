@@ -5,7 +5,8 @@
 // that returns at its end unless its files could not be had. At the end of each
 // block orders that nobody met in time are refunded, and the others, oldest
 // first, meet the best offer (core/auction); what its price leaves of the maximum
-// goes back, and a lease begins. A lease pays, burns and refunds out of the
+// goes back, and a lease begins. A block's work is bounded: where there are too many
+// orders, offers or providers for it, they take turns. A lease pays, burns and refunds out of the
 // order's escrow.
 //
 // What is posted in a block is matched from the next block on, so that nobody

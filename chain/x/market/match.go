@@ -16,11 +16,14 @@ import (
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 )
 
-// What one block does at most: so many open orders it tries to match, and so many
-// whose time has run out it refunds, the longest due first. What is left is for the
-// next blocks.
+// What one block does at most: it tries so many open orders, each with so many offers if
+// a lease cannot begin, weighs so many providers for them, and refunds so many orders
+// whose time has run out, the longest due first. What is left is for the next blocks.
 const (
-	maxTries   = 256
+	maxTries   = 64
+	maxNew     = 512 // the newest orders among which a block looks for new ones that it tries
+	maxBegins  = 4
+	maxWeighed = 1 << 17
 	maxExpired = 128
 )
 
@@ -65,65 +68,108 @@ func (b book) expireOne(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// match tries the open orders, oldest first. When there are more than a block
-// can try, each block begins elsewhere, so every order has its turn.
+// match tries the open orders, oldest first, or those whose turn it is.
 func (b book) match(ctx context.Context) error {
-	height := sdk.UnwrapSDKContext(ctx).BlockHeight()
-	open, err := b.open(ctx, height)
+	orders, err := b.waiting(ctx, maxTries)
+	if err != nil || len(orders) == 0 {
+		return err
+	}
+	now, err := b.stock(ctx, sdk.UnwrapSDKContext(ctx).BlockHeight())
 	if err != nil {
 		return err
 	}
-	var now *stock // read when first wanted, and again after each match
-	for _, key := range open {
-		id, err := b.byNumber(ctx, key.K2())
-		if err != nil {
+	if tries := maxWeighed / max(now.weight(), 1); tries < len(orders) {
+		if orders, err = b.waiting(ctx, tries); err != nil {
 			return err
 		}
+	}
+	for _, id := range orders {
 		o, p, err := b.Order(ctx, id)
 		if err != nil {
 			return err
 		}
-		if p.Height >= height || p.ExpiresAt <= module.Now(ctx) {
-			continue
+		leased, err := b.lease(ctx, &now, id, &o, p)
+		if err == nil && leased {
+			err = b.refresh(ctx, &now)
 		}
-		if now == nil {
-			s, err := b.stock(ctx, height)
-			if err != nil {
-				return err
-			}
-			now = &s
-		}
-		switch leased, err := b.lease(ctx, now, id, &o, p); {
-		case err != nil:
+		if err != nil {
 			return err
-		case leased:
-			now = nil
 		}
 	}
 	return nil
 }
 
-// open returns the open orders that a block tries, oldest first: all, or some of them
-// from a number on that moves with the height.
-func (b book) open(ctx context.Context, height int64) ([]collections.Pair[int32, uint64], error) {
-	all := func() *collections.PairRange[int32, uint64] {
-		return collections.NewPrefixedPairRange[int32, uint64](int32(marketv1.STATUS_OPEN))
-	}
-	open, err := keys(ctx, b.byStatus, all(), maxTries+1)
-	if err != nil || len(open) <= maxTries {
-		return open, err
-	}
-	next, err := b.next.Peek(ctx)
+// waiting returns the open orders that a block tries, oldest first: all of them, or so
+// many. Half of these are the newest, so that a new order does not wait behind many that
+// nobody meets. The others follow a number that moves with the height, so that every
+// order has its turn.
+func (b book) waiting(ctx context.Context, most int) ([]canon.Hash, error) {
+	open, err := keys(ctx, b.byStatus, opens(), most+1)
 	if err != nil {
 		return nil, err
 	}
-	from := uint64(height) * maxTries % next
-	late, err := keys(ctx, b.byStatus, all().StartInclusive(from), maxTries)
+	if len(open) <= most {
+		return b.ready(ctx, open)
+	}
+	// Those that were posted in this block are newer, and not ready.
+	newest, err := keys(ctx, b.byStatus, opens().Descending(), maxNew)
 	if err != nil {
 		return nil, err
 	}
-	early, err := keys(ctx, b.byStatus, all().EndExclusive(from), maxTries-len(late))
-	return slices.Concat(late, early), err
+	slices.Reverse(newest)
+	first, cut := open[0].K2(), newest[0].K2()
+	ready, err := b.ready(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(ready) - (most+1)/2; n > 0 {
+		ready = ready[n:]
+		p, err := b.postings.Get(ctx, ready[0][:])
+		if err != nil {
+			return nil, err
+		}
+		cut = p.Number
+	}
+	if cut == first {
+		return ready, nil
+	}
+	n := most - len(ready)
+	from := first + uint64(sdk.UnwrapSDKContext(ctx).BlockHeight())*uint64(n)%(cut-first)
+	late, err := keys(ctx, b.byStatus, opens().StartInclusive(from).EndExclusive(cut), n)
+	if err != nil {
+		return nil, err
+	}
+	early, err := keys(ctx, b.byStatus, opens().EndExclusive(from), n-len(late))
+	if err != nil {
+		return nil, err
+	}
+	old, err := b.ready(ctx, append(early, late...))
+	return append(old, ready...), err
+}
+
+// opens is the range of the open orders.
+func opens() *collections.PairRange[int32, uint64] {
+	return collections.NewPrefixedPairRange[int32, uint64](int32(marketv1.STATUS_OPEN))
+}
+
+// ready returns the ids of those orders that can be matched now: they were posted below
+// this height, and their time has not run out.
+func (b book) ready(ctx context.Context, numbers []collections.Pair[int32, uint64]) (out []canon.Hash, err error) {
+	height, now := sdk.UnwrapSDKContext(ctx).BlockHeight(), module.Now(ctx)
+	for _, n := range numbers {
+		id, err := b.byNumber(ctx, n.K2())
+		if err != nil {
+			return nil, err
+		}
+		p, err := b.postings.Get(ctx, id[:])
+		if err != nil {
+			return nil, err
+		}
+		if p.Height < height && p.ExpiresAt > now {
+			out = append(out, id)
+		}
+	}
+	return out, nil
 }
 
 // lease gives an order to the best offer that meets it; where a lease cannot
@@ -137,10 +183,10 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 			bids[x.Validator] = x
 		}
 	}
-	for {
+	for range maxBegins {
 		best, ok := auction.Best(o.Conditions.Bid(), offers)
 		if !ok {
-			return false, nil
+			break
 		}
 		err := module.Attempt(ctx, func(ctx context.Context) error {
 			return b.begin(ctx, s, bids[best.Validator], id, o, p)
@@ -153,6 +199,7 @@ func (b book) lease(ctx context.Context, s *stock, id canon.Hash, o *job.Order, 
 		}
 		offers = slices.DeleteFunc(offers, func(x auction.Offer) bool { return x == best })
 	}
+	return false, nil
 }
 
 // begin begins the lease of an order that meets x, and returns what the price

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -258,19 +259,70 @@ func TestEveryOpenOrderHasItsTurn(t *testing.T) {
 		}
 	}
 	tried := map[canon.Hash]bool{}
-	for range 5 {
+	var newest canon.Hash
+	for i := range uint64(20) {
+		o := worktest.Order() // however many wait, a new one is tried at once
+		o.Nonce = n + i
+		newest = o.ID()
+		if _, err := c.Market.PostOrder(ctx, &o, 0); err != nil {
+			t.Fatal(err)
+		}
 		l := &leases{refuse: map[string]bool{v0.String(): true}}
 		endBlock(t, c, ctx, l)
-		if len(l.tried) != 256 {
-			t.Fatalf("a block tried %d orders", len(l.tried))
+		if len(l.tried) != 64 || l.tried[newest] == 0 {
+			t.Fatalf("a block tried %d orders, the newest %d times", len(l.tried), l.tried[newest])
 		}
 		for id := range l.tried {
 			tried[id] = true
 		}
 		ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
 	}
-	if len(tried) != n {
-		t.Fatalf("%d of %d orders were tried in five blocks", len(tried), n)
+	if len(tried) != n+20 {
+		t.Fatalf("%d of %d orders were tried in twenty blocks", len(tried), n+20)
+	}
+}
+
+// What a block's matching takes is bounded, however many orders, offers and providers
+// there are, and even if each order is too cheap for most of them. Once 256 orders, 32
+// offers and 2,048 providers took 13 s a block.
+func TestMatchingIsBounded(t *testing.T) {
+	const validators, team = 32, 64
+	var crowd []chaintest.Option
+	for v := range validators {
+		lead := fmt.Sprintf("w%d", v)
+		crowd = append(crowd, chaintest.Validator(lead, 10_000*tally))
+		for i := range team {
+			crowd = append(crowd, chaintest.Provider(fmt.Sprintf("%s-%d", lead, i), lead, 1_000*tally, uint64(1_000+i)))
+		}
+	}
+	c := newChain(t, crowd...)
+	ctx := c.Ctx()
+	for v := range validators {
+		if err := c.Market.PostOffer(ctx, marketv1.Offer{Validator: chaintest.Named(fmt.Sprintf("w%d", v)).String(), MaxLeases: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := market.NewModule(c.Market, c.Provider, c.Work, c.Dispute, c.Power)
+	ctx = ctx.WithBlockHeight(ctx.BlockHeight() + 1)
+	took := map[int]float64{}
+	nonce := uint64(0)
+	for _, n := range []int{64, 192} { // 64, then 256 of them
+		for range n {
+			nonce++
+			o := worktest.Order()
+			o.Nonce, o.Conditions.MaxPrice = nonce, 100_000
+			if _, err := c.Market.PostOrder(ctx.WithBlockHeight(ctx.BlockHeight()-1), &o, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took[n] = testing.AllocsPerRun(1, func() {
+			if err := m.EndBlock(ctx); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if took[192] > took[64]*1.2 || took[192] > 300_000 {
+		t.Errorf("a block makes %.0f allocations for 64 orders, %.0f for 256", took[64], took[192])
 	}
 }
 

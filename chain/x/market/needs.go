@@ -27,8 +27,10 @@ type Burner interface {
 // Registry knows the peers.
 type Registry interface {
 	Get(ctx context.Context, account sdk.AccAddress) (providerv1.Peer, error)
-	Providers(ctx context.Context, validator sdk.AccAddress) ([]providerv1.Peer, error)
-	WithRole(ctx context.Context, role providerv1.Role) ([]providerv1.Peer, error)
+	// Providers and Validators return those with the least stake or more: at most so
+	// many, from an account on and then from the first.
+	Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Peer, error)
+	Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Peer, error)
 	Active(ctx context.Context, p providerv1.Peer) (bool, error)
 }
 

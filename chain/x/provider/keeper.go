@@ -42,6 +42,9 @@ type Keeper struct {
 	// members lists accounts by group: every peer in the group of its role,
 	// and a provider in that of its validator.
 	members collections.KeySet[collections.Pair[string, sdk.AccAddress]]
+	// staked lists those of members that have the least stake of their role. What
+	// happens in every block reads this: to be a member costs a fee and no more.
+	staked collections.KeySet[collections.Pair[string, sdk.AccAddress]]
 }
 
 // NewKeeper returns a keeper over the given store.
@@ -55,6 +58,8 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank) *Keep
 		keys: collections.NewMap(sb, collections.NewPrefix(2), "keys",
 			collections.BytesKey, collections.BytesValue),
 		members: collections.NewKeySet(sb, collections.NewPrefix(3), "members",
+			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
+		staked: collections.NewKeySet(sb, collections.NewPrefix(5), "staked",
 			collections.PairKeyCodec(collections.StringKey, sdk.AccAddressKey)),
 	}
 	module.Seal(sb)
@@ -86,10 +91,37 @@ func (k *Keeper) ByPeerKey(ctx context.Context, key []byte) (providerv1.Peer, er
 	return k.Get(ctx, account)
 }
 
-// Providers returns the providers that work under a validator, in account
-// order.
-func (k *Keeper) Providers(ctx context.Context, validator sdk.AccAddress) ([]providerv1.Peer, error) {
-	return k.group(ctx, validator.String())
+// Providers returns the providers with the least stake or more that work under a
+// validator: at most so many, from an account on and then from the first, in account order.
+func (k *Keeper) Providers(ctx context.Context, validator, from sdk.AccAddress, most int) ([]providerv1.Peer, error) {
+	return k.window(ctx, validator.String(), from, most)
+}
+
+// Validators returns the validators with the least stake or more, as Providers does.
+func (k *Keeper) Validators(ctx context.Context, from sdk.AccAddress, most int) ([]providerv1.Peer, error) {
+	return k.window(ctx, providerv1.ROLE_VALIDATOR.String(), from, most)
+}
+
+func (k *Keeper) window(ctx context.Context, group string, from sdk.AccAddress, most int) ([]providerv1.Peer, error) {
+	var late, early []providerv1.Peer
+	read := func(out *[]providerv1.Peer, part collections.Ranger[collections.Pair[string, sdk.AccAddress]]) error {
+		return k.staked.Walk(ctx, part, func(m collections.Pair[string, sdk.AccAddress]) (bool, error) {
+			if len(late)+len(early) >= most {
+				return true, nil
+			}
+			p, err := k.Get(ctx, m.K2())
+			*out = append(*out, p)
+			return false, err
+		})
+	}
+	all := func() *collections.PairRange[string, sdk.AccAddress] {
+		return collections.NewPrefixedPairRange[string, sdk.AccAddress](group)
+	}
+	if err := read(&late, all().StartInclusive(from)); err != nil {
+		return nil, err
+	}
+	err := read(&early, all().EndExclusive(from))
+	return append(early, late...), err
 }
 
 // WithRole returns the peers of a role, in account order.
@@ -113,7 +145,7 @@ func (k *Keeper) group(ctx context.Context, name string) ([]providerv1.Peer, err
 // in a dispute.
 func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	params, err := k.Params(ctx)
-	return p.Stake >= minStake(params, p.Role) && p.JailedUntil <= module.Now(ctx) && p.Unanswered == 0, err
+	return hasStake(params, p) && p.JailedUntil <= module.Now(ctx) && p.Unanswered == 0, err
 }
 
 // Register enters a peer, whose stake must still be deposited. The caller has
@@ -154,7 +186,23 @@ func (k *Keeper) enter(ctx context.Context, account sdk.AccAddress, p providerv1
 			return err
 		}
 	}
-	return nil
+	params, err := k.Params(ctx)
+	if err != nil {
+		return err
+	}
+	return k.list(ctx, account, p, hasStake(params, p))
+}
+
+// list keeps the index of peers that have the least stake.
+func (k *Keeper) list(ctx context.Context, account sdk.AccAddress, p providerv1.Peer, staked bool) (err error) {
+	for _, g := range groups(p) {
+		if key := collections.Join(g, account); staked {
+			err = errors.Join(err, k.staked.Set(ctx, key))
+		} else {
+			err = errors.Join(err, k.staked.Remove(ctx, key))
+		}
+	}
+	return err
 }
 
 // groups names the groups that a peer is a member of.
@@ -186,6 +234,17 @@ func (k *Keeper) Update(ctx context.Context, account sdk.AccAddress, l providerv
 			return err
 		}
 		if err := k.members.Set(ctx, collections.Join(l.Validator, account)); err != nil {
+			return err
+		}
+		params, err := k.Params(ctx)
+		if err != nil {
+			return err
+		}
+		if err := k.list(ctx, account, p, false); err != nil {
+			return err
+		}
+		p.Listing = l
+		if err := k.list(ctx, account, p, hasStake(params, p)); err != nil {
 			return err
 		}
 	}
@@ -268,6 +327,10 @@ func (k *Keeper) Resume(ctx context.Context, account sdk.AccAddress) error {
 	}
 	p.Unanswered -= min(p.Unanswered, 1)
 	return k.peers.Set(ctx, account, p)
+}
+
+func hasStake(params providerv1.Params, p providerv1.Peer) bool {
+	return p.Stake >= minStake(params, p.Role)
 }
 
 func minStake(p providerv1.Params, role providerv1.Role) uint64 {

@@ -166,10 +166,36 @@ func TestGroupsAreInAccountOrder(t *testing.T) {
 			Account: a.String(), Role: providerv1.ROLE_PROVIDER, PeerKey: a.PeerKey(), VrfKey: a.VRFKey(), Listing: providerv1.Listing{Validator: lead.String()},
 		})
 	}
-	k, _, ctx := newKeeper(t, peers...)
+	k, bank, ctx := newKeeper(t, peers...)
+	if none, err := k.Providers(ctx, lead.Address, nil, 9); err != nil || len(none) != 0 {
+		t.Fatalf("providers without stake are among those of a block: %v, %v", none, err)
+	}
+	for _, p := range peers {
+		at, _ := sdk.AccAddressFromBech32(p.Account)
+		bank.Give(at, 1_000_000_000)
+		if err := k.Deposit(ctx, at, 1_000_000_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := k.Providers(ctx, lead.Address, nil, 9)
+	if err != nil || len(all) != 5 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	third, _ := sdk.AccAddressFromBech32(all[3].Account)
+	if part, err := k.Providers(ctx, lead.Address, third, 3); err != nil || len(part) != 3 || part[0].Account != all[0].Account || part[2].Account != all[4].Account {
+		t.Fatalf("three from the fourth on: %v, %v", part, err)
+	}
+	if err := errors.Join(k.Withdraw(ctx, third, 950_000_000), k.Invariant(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := k.Providers(ctx, lead.Address, nil, 9); err != nil || len(left) != 4 {
+		t.Fatalf("who has withdrawn its stake is still there: %v, %v", left, err)
+	}
+	if leads, err := k.Validators(ctx, nil, 9); err != nil || len(leads) != 1 {
+		t.Fatalf("%v, %v", leads, err)
+	}
 	for name, list := range map[string]func() ([]providerv1.Peer, error){
-		"validator": func() ([]providerv1.Peer, error) { return k.Providers(ctx, lead.Address) },
-		"role":      func() ([]providerv1.Peer, error) { return k.WithRole(ctx, providerv1.ROLE_PROVIDER) },
+		"role": func() ([]providerv1.Peer, error) { return k.WithRole(ctx, providerv1.ROLE_PROVIDER) },
 	} {
 		got, err := list()
 		if err != nil || len(got) != 5 {
@@ -183,7 +209,7 @@ func TestGroupsAreInAccountOrder(t *testing.T) {
 			}
 		}
 	}
-	if none, err := k.Providers(ctx, alice.Address); err != nil || len(none) != 0 {
+	if none, err := k.Providers(ctx, alice.Address, nil, 9); err != nil || len(none) != 0 {
 		t.Fatalf("%v, %v", none, err)
 	}
 }

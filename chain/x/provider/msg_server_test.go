@@ -167,7 +167,7 @@ func TestUpdate(t *testing.T) {
 	moved.Validator = other.String()
 	c.Deliver(alice, &providerv1.MsgUpdate{Account: alice.String(), Listing: moved})
 	for v, n := range map[*chaintest.Account]int{&lead: 0, &other: 1} {
-		if ps, err := c.Provider.Providers(c.Ctx(), v.Address); err != nil || len(ps) != n {
+		if ps, err := c.Provider.Providers(c.Ctx(), v.Address, nil, 9); err != nil || len(ps) != n {
 			t.Fatalf("%s leads %v, %v", v.Name, ps, err)
 		}
 	}

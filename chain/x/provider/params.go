@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
 	"github.com/tally-network/tally/chain/coin"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
@@ -40,5 +42,15 @@ func (s msgServer) UpdateParams(ctx context.Context, m *providerv1.MsgUpdatePara
 	if err := s.k.rules.Replace(ctx, m.Authority, m.Params); err != nil {
 		return nil, err
 	}
+	if err := s.k.relist(ctx, m.Params); err != nil {
+		return nil, err
+	}
 	return &providerv1.MsgUpdateParamsResponse{}, emit(ctx, &providerv1.EventParams{Params: m.Params})
+}
+
+// relist makes the index of peers that have the least stake anew.
+func (k *Keeper) relist(ctx context.Context, params providerv1.Params) error {
+	return k.peers.Walk(ctx, nil, func(account sdk.AccAddress, p providerv1.Peer) (bool, error) {
+		return false, k.list(ctx, account, p, hasStake(params, p))
+	})
 }

@@ -175,6 +175,15 @@ func (k *Keeper) change(ctx context.Context, account sdk.AccAddress, f func(*pro
 	if err := k.peers.Set(ctx, account, p); err != nil {
 		return err
 	}
+	params, err := k.Params(ctx)
+	if err != nil {
+		return err
+	}
+	if now := hasStake(params, p); now != hasStake(params, before) {
+		if err := k.list(ctx, account, p, now); err != nil {
+			return err
+		}
+	}
 	return emit(ctx, &providerv1.EventStake{Account: p.Account, Stake: p.Stake, Reserved: p.Reserved})
 }
 

@@ -1,0 +1,66 @@
+package market
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+)
+
+// dropped is the rule as one would state it: the dearest provider leaves the team until
+// the price is paid, then whoever cannot put up the bond.
+func (s *stock) dropped(c *cluster, o *job.Order, limit uint64) (b bid) {
+	b.fee = uint64(c.offer.FeeBps)
+	team := cheapest(c.providers, &o.Problem)
+	for len(team) > 0 {
+		s.quote(&b, o, job.Dearest(parties(team)))
+		if (b.obstacle != nil || b.quote.Price > limit) && len(team) > o.Conditions.MinProviders {
+			team = team[:len(team)-1]
+			continue
+		}
+		able := slices.DeleteFunc(slices.Clone(team), func(p *providerv1.Peer) bool { return freeStake(p) < b.bond })
+		if b.obstacle != nil || len(able) == len(team) {
+			break
+		}
+		if team = able; len(team) == 0 {
+			b.obstacle = fmt.Errorf("nobody has the bond")
+		}
+	}
+	b.team = team
+	return b
+}
+
+// The team that is found by halves is the one that is found by dropping one provider
+// after another, whatever they ask, and the quotes that it takes are few.
+func TestTeamIsFoundByHalves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		price := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 40), rapid.Uint64Range(900, 1100), rapid.Just(uint64(math.MaxUint64)))
+		c := cluster{offer: marketv1.Offer{FeeBps: rapid.Uint32Range(0, 2000).Draw(t, "fee")}}
+		for i := range rapid.IntRange(0, 40).Draw(t, "providers") {
+			c.providers = append(c.providers, providerv1.Peer{
+				Account: fmt.Sprintf("p%02d", i), Stake: rapid.Uint64Range(0, 3_000_000).Draw(t, "stake"),
+				Listing: providerv1.Listing{UnitPrice: price.Draw(t, "unit"), BytePrice: price.Draw(t, "byte")},
+			})
+		}
+		o := job.Order{
+			Problem: job.Problem{Rounds: 2, Shards: 2, Steps: 6, Interval: 2,
+				StepFLOPs: rapid.SampledFrom([]uint64{1, 1e6, 5e9}).Draw(t, "flops"), StepBytes: rapid.SampledFrom([]uint64{1, 1e9}).Draw(t, "bytes")},
+			Conditions: job.Conditions{MinProviders: rapid.IntRange(1, 9).Draw(t, "least"), Auditors: 1, AuditSegments: 1, Keepers: 3},
+		}
+		s := stock{rules: job.DefaultParams}
+		limit := rapid.OneOf(rapid.Uint64Range(0, 400_000), rapid.Just(uint64(math.MaxUint64))).Draw(t, "limit")
+		got, want := s.price(&c, &o, limit), s.dropped(&c, &o, limit)
+		if (got.obstacle == nil) != (want.obstacle == nil) || !slices.Equal(got.team, want.team) {
+			t.Fatalf("a team of %d, %v; want %d, %v", len(got.team), got.obstacle, len(want.team), want.obstacle)
+		}
+		if got.obstacle == nil && (got.quote != want.quote || got.bond != want.bond) {
+			t.Fatalf("%+v with a bond of %d; want %+v, %d", got.quote, got.bond, want.quote, want.bond)
+		}
+	})
+}
