@@ -49,8 +49,11 @@ var messages = map[string][]message{
 		}),
 	},
 	"work": {
-		{"ask ORDER UNIT ATTEMPT KEEPER", "Ask a keeper to show that it keeps what it attested to", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
+		{"ask ORDER UNIT ATTEMPT KEEPER", "Ask a keeper to show that it keeps what it attested to; the files of an order are unit \"files\"", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
 			func(from string, args []string) (proto.Message, error) {
+				if args[1] == "files" {
+					return &workv1.MsgAsk{Sender: from, Order: args[0], Files: true, Keeper: args[3]}, nil
+				}
 				unit, err := strconv.ParseUint(args[1], 10, 32)
 				if err != nil {
 					return nil, fmt.Errorf("unit %q is no number: tally query work units ORDER lists them", args[1])

@@ -178,8 +178,9 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 	return effects, nil
 }
 
-// freeFiles returns the bonds of the keepers of the order's files.
+// freeFiles returns the bonds of the keepers of the order's files, and what they are asked.
 func (l *Lease) freeFiles() (effects []Effect) {
+	effects = l.dropRequests(func(r *Request) bool { return r.Unit == OfFiles })
 	for i := range l.Files.Keepers {
 		k := &l.Files.Keepers[i]
 		effects = append(effects, release(k.Account, k.Bond, "files")...)
@@ -188,8 +189,10 @@ func (l *Lease) freeFiles() (effects []Effect) {
 	return effects
 }
 
-// dropFileKeeper takes a convicted keeper out of those of the order's files.
-func (l *Lease) dropFileKeeper(account string) (effects []Effect) {
+// dropFileKeeper takes a convicted keeper out of those of the order's files. Where nothing
+// was given out and a quorum does not say any more that it has them, the others have time
+// again to say so, and then others are drawn.
+func (l *Lease) dropFileKeeper(account string, now int64) (effects []Effect, err error) {
 	f := &l.Files
 	f.Keepers = slices.DeleteFunc(f.Keepers, func(k FileKeeper) bool {
 		if k.Account == account {
@@ -197,7 +200,17 @@ func (l *Lease) dropFileKeeper(account string) (effects []Effect) {
 		}
 		return k.Account == account
 	})
-	return effects
+	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == account && r.Unit == OfFiles })...)
+	if l.Phase != Active || f.Said != Had || l.Begun() || f.says(Had) >= l.Order.Conditions.Quorum() {
+		return effects, nil
+	}
+	time, err := l.filesTime()
+	if err != nil {
+		return nil, err
+	}
+	f.Said, f.Due = Silent, now+time
+	l.watchLead(now)
+	return append(effects, Effect{Emit, account, uint64(f.Draws), "files lapsed"}), nil
 }
 
 // fileWages returns what keepers earn by the order's files, if a unit was done with them.

@@ -190,3 +190,97 @@ func TestLeadWhoseProvidersRefuseIsNotToBlame(t *testing.T) {
 		}
 	}
 }
+
+// Who says that it has the order's files can be asked for a tile of the state that they
+// start from, or of the records: it answers for that word as for any other.
+func TestFileKeeperShowsWhatItHas(t *testing.T) {
+	seen := map[int]bool{}
+	for i := range 12 {
+		k := newKept(t)
+		who := k.lease.Files.Keepers[0].Account
+		k.refused("not under way", Ask{asker, who, 0, 1})
+		k.refused("unit -1", Ask{asker, who, OfFiles, 1})
+		k.refused("no attestation of p0 to the order's files", Ask{asker, "p0", OfFiles, 0})
+		k.refused("cannot ask itself", Ask{who, who, OfFiles, 0})
+		k.pass(int64(i))
+		k.do(Ask{asker, who, OfFiles, 0})
+		k.refused("already", Ask{"another", who, OfFiles, 0})
+		k.pass(1)
+		q, drawn := k.lease.Question(k.lease.Request(who, OfFiles))
+		if !drawn || q.State > 0 {
+			t.Fatalf("asked for %+v", q)
+		}
+		seen[q.State] = true
+		a := q.ShowTensor(k.records)
+		if q.State == 0 {
+			a, _ = q.ShowState(k.states[0])
+		}
+		wrong := a
+		wrong.Type++
+		if k.try(Answer{By: who, Unit: OfFiles, Shown: wrong}) == nil {
+			t.Fatal("a wrong answer was taken")
+		}
+		k.do(Answer{By: who, Unit: OfFiles, Shown: a})
+		if k.purse[who] != k.lease.Params.AskFee || len(k.lease.Requests) != 0 {
+			t.Fatalf("the keeper has %d for its answer", k.purse[who])
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("only %v is asked for", seen)
+	}
+}
+
+// A keeper of the files that cannot show them loses its bond. Before anything is given out
+// its word counts no more, and another is drawn; later the work goes on without it.
+func TestFileKeeperThatHasNothing(t *testing.T) {
+	m := testMatch()
+	m.Params.AnswerTime = 5
+	m.Validators = append(m.Validators, party("v4", Rates{}))
+	for _, begun := range []bool{false, true} {
+		w := newWorldOf(t, m)
+		who, bond := w.lease.Files.Keepers[0].Account, w.lease.Files.Keepers[0].Bond
+		if begun {
+			w.compute(0, "p0", "")
+			w.pass(20)
+		}
+		w.do(Ask{asker, who, OfFiles, 0})
+		w.pass(1)
+		w.now = w.lease.Request(who, OfFiles).Due + 1
+		before := w.stakeOf(who)
+		w.tick()
+		l := &w.lease
+		reward, _ := scale(bond, l.Params.RewardBps, bps)
+		if before-w.stakeOf(who) != bond || w.purse[asker] != stake+reward || !w.jailed[who] || l.Files.keeper(who) != nil || l.trusts(who) {
+			t.Fatalf("the keeper lost %d of %d, the asker has %d; keepers %+v", before-w.stakeOf(who), bond, w.purse[asker], l.Files.Keepers)
+		}
+		if begun {
+			if l.Files.Said != Had {
+				t.Fatalf("the files are %v, and units were given out", l.Files.Said)
+			}
+			w.finish()
+			continue
+		}
+		if err := w.assign(0, "p0"); err == nil || l.Files.Said != Silent || l.DueSince != 0 {
+			t.Fatalf("by the word of a convicted keeper the files are %v, due since %d", l.Files.Said, l.DueSince)
+		}
+		w.pass(l.Files.Due - w.now + 1) // the third says nothing
+		if l.Files.Draws != 2 || l.Files.keeper(who) != nil {
+			t.Fatalf("%+v", l.Files)
+		}
+		w.sayOfFiles(Had)
+		w.finish()
+	}
+}
+
+// Questions about the files of keepers that are let go of are taken back.
+func TestQuestionsEndWithTheDraw(t *testing.T) {
+	w := beginWorld(t, testMatch())
+	who := w.lease.Files.Keepers[0].Account
+	w.do(AttestFiles{who, 1, Had})
+	w.pass(w.lease.Files.Due - w.now)
+	w.do(Ask{asker, who, OfFiles, 0})
+	w.pass(1)
+	if w.lease.Files.Draws != 2 || len(w.lease.Requests) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
+		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Requests, w.purse[asker])
+	}
+}

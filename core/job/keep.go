@@ -20,11 +20,14 @@ type Attestation struct {
 	Piece  *Piece // nil if each keeper keeps all
 }
 
+// OfFiles stands for the order's files where a question to a keeper names a unit.
+const OfFiles = -1
+
 // Request is an open question to a keeper. What it must show is drawn from a
 // block after the one in which it was asked.
 type Request struct {
 	By, Keeper string
-	Unit       int
+	Unit       int        // or OfFiles
 	Fee        uint64     // By's, for an answer in time
 	At         int64      // block time of the request
 	Seed       canon.Hash // what is asked follows from it, once Due is not 0
@@ -149,27 +152,51 @@ func (l *Lease) keepers(u *Unit) (n int) {
 	return n
 }
 
+// asked returns an error unless a question can be about the current attempt of a unit, or
+// about the order's files, of which there are no attempts.
+func (l *Lease) asked(unit, attempt int) error {
+	if unit == OfFiles && attempt == 0 {
+		return nil
+	}
+	_, err := l.current(unit, attempt, Received, Counted, Accepted)
+	return err
+}
+
+// wordBond returns what stands behind a keeper's word about a unit, or that it has the
+// order's files; nil if no such word stands.
+func (l *Lease) wordBond(keeper string, unit int) *uint64 {
+	if unit == OfFiles {
+		if k := l.Files.keeper(keeper); k != nil && k.Says == Had {
+			return &k.Bond
+		}
+		return nil
+	}
+	if a := l.Units[unit].attestation(keeper); a != nil {
+		return &a.Bond
+	}
+	return nil
+}
+
 // Ask lets anybody ask a keeper to show that it keeps what it attested to. The
 // fee is the caller's to take, and pays for the answer.
 type Ask struct {
 	By, Keeper    string
-	Unit, Attempt int
+	Unit, Attempt int // or OfFiles and 0
 }
 
 func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
-	u, err := l.current(e.Unit, e.Attempt, Received, Counted, Accepted)
-	if err != nil {
+	if err := l.asked(e.Unit, e.Attempt); err != nil {
 		return nil, err
 	}
 	switch {
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: nothing can be asked any more", l.WindowEnd)
-	case !u.Keeps(e.Keeper):
-		return nil, fmt.Errorf("no attestation of %s to unit %d stands", e.Keeper, e.Unit)
+	case l.wordBond(e.Keeper, e.Unit) == nil:
+		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Keeper, Kept(e.Unit))
 	case e.By == e.Keeper:
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
 	case l.Request(e.Keeper, e.Unit) != nil:
-		return nil, fmt.Errorf("%s is asked about unit %d already", e.Keeper, e.Unit)
+		return nil, fmt.Errorf("%s is asked about %s already", e.Keeper, Kept(e.Unit))
 	case l.full():
 		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
 	}
@@ -177,7 +204,16 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
 }
 
-// Request returns the open question to a keeper about a unit, nil if there is none.
+// Kept names what a question to a keeper is about: a unit, or the order's files.
+func Kept(unit int) string {
+	if unit == OfFiles {
+		return "the order's files"
+	}
+	return fmt.Sprintf("unit %d", unit)
+}
+
+// Request returns the open question to a keeper about a unit, or about the order's files,
+// nil if there is none.
 func (l *Lease) Request(keeper string, unit int) *Request {
 	for i := range l.Requests {
 		if r := &l.Requests[i]; r.Keeper == keeper && r.Unit == unit {
@@ -192,7 +228,11 @@ func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
 	if r.Due == 0 {
 		return q, false
 	}
-	u, records := &l.Units[r.Unit], l.Order.Problem.Data
+	records := l.Order.Problem.Data
+	if r.Unit == OfFiles { // they hold the state that the order starts from, and the records
+		return proof.Ask(r.Seed, []canon.Hash{l.Order.Problem.Start}, records), true
+	}
+	u := &l.Units[r.Unit]
 	if p := u.attestation(r.Keeper).Piece; p != nil {
 		return proof.AskPiece(r.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
 	}
@@ -202,17 +242,17 @@ func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
 // Answer shows what a keeper was asked for.
 type Answer struct {
 	By            string
-	Unit, Attempt int
+	Unit, Attempt int // or OfFiles and 0
 	Shown         proof.Shown
 }
 
 func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
-	if _, err := l.current(e.Unit, e.Attempt, Received, Counted, Accepted); err != nil {
+	if err := l.asked(e.Unit, e.Attempt); err != nil {
 		return nil, err
 	}
 	r := l.Request(e.By, e.Unit)
 	if r == nil {
-		return nil, fmt.Errorf("nobody asks %s about unit %d", e.By, e.Unit)
+		return nil, fmt.Errorf("nobody asks %s about %s", e.By, Kept(e.Unit))
 	}
 	q, drawn := l.Question(r)
 	switch {
@@ -271,32 +311,42 @@ func (l *Lease) drawRequest(seed canon.Hash, r *Request) canon.Hash {
 		e.String("request")
 		e.Hash(seed)
 		e.Hash(id)
-		e.Uint(uint64(r.Unit))
+		e.Uint(uint64(r.Unit - OfFiles)) // 0: the files
 		e.String(r.Keeper)
 	}))
 }
 
-// failKeeper takes the bond of a keeper whose word about a unit was shown to be
-// false: a share for who has shown it, the rest insures. Who asks it has the fee back.
+// failKeeper takes the bond of a keeper whose word about a unit, or about the order's files,
+// was shown to be false: a share for who has shown it, the rest insures. Who asks it has the fee back.
 // Another keeper is drawn in its place. A unit that is not accepted and has lost its
 // quorum waits for attestations again; accepted work stays.
 func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) ([]Effect, error) {
-	u := &l.Units[unit]
-	a := u.attestation(keeper)
-	if a == nil {
-		return nil, fmt.Errorf("no attestation of %s to unit %d stands", keeper, unit)
+	bond := l.wordBond(keeper, unit)
+	if bond == nil {
+		return nil, fmt.Errorf("no attestation of %s to %s stands", keeper, Kept(unit))
 	}
-	shares, err := l.divide(a.Bond, by, nil)
+	shares, err := l.divide(*bond, by, nil)
 	if err != nil {
 		return nil, err
 	}
-	effects := l.slash(keeper, a.Bond, shares)
-	a.Bond, a.Failed = 0, true
+	effects := l.slash(keeper, *bond, shares)
+	*bond = 0
 	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == keeper && r.Unit == unit })...)
 	l.bar(keeper)
-	effects = append(effects, l.dropFileKeeper(keeper)...)
-	effects = append(effects, l.lapse(unit, now)...)
-	return append(effects, Effect{Kind: Jail, Account: keeper}, Effect{Emit, keeper, uint64(unit), why}), nil
+	at := uint64(l.Files.Draws)
+	if unit == OfFiles {
+		why = "files " + why
+	} else {
+		at = uint64(unit)
+		l.Units[unit].attestation(keeper).Failed = true
+		effects = append(effects, l.lapse(unit, now)...)
+	}
+	files, err := l.dropFileKeeper(keeper, now)
+	if err != nil {
+		return nil, err
+	}
+	effects = append(effects, files...)
+	return append(effects, Effect{Kind: Jail, Account: keeper}, Effect{Emit, keeper, at, why}), nil
 }
 
 // lapse draws another in the place of a keeper of a unit that was convicted. A unit that
@@ -389,11 +439,11 @@ func (l *Lease) checkRequests() error {
 	for i, r := range l.Requests {
 		switch {
 		case l.Phase == Settled:
-			return fmt.Errorf("settled, and %s is asked about unit %d", r.Keeper, r.Unit)
-		case r.Unit >= len(l.Units) || !l.Units[r.Unit].Keeps(r.Keeper):
-			return fmt.Errorf("%s is asked about unit %d, to which it has not attested", r.Keeper, r.Unit)
+			return fmt.Errorf("settled, and %s is asked about %s", r.Keeper, Kept(r.Unit))
+		case r.Unit >= len(l.Units) || l.wordBond(r.Keeper, r.Unit) == nil:
+			return fmt.Errorf("%s is asked about %s, to which it has not attested", r.Keeper, Kept(r.Unit))
 		case slices.ContainsFunc(l.Requests[:i], func(o Request) bool { return o.Keeper == r.Keeper && o.Unit == r.Unit }):
-			return fmt.Errorf("%s is asked about unit %d twice", r.Keeper, r.Unit)
+			return fmt.Errorf("%s is asked about %s twice", r.Keeper, Kept(r.Unit))
 		case r.Fee != l.Params.AskFee:
 			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", r.Keeper, r.Fee, l.Params.AskFee)
 		}
@@ -418,7 +468,9 @@ func codeAttestation(w *canon.Codec, a *Attestation) {
 func codeRequest(w *canon.Codec, r *Request) {
 	w.String(&r.By, maxAccount)
 	w.String(&r.Keeper, maxAccount)
-	w.Int(&r.Unit, MaxUnits)
+	of := r.Unit - OfFiles
+	w.Int(&of, MaxUnits-OfFiles)
+	r.Unit = of + OfFiles
 	w.U64(&r.Fee)
 	w.I64(&r.At)
 	w.Hash(&r.Seed)

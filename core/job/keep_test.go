@@ -243,7 +243,7 @@ func TestAskIsRefused(t *testing.T) {
 	k.refused("no attestation", Ask{asker, k.keeper(2), 0, 0})
 	k.refused("not under way", Ask{asker, who, 0, 1})
 	k.refused("no unit 99", Ask{asker, who, 99, 0})
-	k.refused("no unit -1", Ask{asker, who, -1, 0})
+	k.refused("no unit -2", Ask{asker, who, -2, 0})
 	k.do(Ask{asker, who, 0, 0})
 	k.refused("already", Ask{"another", who, 0, 0})
 }

@@ -29,24 +29,25 @@ func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 	}
 }
 
-// show answers one question about a unit.
+// show answers one question about a unit, or about the order's files.
 func (a *auditor) show(ctx context.Context, l *job.Lease, unit int, q proof.Question) error {
 	shown, err := a.tile(ctx, l, unit, q)
 	if err != nil {
-		return fmt.Errorf("answer about unit %d: %w", unit, err)
+		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
 	}
-	_, err = a.kit.Account.Send(ctx, &workv1.MsgAnswer{
-		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
-		Shown: canon.Marshal(&shown),
-	})
+	m := &workv1.MsgAnswer{Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Files: unit == job.OfFiles, Shown: canon.Marshal(&shown)}
+	if !m.Files {
+		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
+	}
+	_, err = a.kit.Account.Send(ctx, m)
 	if err != nil {
-		return fmt.Errorf("answer about unit %d: %w", unit, err)
+		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
 	}
 	a.kit.Emit(role.Event{Kind: role.Answered, Order: l.Order.ID(), Unit: unit, Text: "showed the tile that was asked for"})
 	return nil
 }
 
-// tile opens what a question about a unit asks for.
+// tile opens what a question asks for.
 func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Question) (proof.Shown, error) {
 	if q.State < 0 {
 		w, err := a.kit.Work(ctx, l)

@@ -16,8 +16,8 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// A watcher looks at every keeper that has attested to a unit: does it hand over a
-// block of a checkpoint? One that has not for a quarter of the time in which it
+// A watcher looks at every keeper that has attested to a unit, or said that it has the
+// order's files: does it hand over a block of them? One that has not for a quarter of the time in which it
 // would have to answer on chain is asked there, once in a lease, and once it is convicted
 // about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that keeps pieces it makes them too,
 // and exposes it if it attested to others.
@@ -29,6 +29,14 @@ const patience = 4
 func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 	if l.Phase == job.Closing && now >= l.WindowEnd {
 		return
+	}
+	for _, k := range l.Files.Keepers {
+		name := "keeper-" + l.Order.ID().String() + "-files-" + k.Account
+		if k.Says == job.Had && !w.noted(l, name) && !w.noted(l, asked(l, job.OfFiles, k.Account)) {
+			w.looks.Start(ctx, name, func(ctx context.Context) error {
+				return w.look(ctx, l, job.OfFiles, job.Attestation{Keeper: k.Account}, name)
+			})
+		}
 	}
 	for i := range l.Units {
 		u := &l.Units[i]
@@ -47,6 +55,9 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 
 // asked is what is noted of a question to a keeper about a unit.
 func asked(l *job.Lease, unit int, keeper string) string {
+	if unit == job.OfFiles {
+		return "asked-files-" + keeper
+	}
 	if slices.Contains(l.Barred, keeper) {
 		return fmt.Sprintf("asked-%s-%d", keeper, unit)
 	}
@@ -71,33 +82,36 @@ func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attest
 		return w.note(l, name)
 	}
 	if w.noted(l, asked(l, unit, keeper)) {
-		return fmt.Errorf("keeper %s of unit %d: %w", keeper, unit, err) // what it keeps is still to be compared
+		return fmt.Errorf("keeper %s of %s: %w", keeper, job.Kept(unit), err) // what it keeps is still to be compared
 	}
 	since, _ := w.missing.LoadOrStore(name, time.Now())
 	if wait := time.Duration(l.Params.AnswerTime) * time.Millisecond / patience; time.Since(since.(time.Time)) < wait {
-		return fmt.Errorf("keeper %s of unit %d: %w", keeper, unit, err)
+		return fmt.Errorf("keeper %s of %s: %w", keeper, job.Kept(unit), err)
 	}
 	w.missing.Delete(name)
 	return w.ask(ctx, l, unit, keeper)
 }
 
-// ask lets the chain ask a keeper about a unit.
+// ask lets the chain ask a keeper about a unit, or about the order's files.
 func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, keeper string) error {
-	_, err := w.kit.Account.Send(ctx, &workv1.MsgAsk{
-		Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt), Keeper: keeper,
-	})
-	if err != nil {
-		return fmt.Errorf("ask keeper %s about unit %d: %w", keeper, unit, err)
+	m := &workv1.MsgAsk{Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Keeper: keeper, Files: unit == job.OfFiles}
+	if !m.Files {
+		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
+	}
+	if _, err := w.kit.Account.Send(ctx, m); err != nil {
+		return fmt.Errorf("ask keeper %s about %s: %w", keeper, job.Kept(unit), err)
 	}
 	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + keeper + " to show what it keeps"})
 	return w.note(l, asked(l, unit, keeper))
 }
 
-// reach gets a block of one of a unit's checkpoints, or of its piece of it, from a
-// keeper.
+// reach gets a block of one of a unit's checkpoints, or of its piece of it, or of one of
+// the order's files, from a keeper.
 func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	var files []job.File
-	if a.Piece != nil {
+	if unit == job.OfFiles {
+		files = l.Order.Problem.Files
+	} else if a.Piece != nil {
 		p, err := w.kit.PiecesOf(ctx, l, unit, a)
 		if err != nil {
 			return err

@@ -37,14 +37,21 @@ func (s msgServer) AttestFiles(ctx context.Context, m *workv1.MsgAttestFiles) (*
 }
 
 func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskResponse, error) {
-	e := job.Ask{By: m.Sender, Keeper: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	e := job.Ask{By: m.Sender, Keeper: m.Keeper, Attempt: int(m.Attempt)}
+	var err error
+	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
+		return nil, err
+	}
 	return &workv1.MsgAskResponse{}, s.on(ctx, m.Order, e)
 }
 
 func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.MsgAnswerResponse, error) {
-	e := job.Answer{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	e := job.Answer{By: m.Keeper, Attempt: int(m.Attempt)}
 	charge(ctx, gasAnswerByte*uint64(len(m.Shown)), "answer")
 	var err error
+	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
+		return nil, err
+	}
 	if e.Shown, err = ShownFromBytes(m.Shown); err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "answer: %s", err)
 	}
@@ -61,6 +68,18 @@ func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.Msg
 		return nil, errorsmod.Wrapf(ErrMalformed, "wrong piece: %s", err)
 	}
 	return &workv1.MsgExposeResponse{}, s.on(ctx, m.Order, e)
+}
+
+// keptFromProto returns what a question is about: a unit, or the order's files. These have
+// one name.
+func keptFromProto(unit uint32, files bool) (int, error) {
+	switch {
+	case files && unit != 0:
+		return 0, errorsmod.Wrapf(ErrMalformed, "a question is about the order's files or about unit %d, not about both", unit)
+	case files:
+		return job.OfFiles, nil
+	}
+	return int(unit), nil
 }
 
 // ShownFromBytes reads what a keeper shows from its canonical encoding, as
@@ -102,7 +121,7 @@ func attestationView(a job.Attestation) workv1.Attestation {
 }
 
 func requestView(r job.Request) workv1.Request {
-	v := workv1.Request{Sender: r.By, Keeper: r.Keeper, Unit: uint32(r.Unit), Fee: r.Fee, AskedAt: r.At, Due: r.Due}
+	v := workv1.Request{Sender: r.By, Keeper: r.Keeper, Unit: uint32(max(r.Unit, 0)), Files: r.Unit == job.OfFiles, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
 	if r.Due != 0 {
 		v.Seed = r.Seed[:]
 	}

@@ -168,3 +168,58 @@ func TestNobodyAsksForNothing(t *testing.T) {
 	other := a.askMsg(chaintest.Named("p1"))
 	a.Refuse(work.ErrRefused, worktest.Challenger, other)
 }
+
+// Who has said that it has the order's files is asked for a tile of them by the same
+// messages as who keeps a unit, and loses its bond if it does not show it.
+func TestFileKeeperIsAskedOnChain(t *testing.T) {
+	rules := worktest.Rules(func(p *job.Params) { p.AnswerTime = answerTime.Milliseconds() })
+	a := beginAskedOf(t, func(*job.Order) {}, rules)
+	k := a.Lease().Files.Keepers[0]
+	keeper := worktest.Named(t, k.Account)
+	ask := a.askMsg(keeper)
+	ask.Files, ask.Unit = true, 1
+	a.Refuse(work.ErrMalformed, worktest.Challenger, ask)
+	ask.Unit, ask.Attempt = 0, 1
+	a.Refuse(work.ErrRefused, worktest.Challenger, ask)
+	ask.Attempt = 0
+	a.Deliver(worktest.Challenger, ask)
+	a.NextBlock(time.Second)
+	r := a.Lease().Requests[0]
+	seed, err := canon.HashOf(r.Seed)
+	if err != nil || !r.Files || r.Unit != 0 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	q := proof.Ask(seed, []canon.Hash{a.Order.Problem.Start}, a.records.Root())
+	shown := q.ShowTensor(a.records)
+	if q.State >= 0 {
+		if shown, err = q.ShowState(a.state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &workv1.MsgAnswer{Keeper: k.Account, Order: a.ID.String(), Files: true, Shown: canon.Marshal(&shown)}
+	about := *m
+	about.Files = false
+	a.Refuse(work.ErrRefused, keeper, &about)
+	before := a.Balance(keeper.Address)
+	a.Deliver(keeper, m)
+	if got := a.Balance(keeper.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Requests) != 0 {
+		t.Fatalf("the keeper got %d for its answer", got)
+	}
+
+	a.Deliver(worktest.Challenger, ask) // again; now it is silent
+	a.NextBlock(time.Second)
+	stake, err := a.Provider.Get(a.Ctx(), keeper.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.NextBlock(answerTime + time.Millisecond)
+	after, err := a.Provider.Get(a.Ctx(), keeper.Address)
+	if err != nil || stake.Stake-after.Stake != k.Bond || k.Bond == 0 || after.JailedUntil <= a.Now().UnixMilli() {
+		t.Fatalf("%+v, was %+v: %v", after, stake, err)
+	}
+	for _, left := range a.Lease().Files.Keepers {
+		if left.Account == k.Account {
+			t.Fatal("a convicted keeper still keeps the files")
+		}
+	}
+}

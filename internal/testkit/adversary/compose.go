@@ -63,8 +63,10 @@ func (p *play) composer(op Op) *composer {
 		i := op.Order % n
 		c.o, c.l = p.orders[i], p.views[i]
 		if c.l != nil {
-			c.Unit = op.Unit % len(c.l.Units)
-			c.u = &c.l.Units[c.Unit]
+			if op.Unit != job.OfFiles {
+				c.Unit = op.Unit % len(c.l.Units)
+				c.u = &c.l.Units[c.Unit]
+			}
 		}
 	}
 	if open := p.open(); len(open) > 0 {

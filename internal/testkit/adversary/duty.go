@@ -26,7 +26,7 @@ func (p *play) duties() (out []Op) {
 			}
 		}
 		for j, r := range l.Requests {
-			if r.Due != 0 && p.available(o, l.Units[r.Unit].Receipt) {
+			if r.Due != 0 && (r.Unit == job.OfFiles || p.available(o, l.Units[r.Unit].Receipt)) {
 				add(r.Keeper, "work.MsgAnswer", r.Unit, j)
 			}
 		}
@@ -121,7 +121,7 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 		return
 	}
 	for _, k := range u.Attested {
-		if u.Status == job.Received && !k.Done && !k.Failed {
+		if u.Status == job.Received && l.MayAttest(i, k.Keeper) {
 			add(k.Keeper, "work.MsgAttest", i, 0)
 		}
 	}

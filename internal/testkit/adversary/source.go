@@ -40,7 +40,8 @@ func init() {
 			return c.o.id.String()
 		},
 		"MsgPostOrder.order": (*composer).order,
-		"unit":               func(c *composer) any { return c.Unit },
+		"unit":               func(c *composer) any { return max(c.Unit, 0) },
+		"files":              func(c *composer) any { return c.Unit == job.OfFiles },
 		"attempt": func(c *composer) any {
 			if c.u != nil {
 				return c.u.Attempt
