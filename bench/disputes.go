@@ -218,14 +218,10 @@ func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) 
 
 // open disputes a segment of a unit without looking at it.
 func (c *crowd) open(ctx context.Context, a *client.Account, l *job.Lease, unit, segment int) error {
-	points := l.Units[unit].Receipt.Checkpoints
-	tree := canon.NewTree(points)
+	o := dispute.OpeningOf(l.Units[unit].Receipt.Checkpoints, segment)
 	_, err := a.Send(ctx, &disputev1.MsgOpen{
 		Challenger: a.Address, Order: c.order.String(), Target: workmod.TargetToProto(job.UnitTarget(unit)), Attempt: uint32(l.Units[unit].Attempt),
-		Opening: canon.Marshal(&dispute.Opening{
-			Segment: segment, From: points[segment], To: points[segment+1],
-			FromPath: tree.Prove(segment), ToPath: tree.Prove(segment + 1),
-		}),
+		Opening: canon.Marshal(&o),
 	})
 	return err
 }

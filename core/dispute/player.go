@@ -40,10 +40,7 @@ func Challenge(c Claim, checkpoints []canon.Hash, w Witness) (Opening, error) {
 	if canon.Root(checkpoints) != c.Checkpoints || len(checkpoints) != c.Segments()+1 {
 		return Opening{}, fmt.Errorf("the checkpoints given are not those of the claim")
 	}
-	tree := canon.NewTree(checkpoints)
-	open := func(i int) (Opening, error) {
-		return Opening{i, checkpoints[i], checkpoints[i+1], tree.Prove(i), tree.Prove(i + 1)}, nil
-	}
+	open := func(i int) (Opening, error) { return OpeningOf(checkpoints, i), nil }
 	last := len(checkpoints) - 1
 	if checkpoints[0] != c.Inputs[0] {
 		return open(0)
@@ -61,6 +58,13 @@ func Challenge(c Claim, checkpoints []canon.Hash, w Witness) (Opening, error) {
 		return open(last - 1)
 	}
 	return Opening{}, ErrAgree
+}
+
+// OpeningOf returns the opening of a game about a segment of a claim, which is wrong
+// in itself: from its own first checkpoint it does not lead to its second.
+func OpeningOf(checkpoints []canon.Hash, segment int) Opening {
+	tree := canon.NewTree(checkpoints)
+	return Opening{segment, checkpoints[segment], checkpoints[segment+1], tree.Prove(segment), tree.Prove(segment + 1)}
 }
 
 // Play returns the move that a party with the given witness makes in g. It is

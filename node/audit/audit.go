@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"sync"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/graph"
@@ -185,8 +187,9 @@ func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Piece, er
 	return nil, nil
 }
 
-// audit re-executes the segments that this auditor's VRF picks and answers; what
-// is wrong it disputes.
+// audit re-executes the segments that this auditor's VRF picks and answers. Of what is
+// wrong it opens a dispute in the same transaction, or in a later block where the unit
+// cannot be disputed yet.
 func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 	r := l.Units[i].Receipt
 	me := a.kit.Account.Address
@@ -204,27 +207,37 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	pass := true
+	wrong := -1
 	for i, s := range segments {
-		pass = pass && outcomes[i].End == r.Checkpoints[s+1]
+		if wrong < 0 && outcomes[i].End != r.Checkpoints[s+1] {
+			wrong = s
+		}
 	}
 	digest := proof.Digest(me, r.ID(), outcomes)
-	_, err = a.kit.Account.Send(ctx, &workv1.MsgReport{
+	answer := []sdk.Msg{&workv1.MsgReport{
 		Auditor: me, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt),
-		Proof: pi, Digest: digest[:], Pass: pass, Top: indices(top),
-	})
+		Proof: pi, Digest: digest[:], Pass: wrong < 0, Top: indices(top),
+	}}
+	text := fmt.Sprintf("segments %v hold", segments)
+	if wrong >= 0 {
+		text = fmt.Sprintf("segment %d does not hold", wrong)
+		accusation, err := a.player.Accuse(ctx, l, i, wrong)
+		if err != nil {
+			return err
+		}
+		if accusation != nil {
+			answer = append(answer, accusation)
+			a.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: i, Text: fmt.Sprintf("segment %d is wrong", wrong)})
+		}
+	}
+	if _, err = a.kit.Account.Send(ctx, answer...); err != nil && len(answer) > 1 { // it can be disputed later
+		_, err = a.kit.Account.Send(ctx, answer[0])
+	}
 	if err != nil {
 		return fmt.Errorf("report on unit %d: %w", i, err)
 	}
-	text := fmt.Sprintf("segments %v hold", segments)
-	if !pass {
-		text = fmt.Sprintf("segments %v do not all hold", segments)
-	}
 	a.kit.Emit(role.Event{Kind: role.Audited, Order: l.Order.ID(), Unit: i, Text: text})
-	if !pass && l.Units[i].Status == job.Counted { // else in a later block
-		_, err = a.player.Check(ctx, l, job.UnitTarget(i))
-	}
-	return err
+	return nil
 }
 
 // largest returns the segments with the largest updates beside those that are

@@ -286,13 +286,32 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 		return fmt.Errorf("a dispute about the %v is open: it is looked at again when that is over", t)
 	}
 	p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), costOf(l), w)
-	_, err = p.kit.Account.Send(ctx, &disputev1.MsgOpen{
-		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
-		Target:  work.TargetToProto(t),
-		Attempt: uint32(attempt), Opening: canon.Marshal(&o),
-	})
-	if err != nil {
+	if _, err = p.kit.Account.Send(ctx, p.message(l, t, attempt, o)); err != nil {
 		return fmt.Errorf("open a dispute: %w", err)
 	}
 	return nil
+}
+
+// Accuse returns the message that disputes a segment of a unit, which was found not
+// to lead from its own first checkpoint to its second; nil if nobody can dispute the
+// unit now.
+func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*disputev1.MsgOpen, error) {
+	t, attempt := job.UnitTarget(unit), l.Units[unit].Attempt
+	l, err := p.kit.Lease(ctx, l.Order.ID()) // re-executing the work took a while
+	if err != nil {
+		return nil, err
+	}
+	u := &l.Units[unit]
+	if u.Attempt != attempt || u.Status != job.Counted || l.Disputed(p.kit.Account.Address, t, attempt) {
+		return nil, nil
+	}
+	return p.message(l, t, attempt, dispute.OpeningOf(u.Receipt.Checkpoints, segment)), nil
+}
+
+func (p *Player) message(l *job.Lease, t job.Target, attempt int, o dispute.Opening) *disputev1.MsgOpen {
+	return &disputev1.MsgOpen{
+		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
+		Target:  work.TargetToProto(t),
+		Attempt: uint32(attempt), Opening: canon.Marshal(&o),
+	}
 }

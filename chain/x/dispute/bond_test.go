@@ -35,6 +35,15 @@ func (a *affair) filesBond(who chaintest.Account) (bond uint64) {
 // unit 0 is wrong.
 func reported(t *testing.T) (*affair, chaintest.Account) {
 	t.Helper()
+	a, auditor := audited(t)
+	a.Audit(0, false)
+	return a, auditor
+}
+
+// audited is an affair in which an auditor that has staked everything is about to say
+// that unit 0 is wrong.
+func audited(t *testing.T) (*affair, chaintest.Account) {
+	t.Helper()
 	a := &affair{
 		honest: worktest.NewTraining(t, nil),
 		cheat:  worktest.NewTraining(t, &worktest.Lie{Unit: 0, Step: 2, Element: 5}),
@@ -47,8 +56,21 @@ func reported(t *testing.T) (*affair, chaintest.Account) {
 	a.honest.Learn(a.cheat)
 	auditor := worktest.Named(t, a.Unit(0).Audits[0].Auditor)
 	a.stakeAll(auditor.Name)
-	a.Audit(0, false)
 	return a, auditor
+}
+
+// A report of what is wrong carries its opening: one transaction holds both, and the
+// bond behind the word that it has just given is behind the game.
+func TestReportCarriesItsOpening(t *testing.T) {
+	a, auditor := audited(t)
+	_, w := a.sides()
+	open := a.OpenMsg(job.UnitTarget(0), 0, w)
+	open.Challenger = auditor.String()
+	b := a.Deliver(auditor, a.ReportMsg(0, auditor, false), open)
+	d, _ := a.Game(chaintest.Events[*disputev1.EventOpened](t, b)[0].Dispute)
+	if u := a.Unit(0); d.Parties.ChallengerPurse != disputev1.PURSE_VERDICT || d.Waiting || !u.Audits[0].Done || u.Audits[0].Pass {
+		t.Fatalf("%+v; unit 0 is %+v", d, u)
+	}
 }
 
 // An auditor that has staked everything could not lock a challenger's bond, so what it
