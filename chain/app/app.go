@@ -64,6 +64,7 @@ type App struct {
 
 	modules []Module // ours, in order
 	pool    pool     // what this node's mempool holds
+	load    load     // what the block under way holds of moves
 }
 
 // Encoding reads and writes the chain's transactions, messages and JSON.
@@ -99,6 +100,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 	}
 	a.pool.reset()
 	a.SetAnteHandler(a.anteHandler())
+	a.SetPostHandler(a.postHandler)
 	a.SetCheckTxHandler(a.checkTx)
 	a.SetPrepareCheckStater(func(sdk.Context) { a.pool.reset() })
 	a.SetPreBlocker(a.preBlock)

@@ -79,12 +79,9 @@ func (r room) holds(f fill) bool {
 		f.generalGas <= r.gas/shares*generalShare && f.generalBytes <= r.bytes/shares*generalShare
 }
 
-// crowded reports whether moves used the quarter that is theirs alone, and a further
-// one may have found no place.
-func (r room) crowded(f fill) bool {
-	gas := f.gas-f.generalGas >= r.gas/shares && f.gas+MaxGas > r.gas
-	bytes := f.bytes-f.generalBytes >= r.bytes/shares && f.bytes+MaxTx > r.bytes
-	return gas || bytes
+// full reports whether moves alone left no room that would do for any other.
+func (r room) full(f fill) bool {
+	return f.gas-f.generalGas+MaxGas > r.gas || f.bytes-f.generalBytes+MaxTx > r.bytes
 }
 
 // roomOf returns what a block may hold by the consensus parameters.

@@ -13,7 +13,7 @@ import (
 // each class one of each account in turn. Each is executed on
 // the state that those before it leave; what would fail is left out.
 func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
-	if err := a.countTime(ctx, false); err != nil {
+	if err := a.countTime(ctx); err != nil {
 		return nil, err
 	}
 	space := roomOf(ctx)

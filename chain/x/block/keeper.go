@@ -30,28 +30,38 @@ const Name = "block"
 // Keeper holds the rules of blocks. The time that does not count is in the same
 // store, under prefix 0 (module.Lost).
 type Keeper struct {
-	rules module.Rules[blockv1.Params]
+	rules   module.Rules[blockv1.Params]
+	crowded collections.Item[bool] // whether the last block was
 }
 
 // NewKeeper returns a keeper over the store of module.BlockStore.
 func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
-	k := &Keeper{rules: module.RulesOf(sb, 1, 2, codec.CollValue[blockv1.Params](cdc), CheckParams)}
+	k := &Keeper{
+		rules:   module.RulesOf(sb, 1, 2, codec.CollValue[blockv1.Params](cdc), CheckParams),
+		crowded: collections.NewItem(sb, collections.NewPrefix(3), "crowded", collections.BoolValue),
+	}
 	module.Seal(sb)
 	return k
 }
 
-// Pass tells how many milliseconds lie between the last block and this one, and whether
-// this one had no room for all moves. Of a crowded block no time counts, of any other
-// at most Params.MaxGapMs. Pass comes before anything else in a block.
-func (k *Keeper) Pass(ctx context.Context, ms int64, crowded bool) error {
+// Pass tells how many milliseconds lie between the last block and this one. If the last
+// was crowded, none of them count, otherwise at most Params.MaxGapMs. Pass comes before
+// anything else in a block.
+func (k *Keeper) Pass(ctx context.Context, ms int64) error {
 	p, err := k.rules.Get(ctx)
 	if err != nil {
 		return err
 	}
-	lost := max(0, ms)
-	if !crowded {
-		lost = max(0, ms-p.MaxGapMs)
+	lost := max(0, ms-p.MaxGapMs)
+	switch crowded, err := k.crowded.Has(ctx); {
+	case err != nil:
+		return err
+	case crowded:
+		lost = max(0, ms)
+		if err := k.crowded.Remove(ctx); err != nil {
+			return err
+		}
 	}
 	if lost == 0 {
 		return nil
@@ -60,6 +70,9 @@ func (k *Keeper) Pass(ctx context.Context, ms int64, crowded bool) error {
 	module.SetLost(ctx, total)
 	return sdk.UnwrapSDKContext(ctx).EventManager().EmitTypedEvent(&blockv1.EventLost{Ms: lost, TotalMs: total})
 }
+
+// Crowd says that this block had no room for all moves.
+func (k *Keeper) Crowd(ctx context.Context) error { return k.crowded.Set(ctx, true) }
 
 // Params returns the rules that hold now.
 func (k *Keeper) Params(ctx context.Context) (blockv1.Params, error) { return k.rules.Get(ctx) }
