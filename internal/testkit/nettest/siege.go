@@ -15,6 +15,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/internal/testkit/spam"
 )
@@ -119,4 +120,15 @@ func trouble(ctx context.Context, h host.Host, to peer.AddrInfo) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// ServeOnly makes a role give its blobs to some roles alone, from now on.
+func (n *Network) ServeOnly(name string, to ...string) {
+	n.t.Helper()
+	kit, friends := n.Member(name).Kit, map[peer.ID]bool{}
+	for _, friend := range to {
+		friends[n.Member(friend).Kit.Host.ID()] = true
+	}
+	kit.Serve(&job.Lease{Leads: []job.Leader{{}}}) // the first lease makes a role serve; none that comes does again
+	kit.Host.ServeBlocks(kit.Store, func(who peer.ID, _ cid.Cid) bool { return friends[who] })
 }

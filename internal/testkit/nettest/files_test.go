@@ -1,0 +1,74 @@
+package nettest
+
+import (
+	"crypto/ed25519"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/store"
+)
+
+// A consumer and its lead give the order's files to a provider alone. Before, no keeper
+// could attest to what that computed, and the consumer had it for nothing. Now the keepers
+// of the files say that they are missing: nobody is given a unit, and the deposit pays.
+func TestFilesToProvidersAlone(t *testing.T) {
+	n := Start(t, Options{
+		Config: func(c *devnet.Config) {
+			c.Validators, c.Work = 3, devnet.Default().Work
+			c.Work.AnswerMs = 3000
+		},
+		Spec: func(s *consume.Spec) { s.Conditions.Keepers = 2 },
+	})
+	n.ServeOnly("consumer", "validator-0", "provider-0", "provider-1")
+	n.ServeOnly("validator-0", "consumer", "provider-0", "provider-1")
+	id := n.Post(nil)
+	l := n.Lease(id, "a lease", func(*job.Lease) bool { return true })
+	if led := n.Name(l.Lead()); led != "validator-0" {
+		t.Fatalf("%s leads", led)
+	}
+
+	// They can hand the files over, and a unit with them: the chain does not take it.
+	from, p := n.Consumer.Kit.Host.ID(), n.Member("provider-0").Kit
+	if err := p.Host.SetAddrs(from, n.Consumer.Kit.Host.Addrs()); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := role.RefOf(l.Order.Problem.Files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Store.Fetch(t.Context(), store.Request{Ref: ref, Pin: "friends", Sources: []store.Source{p.Host.Source(from)}}); err != nil {
+		t.Fatalf("the provider has no files: %v", err)
+	}
+	a := job.Acceptance{Order: id, Provider: p.Account.Address}
+	lead := n.Member("validator-0").Kit.Account
+	_, err = lead.Send(t.Context(), &workv1.MsgAssign{Lead: lead.Address, Order: id.String(), Units: []workv1.Assignment{
+		{Provider: p.Account.Address, Signature: ed25519.Sign(p.Keys.Peer, a.SignBytes())},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "no unit is given out before") {
+		t.Fatalf("a unit was given out without the files: %v", err)
+	}
+
+	l = n.Lease(id, "settlement", func(l *job.Lease) bool { return l.Phase == job.Settled })
+	if l.Files.Said != job.Missing || !strings.Contains(l.Reason, "cannot be had") || l.Begun() || l.Ledger.Slashed != 0 {
+		t.Fatalf("files %v (%s), begun: %v\n%s", l.Files.Said, l.Reason, l.Begun(), describe(l))
+	}
+	each := l.Deposit / 3
+	want := []job.Share{{Account: lead.Address, Amount: each}}
+	for _, k := range l.Files.Keepers {
+		want = append(want, job.Share{Account: k.Account, Amount: each})
+	}
+	order := func(a, b job.Share) int { return strings.Compare(a.Account, b.Account) }
+	got := slices.SortedFunc(slices.Values(l.Ledger.Paid), order)
+	if slices.SortFunc(want, order); each == 0 || !slices.Equal(got, want) || l.Ledger.Refund != l.Quote.Price+l.Deposit-3*each {
+		t.Errorf("paid %+v, %d came back; want %+v", got, l.Ledger.Refund, want)
+	}
+	if n.Count(func(e role.Event) bool { return e.Kind == role.Trained }) != 0 {
+		t.Error("a provider computed")
+	}
+}
