@@ -73,7 +73,7 @@ func newBout(e economy, c Coalition, s Strategy, chance uint64) (*bout, error) {
 	if s.does(chooseAudits, noAuditors) {
 		conditions.Auditors, conditions.AuditSegments = 0, 0
 	}
-	w, err := newWorld(named(), chance, conditions, e.rules)
+	w, err := beginWorld(named(), chance, conditions, e.rules)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (b *bout) wake() int64 {
 
 // act lets everybody do once what is due.
 func (b *bout) act() (acted bool, err error) {
-	for _, f := range []func() (bool, error){b.lead, b.compute, b.attest, b.challenge, b.audit, b.watch, b.reveal, b.merge, b.ask} {
+	for _, f := range []func() (bool, error){b.files, b.lead, b.compute, b.attest, b.challenge, b.audit, b.watch, b.reveal, b.merge, b.ask} {
 		did, err := f()
 		if err != nil {
 			return false, err
@@ -192,6 +192,9 @@ func (b *bout) lead() (acted bool, err error) {
 		if d.Account != lead && l.MayTakeLead(d.Account, b.now) {
 			return b.try(job.TakeLead{By: d.Account})
 		}
+	}
+	if b.alone() && !b.mine(by) {
+		return false, nil // it has no files
 	}
 	switch b.chooses(by, chooseLeading) {
 	case idles:
@@ -225,7 +228,9 @@ func (b *bout) lead() (acted bool, err error) {
 
 // provider returns who is given a unit, "" if nobody may have it.
 func (b *bout) provider(by string, i int, u *job.Unit) string {
-	may := slices.DeleteFunc(b.lease.Eligible(), func(p string) bool { return b.lease.Withheld(i, p) })
+	may := slices.DeleteFunc(b.lease.Eligible(), func(p string) bool {
+		return b.lease.Withheld(i, p) || b.alone() && !b.mine(p) // who has no files takes no unit
+	})
 	if b.mine(by) && b.coalition.has(Provider) {
 		own := slices.DeleteFunc(slices.Clone(may), func(p string) bool {
 			return b.mine(p) == b.strategy.does(chooseProviders, givesToOthers)
@@ -348,7 +353,7 @@ func (b *bout) profit(price float64) float64 {
 // price is what the order cost its consumer, in utally, but for audits and keeping.
 func (b *bout) price() float64 {
 	paid, _ := b.care()
-	return float64(int64(b.lease.Quote.Price-b.lease.Ledger.Refund-b.lease.Ledger.Insured) - paid)
+	return float64(int64(b.lease.Quote.Price+b.lease.Deposit-b.lease.Ledger.Refund-b.lease.Ledger.Insured) - paid)
 }
 
 // care returns what the consumer paid for audits and keeping, in utally, and what of it

@@ -68,6 +68,7 @@ type choice int
 // The choices. The first action of each is what the protocol asks for.
 const (
 	chooseAudits choice = iota
+	chooseFiles
 	chooseLeading
 	chooseProviders
 	choosePlain
@@ -82,6 +83,8 @@ const (
 // The actions. Their names are what reports print.
 const (
 	noAuditors = 1
+
+	toItsOwn = 1
 
 	idles, declines, mergesWrongly = 1, 2, 3
 
@@ -104,6 +107,7 @@ var choices = [numChoices]struct {
 	actions []string
 }{
 	chooseAudits:    {Consumer, []string{"asks for an auditor", "asks for no auditors"}},
+	chooseFiles:     {Consumer, []string{"hands its files over", "hands its files to its own alone"}},
 	chooseLeading:   {Lead, []string{"leads", "idles", "declines", "merges wrongly"}},
 	chooseProviders: {Lead, []string{"gives units to its own", "gives units to others"}},
 	choosePlain:     {Provider, []string{"computes", "forges a segment", "forges a unit", "withholds its data", "is late"}},

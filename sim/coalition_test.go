@@ -25,8 +25,8 @@ func search(t *testing.T, s Search, only string) []Found {
 // all of them search for longer.
 func TestCoalitionsFindNothing(t *testing.T) {
 	t.Parallel()
-	out := search(t, Search{Budget: LeastBudget, Seed: 1}, "^provider$|^auditor . keeper$|^consumer . lead . provider . challenger$")
-	if len(out) != 3 {
+	out := search(t, Search{Budget: LeastBudget, Seed: 1}, "^provider$|^auditor . keeper$|^consumer . lead . provider . (keeper|challenger)$")
+	if len(out) != 4 {
 		t.Fatalf("%d coalitions", len(out))
 	}
 	for _, f := range out {
@@ -36,6 +36,30 @@ func TestCoalitionsFindNothing(t *testing.T) {
 		}
 		if f.Orders < LeastBudget/2 || f.Tried < 5 || f.Strategy == "nothing" {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// Who hands the order's files to its own alone is given no unit, and loses its deposit;
+// with keepers that say that they have them, its units wait for accomplices.
+func TestFilesToItsOwnAlone(t *testing.T) {
+	friends := Coalition(1<<Consumer | 1<<Lead | 1<<Provider)
+	for _, c := range []struct {
+		who     Coalition
+		keeping uint8
+	}{{1 << Consumer, 0}, {friends, 0}, {friends | 1<<Keeper, keepsNothing}, {friends | 1<<Keeper, attestsForFriends}} {
+		for chance := range uint64(8) {
+			s := Strategy{chooseFiles: toItsOwn, chooseKeeping: c.keeping}
+			b, err := newBout(bouts, c.who, s, chance)
+			if err == nil {
+				err = b.play()
+			}
+			if err != nil || b.lease.Reason == "" || b.value() == 1 {
+				t.Fatalf("%v, %d: %v; ended by %q with a value of %v", c.who, c.keeping, err, b.lease.Reason, b.value())
+			}
+			if c.keeping == 0 && (b.lease.Begun() || b.lease.Files.Said != job.Missing || b.earned[consumer] >= 0) {
+				t.Errorf("%v: files %v, units given out: %v, the consumer has %d", c.who, b.lease.Files.Said, b.lease.Begun(), b.earned[consumer])
+			}
 		}
 	}
 }

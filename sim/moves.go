@@ -13,6 +13,36 @@ import (
 
 // What providers, keepers, auditors and challengers of a bout do.
 
+// alone reports whether the consumer hands the order's files to its own alone.
+func (b *bout) alone() bool { return b.chooses(consumer, chooseFiles) == toItsOwn }
+
+// files lets their keepers say whether the order's files can be had.
+func (b *bout) files() (acted bool, err error) {
+	for _, k := range slices.Clone(b.lease.Files.Keepers) {
+		action := b.chooses(k.Account, chooseKeeping)
+		if !b.lease.Files.Owes(k.Account) || action == attestsNever {
+			continue
+		}
+		says := job.Had
+		if b.alone() && action == 0 {
+			says = job.Missing
+		}
+		ok, err := b.try(job.AttestFiles{By: k.Account, Draw: b.lease.Files.Draws, Says: says})
+		if err != nil {
+			return acted, err
+		}
+		if acted = acted || ok; !ok || says == job.Missing {
+			continue
+		}
+		if action == keepsNothing {
+			b.bare[note(k.Account, job.OfFiles, 0)] = true
+		} else {
+			b.worth[k.Account] += int64(b.lease.Quote.Keep)
+		}
+	}
+	return acted, nil
+}
+
 // lot returns the output of a provider's VRF for an attempt, and whether it is forced.
 // It is the same whoever has the attempt.
 func (b *bout) lot(unit, attempt int) (output []byte, forced bool) {
@@ -76,7 +106,7 @@ func (b *bout) charge(who string, action uint8) {
 // came to be. altered is the segment that its lot makes it show wrong, −1 if none.
 func (b *bout) receipt(unit, attempt, altered int, action uint8) ([]canon.Hash, work) {
 	points := []canon.Hash{b.lease.RoundStart(b.lease.Round)}
-	w := work{computed: action == 0, available: action != withholds}
+	w := work{computed: action == 0, available: action != withholds && !b.alone()}
 	forged := int(b.luck("forged", unit, attempt) % segments)
 	for g := range segments {
 		from := points[g]
@@ -129,6 +159,16 @@ func (b *bout) attest() (acted bool, err error) {
 // ask lets the watcher ask keepers that hand nothing over.
 func (b *bout) ask() (acted bool, err error) {
 	l := &b.lease
+	for j, k := range slices.Clone(l.Files.Keepers) {
+		if !b.bare[note(k.Account, job.OfFiles, 0)] || b.luck("asked for files", j)%lookedAt > 0 || !b.first("ask for files %s", k.Account) {
+			continue
+		}
+		ok, err := b.try(job.Ask{By: watcher, Keeper: k.Account, Unit: job.OfFiles})
+		if err != nil {
+			return acted, err
+		}
+		acted = acted || ok
+	}
 	for i := range l.Units {
 		u := &l.Units[i]
 		for j, k := range u.Attested {

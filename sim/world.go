@@ -54,9 +54,23 @@ func (t *training) rates() job.Rates {
 	return job.Rates{GFLOP: 1_000_000 * 1_000_000_000 / max(t.problem.UnitFLOPs(), 1)}
 }
 
-// newWorld begins the lease of an order. Which auditors and keepers are drawn
-// follows from the seed.
+// newWorld begins the lease of an order, whose files keepers have. Which auditors and
+// keepers are drawn follows from the seed.
 func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
+	w, err := beginWorld(t, seed, c, rules)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range w.lease.Files.Keepers {
+		if err := w.do(job.AttestFiles{By: k.Account, Draw: 1, Says: job.Had}); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.check()
+}
+
+// beginWorld is newWorld before anybody has said anything of the files.
+func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
 	c.MaxPrice, c.Expires, c.MinProviders, c.Keepers = 1<<40, 1000, 2, cmp.Or(c.Keepers, 3)
 	c.UnitTimeout, c.UnitWindow, c.Window = 60_000, 10_000, 30_000
 	m := job.Match{
@@ -64,7 +78,7 @@ func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*wo
 			Chain: "sim", Consumer: consumer, Nonce: seed, Problem: t.problem, Conditions: c,
 			Contact: job.Contact{Key: party(consumer, job.Rates{}).Key},
 		},
-		Lead: lead, FeeBps: 500, Params: rules, Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
+		Lead: lead, FeeBps: 500, Params: rules, Deposit: rules.MinDeposit, Seed: canon.Sum(canon.Domain("sim/seed"), fmt.Append(nil, seed)),
 		Free: func(string) uint64 { return stake },
 	}
 	for i := range providers {
@@ -80,11 +94,6 @@ func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*wo
 	w := &world{training: t, lease: l, earned: map[string]int64{}, spent: map[string]uint64{}, slashed: map[string]uint64{}}
 	w.earned[consumer] = -int64(l.Quote.Price + l.Deposit)
 	w.perform(effects)
-	for _, k := range l.Files.Keepers {
-		if err := w.do(job.AttestFiles{By: k.Account, Draw: 1, Says: job.Had}); err != nil {
-			return nil, err
-		}
-	}
 	return w, w.check()
 }
 
