@@ -272,6 +272,31 @@ func TestFileKeeperThatHasNothing(t *testing.T) {
 	}
 }
 
+// A keeper that is late with two answers at once is convicted about each that is left.
+func TestLateAboutUnitAndFiles(t *testing.T) {
+	for _, first := range []int{0, OfFiles} {
+		k := newKept(t)
+		k.lease.Params.AnswerTime = 5
+		k.attestAll(0)
+		who := ""
+		for _, a := range k.lease.Units[0].Attested {
+			if f := k.lease.Files.keeper(a.Keeper); f != nil && f.Says == Had {
+				who = a.Keeper
+			}
+		}
+		if who == "" {
+			t.Fatal("no keeper has both")
+		}
+		bond := k.lease.Units[0].keeper(who).Bond
+		k.do(Ask{asker, who, first, 0})
+		k.do(Ask{asker, who, OfFiles - first, 0})
+		k.pass(7)
+		if lost := stake - k.stakeOf(who); len(k.lease.Requests) != 0 || lost < bond || k.lease.Files.keeper(who) != nil {
+			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Requests)
+		}
+	}
+}
+
 // Questions about the files of keepers that are let go of are taken back.
 func TestQuestionsEndWithTheDraw(t *testing.T) {
 	w := beginWorld(t, testMatch())

@@ -282,6 +282,9 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 		}
 	}
 	for _, r := range late {
+		if l.Request(r.Keeper, r.Unit) == nil {
+			continue // of a keeper of the files that was just convicted about a unit
+		}
 		more, err := l.failKeeper(r.Keeper, r.Unit, r.By, "unanswered", now)
 		if err != nil {
 			return nil, err

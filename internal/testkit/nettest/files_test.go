@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -70,5 +71,43 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	}
 	if n.Count(func(e role.Event) bool { return e.Kind == role.Trained }) != 0 {
 		t.Error("a provider computed")
+	}
+}
+
+// The only keeper of an order's files says that it has them, and has nothing. Providers
+// have them from the lead; the watcher asks the keeper on chain, which convicts it; and
+// the units that it was drawn to keep are kept by another.
+func TestKeeperOfFilesThatHasNothing(t *testing.T) {
+	names := []string{"validator-1", "validator-2"}
+	n := Start(t, Options{
+		Config: func(c *devnet.Config) {
+			c.Validators, c.Work = 3, devnet.Default().Work
+			c.Work.AnswerMs = 3000
+		},
+		Spec: func(s *consume.Spec) {
+			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
+			s.Conditions.Window = consume.Duration(3 * time.Second) // until then it is asked
+		},
+		Idle: names,
+	})
+	id := n.Post(nil)
+	l := n.Lease(id, "a lease", func(*job.Lease) bool { return true })
+	keeper := l.Files.Keepers[0]
+	faker := n.Name(keeper.Account)
+	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttestFiles{
+		Keeper: keeper.Account, Order: id.String(), Draw: uint32(l.Files.Draws), Says: workv1.WORD_HAD,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Begin(names[1-slices.Index(names, faker)])
+	l = n.Settle(id)
+	if l.Reason != "" || l.Ledger.Slashed != keeper.Bond || !slices.Equal(l.Barred, []string{keeper.Account}) {
+		t.Errorf("ended early: %q; %d of %d slashed, barred %v\n%s", l.Reason, l.Ledger.Slashed, keeper.Bond, l.Barred, describe(l))
+	}
+	for i, u := range l.Units {
+		if u.Attempt != 0 || len(u.Attested) != 1 || u.Attested[0].Keeper == keeper.Account {
+			t.Errorf("unit %d, attempt %d: kept by %+v", i, u.Attempt, u.Attested)
+		}
 	}
 }
