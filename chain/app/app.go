@@ -65,6 +65,7 @@ type App struct {
 	modules []Module // ours, in order
 	pool    pool     // what this node's mempool holds
 	load    load     // what the block under way holds of moves
+	leftOut uint64   // gas of the general transactions that fail in the proposal under way
 }
 
 // Encoding reads and writes the chain's transactions, messages and JSON.

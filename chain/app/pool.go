@@ -22,6 +22,11 @@ const (
 	accountTxs      = 8  // general transactions of an account at once, of MaxGas in all
 	accountMoves    = 64 // moves of an account at once
 	accountFailures = 32 // transactions of an account that fail between two blocks, of MaxGas in all
+
+	// freeFailures is the gas of general transactions that may fail at a node, between two
+	// blocks and in a proposal, and be left out at no cost. What comes after them is not tried:
+	// it goes into a block, where it pays whether it fails or not.
+	freeFailures = 4 * MaxGas
 )
 
 // pool counts what the node's mempool holds, so that neither one account nor all
@@ -36,6 +41,7 @@ type pool struct {
 	byAccount map[string]*usage
 	moves     []entry
 	failures  map[string]*usage // by account, since the last block
+	failed    uint64            // gas of the general ones among all failures
 }
 
 // usage is what transactions take of a mempool. Of moves only the number is counted.
@@ -52,7 +58,7 @@ func (u *usage) count(e entry) {
 func (p *pool) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.general, p.moves = usage{}, nil
+	p.general, p.moves, p.failed = usage{}, nil, 0
 	p.byAccount, p.failures = map[string]*usage{}, map[string]*usage{}
 }
 
@@ -123,6 +129,26 @@ func (p *pool) presumeFailed(e entry) error {
 	return nil
 }
 
+// try counts the gas of a general transaction among what has failed, or takes it back.
+func (p *pool) try(e entry, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case e.move:
+	case failed:
+		p.failed += e.gas
+	default:
+		p.failed -= e.gas
+	}
+}
+
+// spent reports whether no more general transactions are tried before the next block.
+func (p *pool) spent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed >= freeFailures
+}
+
 // succeeded takes back what presumeFailed counted.
 func (p *pool) succeeded(e entry) {
 	p.mu.Lock()
@@ -172,7 +198,8 @@ func (a *App) checkTx(run sdk.RunTx, req *abci.RequestCheckTx) (*abci.ResponseCh
 // execute runs the messages of a transaction on its way into mempool and block, on
 // the state that those before it would leave. So only what would be taken now gets
 // there. What is done already is kept out, and so is what would be refused, or is
-// paid from a purse that another transaction has emptied.
+// paid from a purse that another transaction has emptied. Once too much has failed, general
+// transactions are taken untried.
 type execute struct{ *App }
 
 // AnteHandle implements sdk.AnteDecorator. It comes last, when fee and signatures hold.
@@ -182,10 +209,16 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 		return next(ctx, tx, simulate)
 	}
 	e := entryOf(tx, nil)
+	if !e.move && (mode == sdk.ExecModePrepareProposal && x.leftOut >= freeFailures || mode != sdk.ExecModePrepareProposal && x.pool.spent()) {
+		return next(ctx, tx, simulate)
+	}
 	if mode == sdk.ExecModeCheck {
 		if err := x.pool.presumeFailed(e); err != nil {
 			return ctx, err
 		}
+	}
+	if mode != sdk.ExecModePrepareProposal {
+		x.pool.try(e, true)
 	}
 	for i, m := range tx.GetMsgs() {
 		handler := x.MsgServiceRouter().Handler(m)
@@ -198,6 +231,9 @@ func (x execute) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.
 	}
 	if mode == sdk.ExecModeCheck {
 		x.pool.succeeded(e)
+	}
+	if mode != sdk.ExecModePrepareProposal {
+		x.pool.try(e, false)
 	}
 	return next(ctx, tx, simulate)
 }

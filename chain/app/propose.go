@@ -11,7 +11,8 @@ import (
 
 // prepareProposal fills a block: moves first, then general transactions, of
 // each class one of each account in turn. Each is executed on
-// the state that those before it leave; what would fail is left out.
+// the state that those before it leave; what would fail is left out, general
+// transactions up to freeFailures.
 func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
 	if err := a.countTime(ctx); err != nil {
 		return nil, err
@@ -30,6 +31,7 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 			general = append(general, e)
 		}
 	}
+	a.leftOut = 0
 	var taken fill
 	var txs [][]byte
 	known := map[[sha256.Size]byte]bool{}
@@ -40,6 +42,9 @@ func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal)
 		}
 		known[h] = true
 		if _, _, _, err := a.RunTx(sdk.ExecModePrepareProposal, e.raw, e.tx, -1, nil, nil); err != nil {
+			if !e.move {
+				a.leftOut += e.gas
+			}
 			continue
 		}
 		taken, txs = taken.with(e), append(txs, e.raw)

@@ -35,12 +35,12 @@ func spammers() (names []string) {
 }
 
 // later signs the transaction that from can send after those that were checked.
-func later(t *testing.T, c *chaintest.Chain, from chaintest.Account, gas uint64, m sdk.Msg) []byte {
+func later(t *testing.T, c *chaintest.Chain, from chaintest.Account, gas uint64, m ...sdk.Msg) []byte {
 	t.Helper()
 	acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
 	tx, err := c.Sign(app.Signer{
 		ChainID: chaintest.ChainID, Key: from.Key, Number: acc.GetAccountNumber(), Sequence: acc.GetSequence(),
-	}, gas, block.Fee(100, gas), m)
+	}, gas, block.Fee(100, gas), m...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,38 @@ func TestMovesLandWhileTheMempoolIsFull(t *testing.T) {
 	}
 	if n := len(b.TxResults); n < 5 || n > 8 {
 		t.Errorf("%d transactions beside spam of %d: want the move and at most three quarters of the gas", n, len(mempool))
+	}
+}
+
+// Of transactions that fail, a node tries few between two blocks, through however many
+// accounts they come. The others go into blocks untried, and pay there.
+func TestFailuresOfManyAccountsPay(t *testing.T) {
+	c := chaintest.New(t, append(network(), chaintest.Fund(10*tally, spammers()...))...)
+	var mempool [][]byte
+	for _, name := range spammers() {
+		from := chaintest.Named(name)
+		tx := later(t, c, from, app.MaxGas, send(from, from, 1), send(from, from, 100*tally))
+		if check(t, c, tx).Code == 0 {
+			mempool = append(mempool, tx)
+		}
+	}
+	if tried := len(spammers()) - len(mempool); tried < 4 || len(mempool) < 10 {
+		t.Fatalf("%d of %d failures are taken untried", len(mempool), len(spammers()))
+	}
+	move := &workv1.MsgReady{Provider: chaintest.Named("alice").String(), Order: "none"}
+	if r := check(t, c, later(t, c, chaintest.Named("alice"), app.MaxGas, move)); r.Code == 0 {
+		t.Error("a move was taken untried")
+	}
+	paid := func() (n int) {
+		for _, name := range spammers() {
+			if c.Balance(chaintest.Named(name).Address) < 10*tally {
+				n++
+			}
+		}
+		return n
+	}
+	if b := propose(t, c, mempool, app.MaxGas); len(b.TxResults) == 0 || paid() != len(b.TxResults) {
+		t.Fatalf("%d transactions in the block, %d have paid", len(b.TxResults), paid())
 	}
 }
 

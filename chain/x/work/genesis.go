@@ -134,7 +134,13 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 // if that is not known yet.
 func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
-	var n indexed
+	n := indexed{late: map[string]bool{}}
+	if err := k.late.Walk(ctx, nil, func(w wake, _ int64) (bool, error) {
+		n.late[lateKey(w)] = true
+		return false, nil
+	}); err != nil {
+		return err
+	}
 	var locked uint64
 	err := k.each(ctx, func(id canon.Hash, l *job.Lease) error {
 		if err := l.Check(); err != nil {
@@ -209,11 +215,20 @@ func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, un
 }
 
 // indexed counts the entries that the indexes should have.
-type indexed struct{ wakes, leads, phases, parties int }
+type indexed struct {
+	wakes, leads, phases, parties int
+	late                          map[string]bool // order and unit of what was postponed
+}
+
+func lateKey(w wake) string { return fmt.Sprintf("%x %d", w.K2(), w.K3()) }
 
 // checkEntries: a lease is in the indexes as it should be.
 func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, n *indexed) error {
 	e, parties := entriesOf(id, l, l.Everything().Units), partiesOf(id, l)
+	e.wakes = slices.DeleteFunc(e.wakes, func(w wake) bool {
+		in, err := k.wakes.Has(ctx, w)
+		return err == nil && !in && n.late[lateKey(w)]
+	})
 	n.wakes += len(e.wakes)
 	n.leads += len(e.leads)
 	n.phases += len(e.phases)

@@ -119,7 +119,8 @@ func TestLeaseThatCannotSettle(t *testing.T) {
 	}
 	end := func() []*workv1.EventStuck {
 		t.Helper()
-		later := ctx.WithBlockTime(ctx.BlockTime().Add(24 * time.Hour)).WithEventManager(sdk.NewEventManager())
+		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(24 * time.Hour))
+		later := ctx.WithEventManager(sdk.NewEventManager())
 		if err := k.EndBlock(later); err != nil {
 			t.Fatal(err)
 		}
@@ -138,6 +139,94 @@ func TestLeaseThatCannotSettle(t *testing.T) {
 		}
 		if stuck := end(); len(stuck) != 1-wet || n.settled != wet {
 			t.Fatalf("%v, %d leases settled", stuck, n.settled)
+		}
+	}
+}
+
+// Leases whose time cannot pass, however many, hold up no other: they are tried again
+// after a while, ever more seldom, and go on once they can.
+func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
+	ctx, svc, cdc := chaintest.Store(t)
+	n := &neighbours{}
+	k := work.NewKeeper(cdc, svc, n, n, n, n)
+	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := k.Rules(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules.MaxLate = 0 // one draw of keepers, who are silent
+	begin := func(nonce uint64) canon.Hash {
+		o := worktest.Order()
+		o.Nonce = nonce
+		m := job.Match{
+			Order: o, Lead: chaintest.Named("v0").String(), Params: rules, Providers: []job.Party{party("p0", 10), party("p1", 20)},
+			Validators: []job.Party{party("v1", 0), party("v2", 0), party("v3", 0)},
+		}
+		if _, err := k.Begin(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+		return o.ID()
+	}
+	store, course := svc.OpenKVStore(ctx), byte(2)
+	broken := map[canon.Hash][]byte{}
+	for i := range uint64(300) {
+		id := begin(i)
+		key := append([]byte{course}, id[:]...)
+		if broken[id], err = store.Get(key); err != nil || len(broken[id]) == 0 {
+			t.Fatal(broken[id], err)
+		}
+		if err := store.Set(key, []byte{0xff}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx = ctx.WithBlockTime(ctx.BlockTime().Add(time.Second))
+	healthy := begin(1_000)
+	moved := map[string]bool{} // leases that went on
+	block := func(after time.Duration) (stuck []*workv1.EventStuck) {
+		t.Helper()
+		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(after)).WithEventManager(sdk.NewEventManager())
+		if err := k.EndBlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if stuck, err = event.Of[*workv1.EventStuck](ctx.EventManager().ABCIEvents()); err != nil {
+			t.Fatal(err)
+		}
+		went, err := event.Of[*workv1.EventPhase](ctx.EventManager().ABCIEvents())
+		for _, e := range went {
+			moved[e.Order] = true
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stuck
+	}
+	seen := len(block(24*time.Hour)) + len(block(time.Second))
+	if !moved[healthy.String()] || seen != 300 {
+		t.Fatalf("after two blocks the healthy lease has gone on: %v; %d others are stuck", moved[healthy.String()], seen)
+	}
+	if again := len(block(time.Second)); again != 0 {
+		t.Fatalf("%d were tried again at once", again)
+	}
+	for _, most := range []int{16, 16} {
+		if again := len(block(time.Minute)); again != most {
+			t.Fatalf("a block tried %d again, want %d", again, most)
+		}
+	}
+	for id, b := range broken { // order: any
+		if err := store.Set(append([]byte{course}, id[:]...), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 300/16 + 1 {
+		if again := block(time.Hour); len(again) != 0 {
+			t.Fatalf("still stuck: %v", again)
+		}
+	}
+	for id := range broken { // order: any
+		if !moved[id.String()] {
+			t.Fatalf("lease %s can be read again, and does not go on", id)
 		}
 	}
 }
