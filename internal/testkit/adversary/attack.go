@@ -10,7 +10,9 @@ import (
 type writer struct {
 	*play
 	*rand.Rand
-	kinds []string
+	kinds  []string
+	few    []string // the only kinds, if there are any
+	steady bool     // time never jumps further than honest people can follow
 }
 
 // Attack writes the history of a seed and plays it. It returns what was found, nil if
@@ -18,9 +20,12 @@ type writer struct {
 func (w *World) Attack(seed uint64) (*Finding, int) {
 	r := rand.New(rand.NewPCG(seed, 0x7a11))
 	s := Script{World: w.Kind, Hostile: map[string]Habit{}}
-	h := &writer{Rand: r, kinds: w.messages()}
-	h.people(&s)
+	h := &writer{Rand: r, kinds: w.messages(), steady: r.IntN(2) == 0}
 	h.play = w.branch(&s)
+	h.people(&s)
+	if h.IntN(2) == 0 {
+		h.few = []string{h.kind(), h.kind(), h.kind()}[:1+h.IntN(3)]
+	}
 	h.begin()
 	blocks := 4 + h.IntN(28)
 	for range blocks {
@@ -57,6 +62,9 @@ func (h *writer) people(s *Script) {
 			s.Orders = append(s.Orders, b)
 		}
 	}
+	if len(s.Orders) > 0 && h.IntN(4) == 0 {
+		s.Pick = h.kindOfOrder()
+	}
 }
 
 func (h *writer) habit() (b Habit) {
@@ -76,12 +84,22 @@ func (h *writer) habit() (b Habit) {
 func (h *writer) write() {
 	b := Block{Wait: h.wait()}
 	if h.IntN(5) == 0 {
-		b.Times = 1 << h.IntN(7)
+		b.Times = 1 << h.IntN([]int{4, 7}[h.IntN(2)])
+	}
+	if h.steady && b.Wait > follows {
+		const wait = 2000 // a clock of a dispute lasts for many such blocks
+		h.add(Block{Wait: wait, Times: int(min(b.Wait/wait, 1<<h.IntN(7)))})
+		b.Wait = 1000
 	}
 	hostile := h.hostile()
 	for range h.IntN(4) {
 		b.Ops = append(b.Ops, h.op(hostile))
 	}
+	h.add(b)
+}
+
+// add plays a block of the history.
+func (h *writer) add(b Block) {
 	h.script.Blocks = append(h.script.Blocks, b)
 	for range max(b.Times, 1) {
 		h.step(b)
@@ -121,27 +139,34 @@ func (h *writer) op(hostile []string) Op {
 		return Op{By: by, Msg: "again", Pick: h.IntN(len(h.sent))}
 	}
 	var o Op
-	if due := h.duties(); h.IntN(2) == 0 && len(due) > 0 {
+	due := h.duties()
+	switch {
+	case h.quiet(): // where nothing goes on, something is begun
+		o = Op{By: by, Msg: "market.MsgPostOrder"}
+	case len(due) > 0 && h.IntN(2) == 0:
 		o = due[h.IntN(len(due))]
 		if _, ok := h.script.Hostile[o.By]; !ok {
 			o.By = by // in somebody else's place
 		}
-	} else {
+	default:
 		o = Op{By: by, Msg: h.kind(), Order: h.IntN(3), Unit: h.IntN(4)}
 		if h.IntN(2) == 0 {
 			o.Pick = h.IntN(8)
 		}
 	}
-	if o.Msg == "dispute.MsgOpen" && h.IntN(2) == 0 {
-		o.Pick = target{kind: h.IntN(int(kinds))}.pick(h.IntN(3))
+	switch {
+	case o.Msg == "dispute.MsgOpen" && h.IntN(4) > 0:
+		h.aimAtWork(&o)
+	case o.Msg == "market.MsgPostOrder" && h.IntN(2) == 0:
+		o.Pick = h.kindOfOrder()
 	}
 	if h.IntN(3) > 0 {
 		most := 2
 		if o.Msg == "market.MsgPostOrder" {
 			most = 4 // it has more fields than all others together
 		}
-		near := h.IntN(2) == 0 // fields beside one another, which may contradict
-		for range 1 + h.IntN(most) {
+		near := h.IntN(2) == 0                 // fields beside one another, which may contradict
+		for range 1 + h.IntN(1+h.IntN(most)) { // few, so that the rest still fits
 			within := ""
 			if n := len(o.Bend); near && n > 0 {
 				within = parent(o.Bend[n-1])
@@ -157,8 +182,65 @@ func (h *writer) op(hostile []string) Op {
 	return o
 }
 
-// kind draws a message; those by which most begins come more often.
+// kindOfOrder draws what kind of order is posted: mostly one with names that are as
+// long as they may be, or of some power of two; sometimes one of many shards.
+func (h *writer) kindOfOrder() int {
+	switch h.IntN(4) {
+	case 0:
+		return tails - 1
+	case 1:
+		if h.Kind == Crowd || h.IntN(8) == 0 { // each takes long
+			return tails * h.IntN(sizes)
+		}
+	}
+	return h.IntN(tails)
+}
+
+// aimAtWork aims an op that opens a dispute at what can be disputed now: kinds that
+// there are few of come as often as others.
+func (h *writer) aimAtWork(o *Op) {
+	var all [kinds][]Op
+	for i := range h.orders {
+		l := h.live(i)
+		if l == nil {
+			continue
+		}
+		add := func(t target, segment int) {
+			all[t.kind] = append(all[t.kind], Op{Order: i, Unit: t.Index, Pick: t.pick(segment)})
+		}
+		for r := range l.Round {
+			add(target{kind: ofMerge, Index: r}, 0)
+		}
+		for u := range l.Units {
+			if l.Units[u].Receipt == nil {
+				continue
+			}
+			add(target{kind: ofUnit, Index: u}, h.IntN(3))
+			for j, a := range l.Units[u].Audits {
+				for _, s := range a.Segments {
+					add(target{kind: ofVerdict, Index: u, which: j}, s)
+				}
+			}
+		}
+		for j := range l.Forced {
+			add(target{kind: ofTruth, Index: l.Forced[j].Index, which: j}, h.IntN(3))
+		}
+	}
+	some := slices.DeleteFunc(all[:], func(ops []Op) bool { return len(ops) == 0 })
+	if len(some) == 0 {
+		return
+	}
+	at := some[h.IntN(len(some))]
+	w := at[h.IntN(len(at))]
+	o.Order, o.Unit, o.Pick = w.Order, w.Unit, w.Pick
+}
+
+// kind draws a message; those by which most begins come more often. Half of the
+// histories have a few kinds only: what needs many of one kind comes in these.
 func (h *writer) kind() string {
+	if n := len(h.few); n > 0 {
+		return h.few[h.IntN(n)]
+	}
 	switch h.IntN(8) {
 	case 0, 1:
 		return "market.MsgPostOrder"

@@ -346,6 +346,8 @@ func (c *composer) spotsOf(m protoreflect.Message, path string, depth int, out *
 			if m.Has(fd) && depth < 6 {
 				c.spotsOf(m.Get(fd).Message(), here+".", depth+1, out)
 			}
+		case fd.Kind() == protoreflect.BoolKind:
+			*out = append(*out, spot{here, oneOf(strconv.FormatBool(!m.Get(fd).Bool()))})
 		default:
 			*out = append(*out, spot{here, drawOf(fd.Kind(), c)})
 		}
@@ -386,7 +388,7 @@ func (c *composer) goSpots(x reflect.Value, path string, depth int, out *[]spot)
 		case reflect.Array:
 			*out = append(*out, spot{here, drawBytes})
 		case reflect.Bool:
-			*out = append(*out, spot{here, oneOf("true", "false")})
+			*out = append(*out, spot{here, oneOf(strconv.FormatBool(!v.Bool()))})
 		case reflect.String:
 			*out = append(*out, spot{here, drawText(nil)})
 		default:
@@ -401,8 +403,6 @@ func oneOf(tokens ...string) func(*rand.Rand) string {
 
 func drawOf(k protoreflect.Kind, c *composer) func(*rand.Rand) string {
 	switch k {
-	case protoreflect.BoolKind:
-		return oneOf("true", "false")
 	case protoreflect.StringKind:
 		return drawText(c)
 	case protoreflect.BytesKind:

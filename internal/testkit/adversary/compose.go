@@ -1,6 +1,7 @@
 package adversary
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -136,6 +137,23 @@ func encode(v canon.Coded) (b []byte) {
 	return canon.Marshal(v)
 }
 
+// copied returns a coded value that shares nothing with v: people go on using theirs
+// when it is bent. It is nil if v cannot be read again.
+func copied(v canon.Coded) canon.Coded {
+	if _, ok := v.(dispute.Move); ok {
+		m, err := dispute.DecodeMove(encode(v))
+		if err != nil {
+			return nil
+		}
+		return m
+	}
+	x := reflect.New(reflect.TypeOf(v).Elem()).Interface().(canon.Coded)
+	if canon.Unmarshal(encode(v), x) != nil {
+		return nil
+	}
+	return x
+}
+
 // typed returns a message as handlers take it.
 func (c *composer) typed(m *dynamicpb.Message) (sdk.Msg, error) {
 	b, err := protov2.Marshal(m)
@@ -163,7 +181,9 @@ func (c *composer) fill(m protoreflect.Message, path string) {
 			c.fill(m.Mutable(fd).Message(), at+".")
 		}
 		if v, ok := v.(canon.Coded); ok {
-			c.coded[at] = v
+			if v = copied(v); v != nil {
+				c.coded[at] = v
+			}
 		}
 	}
 }

@@ -4,24 +4,43 @@ import (
 	"fmt"
 	"runtime/metrics"
 	"slices"
+	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
-// costs compares what messages take of a validator with the gas that is paid for it.
-// What they take is measured in bytes allocated, which do not depend on the machine:
-// whoever copies much also computes much.
+// costs compares what messages take of a validator with the gas that is paid for it:
+// bytes allocated, and time.
 type costs struct {
-	ratios []float64 // bytes for each unit of gas, of the first messages
+	bytes, time scale
+	read        []metrics.Sample
+}
+
+// scale compares messages with one another in one measure.
+type scale struct {
+	ratios []float64 // for each unit of gas, of the first messages
 	median float64
-	read   []metrics.Sample
 }
 
 const (
-	sampled = 1 << 10 // messages from which the median follows
-	above   = 16      // times the median that a message may take
-	least   = 4 << 20 // bytes below which nothing is too much
+	sampled   = 1 << 10 // messages from which the median follows
+	above     = 16      // times the median of bytes that a message may allocate
+	longer    = 64      // times the median time that a message may take
+	leastSize = 4 << 20 // bytes below which nothing is too much
+	leastTime = 50 * time.Millisecond
 )
+
+// times returns how many times the median something is, 0 while there is none.
+func (s *scale) times(ratio float64) float64 {
+	if len(s.ratios) < sampled {
+		if s.ratios = append(s.ratios, ratio); len(s.ratios) == sampled {
+			sorted := slices.Sorted(slices.Values(s.ratios))
+			s.median = sorted[len(sorted)/2]
+		}
+		return 0
+	}
+	return ratio / s.median
+}
 
 // allocated returns the bytes that this process has allocated.
 func (c *costs) allocated() uint64 {
@@ -33,30 +52,28 @@ func (c *costs) allocated() uint64 {
 }
 
 // measure compares one message with the others.
-func (p *play) measure(op Op, m sdk.Msg, gas, bytes uint64) {
+func (p *play) measure(op Op, m sdk.Msg, gas, bytes uint64, took time.Duration) {
 	c := &p.costs
 	if !p.Costs {
 		return
 	}
-	gas = max(gas, 1000) // what a signature costs
-	ratio := float64(bytes) / float64(gas)
-	if len(c.ratios) < sampled {
-		if c.ratios = append(c.ratios, ratio); len(c.ratios) == sampled {
-			s := slices.Clone(c.ratios)
-			slices.Sort(s)
-			c.median = s[len(s)/2]
-		}
+	paid := float64(max(gas, 1000)) // what a signature costs
+	large := c.bytes.times(float64(bytes)/paid) >= above && bytes >= leastSize
+	slow := c.time.times(float64(took)/paid) >= longer && took >= leastTime
+	if !large && !slow {
 		return
 	}
-	if bytes < least || ratio < above*c.median {
-		return
+	for range 3 { // again: what others do is in the first figures
+		begun := c.allocated()
+		took = min(took, p.time(m))
+		bytes = min(bytes, c.allocated()-begun)
 	}
-	ctx, _ := p.block.CacheContext() // again: what others allocate is in the first figure
-	begun := c.allocated()
-	_ = p.handle(ctx, m)
-	bytes = min(bytes, c.allocated()-begun)
-	if ratio = float64(bytes) / float64(gas); bytes >= least && ratio >= above*c.median {
+	switch n, k := float64(bytes)/paid/c.bytes.median, float64(took)/paid/c.time.median; {
+	case n >= above && bytes >= leastSize:
 		p.fail("cost", "%s takes far more of a validator than its gas", op.Msg)
-		p.found.Detail += fmt.Sprintf(" (%d bytes for %d gas, %.0f times the median)", bytes, gas, ratio/c.median)
+		p.found.Detail += fmt.Sprintf(" (%d bytes for %d gas, %.0f times the median)", bytes, gas, n)
+	case k >= longer && took >= leastTime:
+		p.fail("cost", "%s takes far longer than its gas pays for", op.Msg)
+		p.found.Detail += fmt.Sprintf(" (%v for %d gas, %.0f times the median)", took.Round(time.Millisecond), gas, k)
 	}
 }

@@ -71,7 +71,7 @@ func (p *play) leading(o *order, l *job.Lease, add adder) {
 		switch {
 		case u.Status == job.Accepted:
 			accepted++
-		case u.Status == job.Open && given < 4:
+		case u.Status == job.Open && given <= len(l.Providers):
 			if len(p.able(o, l, unit)) > 0 {
 				add(l.Lead(), "work.MsgAssign", unit, unit+u.Attempt)
 				given++
@@ -108,7 +108,9 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 		return
 	}
 	if u.Status == job.Assigned {
-		add(u.Provider, "work.MsgSubmit", i, 0)
+		if p.clock() >= p.computed(l, u) {
+			add(u.Provider, "work.MsgSubmit", i, 0)
+		}
 		return
 	}
 	if u.Receipt == nil {
@@ -130,6 +132,15 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 			add(a.Auditor, "work.MsgReport", i, 0)
 		}
 	}
+}
+
+// computed is when the provider of a unit has done it.
+func (p *play) computed(l *job.Lease, u *job.Unit) int64 {
+	given := l.Order.Conditions.UnitTimeout
+	if p.Kind != Crowd {
+		return u.Due - given
+	}
+	return u.Due - given + min(pace, given/4)
 }
 
 // watching is what a challenger does who computes everything again, and an auditor

@@ -18,10 +18,9 @@ func (p *play) bounds() {
 		if o.mind == nil && (len(l.Disputes) > 0 || p.Kind == Forced) {
 			p.unjudged = true // nobody here can defend what is a mere name
 		}
-		most := l.Params.MaxAttempts
 		for u := range l.Units {
-			if l.Units[u].Attempt > most {
-				p.fail("endless", "a unit goes on after %d attempts of %d providers", most, len(l.Providers))
+			if n := l.Params.MaxAttempts; l.Units[u].Attempt > n {
+				p.fail("endless", "a unit goes on after %d attempts of %d providers", n, len(l.Providers))
 			}
 		}
 	}
@@ -49,7 +48,8 @@ func (p *play) patience() int64 {
 }
 
 // end lets everybody fall silent, on a branch, and then only the hostile ones; it
-// looks for what never ends, who has lost and who has gained.
+// looks for what never ends, who has lost and who has gained. Honest people do not go
+// on where it would take them too long: then nobody's money is counted.
 func (p *play) end() {
 	if p.found != nil {
 		return
@@ -58,7 +58,7 @@ func (p *play) end() {
 	silent.ctx, _ = p.ctx.CacheContext()
 	silent.views, silent.games, silent.orders = maps.Clone(p.views), maps.Clone(p.games), slices.Clone(p.orders)
 	silent.silence()
-	if p.found = silent.found; p.found != nil {
+	if p.found = silent.found; p.found != nil || p.units() > mostUnits {
 		return
 	}
 	p.finish()
@@ -70,6 +70,19 @@ func (p *play) end() {
 	}
 }
 
+// mostUnits is how many units honest people do at the end of a history.
+const mostUnits = 128
+
+// units counts those of the leases that are open.
+func (p *play) units() (n int) {
+	for i := range p.orders {
+		if l := p.live(i); l != nil {
+			n += len(l.Units)
+		}
+	}
+	return n
+}
+
 // silence lets time pass in which nobody does anything.
 func (p *play) silence() {
 	p.pass("after everybody was silent", 3, func() []Op { return nil })
@@ -77,13 +90,7 @@ func (p *play) silence() {
 
 // finish lets honest people go on alone until nothing is open.
 func (p *play) finish() {
-	units := int64(1)
-	for i := range p.orders {
-		if l := p.live(i); l != nil {
-			units += int64(len(l.Units))
-		}
-	}
-	p.pass("after honest people went on alone", 4*units, func() []Op {
+	p.pass("after honest people went on alone", 4*int64(1+p.units()), func() []Op {
 		return slices.DeleteFunc(p.duties(), func(o Op) bool {
 			_, hostile := p.script.Hostile[o.By]
 			return hostile
@@ -94,9 +101,9 @@ func (p *play) finish() {
 // pass makes blocks until nothing is open: with what somebody does at once, or when
 // something happens by itself. What is still open after so many times their windows is stuck.
 func (p *play) pass(when string, times int64, due func() []Op) {
-	const most = 3000
+	const blocks = 3000
 	begun, limit := p.clock(), int64(0)
-	for range most {
+	for range blocks {
 		limit = max(limit, times*p.patience()) // a lease may still begin
 		if p.refresh(); p.found != nil || p.quiet() {
 			return
@@ -126,8 +133,12 @@ func (p *play) wake() int64 {
 		switch {
 		case l != nil:
 			for j := range l.Units { // lots are shown between a window and the time for them
-				if end := l.Units[j].WindowEnd; end > p.clock() {
+				u := &l.Units[j]
+				if end := u.WindowEnd; end > p.clock() {
 					at = min(at, end)
+				}
+				if done := p.computed(l, u); u.Status == job.Assigned && done > p.clock() {
+					at = min(at, done)
 				}
 			}
 			if at = min(at, l.Wake()); l.DueSince > 0 { // somebody may take the lead
@@ -205,7 +216,7 @@ func (p *play) reckon() {
 		}
 	}
 	var before, after, missed uint64
-	for _, name := range everybody {
+	for _, name := range slices.Concat(everybody, crowd) {
 		has, had := p.wealth(name), p.had[name]
 		if _, hostile := p.script.Hostile[name]; hostile {
 			before, after = before+had+earned[name], after+has
@@ -242,7 +253,7 @@ func (p *play) outvoted() bool {
 // roleOf names what an account is.
 func roleOf(name string) string {
 	switch {
-	case slices.Contains(house0, name) || slices.Contains(house1, name):
+	case slices.Contains(house0, name) || slices.Contains(house1, name) || slices.Contains(crowd, name):
 		return "a provider"
 	case slices.Contains(leads, name) || slices.Contains(others, name):
 		return "a validator"
@@ -255,16 +266,12 @@ func roleOf(name string) string {
 // burden compares what an order asks keepers to hold with what it pays.
 func (p *play) burden() {
 	o := p.orders[len(p.orders)-1]
-	bytes, most := float64(0), float64(0)
+	bytes := float64(0)
 	for _, f := range o.Problem.Files {
 		bytes += float64(f.Size)
 	}
-	for _, f := range p.mindOf(0).honest.Order().Problem.Files {
-		most += float64(f.Size)
-	}
-	const scale = 1 << 30 // between the smallest order and the largest that is sensible
-	pays := float64(o.Conditions.MaxPrice) / (10 * 1_000_000)
-	if bytes > scale*max(most, 1)*max(pays, 1) {
+	const least, each = 10 << 30, 1_000_000 // bytes for nothing, and for an utally: 10 GiB, and a terabyte for a tally
+	if bytes > max(least, each*float64(o.Conditions.MaxPrice)) {
 		p.fail("burden", "keepers of an order hold far more than it pays for")
 		p.found.Detail += fmt.Sprintf(" (%.3g bytes for at most %d utally)", bytes, o.Conditions.MaxPrice)
 	}

@@ -95,6 +95,9 @@ func (m *mind) outcome(unit, segment int, from canon.Hash) (o proof.Outcome, ok 
 
 // merge computes a merge; nil if a state is not known.
 func (m *mind) merge(ends []canon.Hash) *worktest.Witness {
+	if len(ends) != m.problem.Shards {
+		return nil // no merge of these could be computed
+	}
 	key := fmt.Sprint(ends)
 	if w, ok := m.merged[key]; ok {
 		return w

@@ -91,10 +91,13 @@ func (w *World) Play(s Script) (*Finding, int) {
 func (p *play) begin() {
 	p.next(1000)
 	for i, by := range p.script.Orders {
-		p.do(Op{By: by, Msg: "market.MsgPostOrder", Order: i})
+		p.do(Op{By: by, Msg: "market.MsgPostOrder", Order: i, Pick: p.script.Pick})
 	}
 	p.endBlock()
 }
+
+// follows is the time between blocks, in ms, in which honest people do what is due.
+const follows = 10_000
 
 // step makes a block: duties first, then what hostile people send besides.
 func (p *play) step(b Block) {
@@ -103,7 +106,7 @@ func (p *play) step(b Block) {
 	}
 	due := p.due()
 	p.next(b.Wait)
-	if b.Wait > 10_000 {
+	if b.Wait > follows {
 		p.jumped = true
 	}
 	for _, o := range due {
@@ -147,14 +150,14 @@ func (p *play) deliver(by string, m sdk.Msg, op Op) {
 	ctx = ctx.WithGasMeter(meter)
 	begun, at := p.costs.allocated(), time.Now()
 	err := p.handle(ctx, m)
-	took := p.costs.allocated() - begun
+	took, bytes := time.Since(at), p.costs.allocated()-begun
 	if s := p.spender; s != nil {
-		s.spend(proto.MessageName(m), meter.GasConsumed(), time.Since(at), func() time.Duration { return p.time(m) })
+		s.spend(proto.MessageName(m), meter.GasConsumed(), took, func() time.Duration { return p.time(m) })
 	}
 	if p.Trace != nil {
 		p.Trace("%d %v: %v", p.now.UnixMilli()%10_000_000, op, err)
 	}
-	p.measure(op, m, meter.GasConsumed(), took)
+	p.measure(op, m, meter.GasConsumed(), bytes, took)
 	if err != nil {
 		return
 	}

@@ -12,6 +12,7 @@ type Script struct {
 	World   Kind             `json:"world"`
 	Found   string           `json:"found,omitempty"`  // what it showed when it was written
 	Orders  []string         `json:"orders,omitempty"` // honest accounts that post an order in the first block
+	Pick    int              `json:"pick,omitempty"`   // what kind of order these are
 	Hostile map[string]Habit `json:"hostile,omitempty"`
 	Blocks  []Block          `json:"blocks,omitempty"`
 }

@@ -53,11 +53,15 @@ func Search(ctx context.Context, first uint64, messages int, tell func(format st
 type worlds map[Kind]*World
 
 func newWorlds(tb testing.TB) worlds {
-	return worlds{Plain: NewWorld(tb, Plain), Forced: NewWorld(tb, Forced)}
+	all := worlds{}
+	for _, k := range kindsOfWorld {
+		all[k] = NewWorld(tb, k)
+	}
+	return all
 }
 
 // of returns the world in which a seed's history is played.
-func (w worlds) of(seed uint64) *World { return w[[]Kind{Plain, Forced}[seed%2]] }
+func (w worlds) of(seed uint64) *World { return w[kindsOfWorld[seed%uint64(len(kindsOfWorld))]] }
 
 // everywhere lets f play in worlds of its own on every processor.
 func everywhere(ctx context.Context, f func(worlds)) error {

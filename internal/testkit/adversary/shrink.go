@@ -59,6 +59,9 @@ func cuts(s Script) (out []func(*Script) bool) {
 	for i := range s.Orders {
 		out = append(out, func(t *Script) bool { t.Orders = slices.Delete(t.Orders, i, i+1); return true })
 	}
+	if s.Pick > 0 {
+		out = append(out, func(t *Script) bool { t.Pick = 0; return true })
+	}
 	for i, b := range s.Blocks {
 		if b.Times > 1 {
 			out = append(out, func(t *Script) bool { t.Blocks[i].Times = 0; return true },

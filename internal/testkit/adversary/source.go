@@ -208,23 +208,39 @@ func (c *composer) provides() bool {
 	return err == nil && peer.Role == providerv1.ROLE_PROVIDER
 }
 
-// order is one that everybody could compute. Pick names the length of its slots'
-// names.
+// order is one that everybody could compute; or one of many shards, whose states are
+// mere names. Pick says how long its slots' names are and how many shards it has.
 func (c *composer) order() any {
 	m := c.mindOf(tail(c.Pick))
 	o := m.honest.Order()
 	o.Consumer, o.Contact.Key = c.actor.String(), c.actor.PeerKey()
 	o.Nonce, o.Conditions.MaxPrice = uint64(len(c.orders)), purse/100
+	if size := c.Pick / tails % sizes; size > 0 {
+		p := &o.Problem
+		p.Rounds, p.Shards = 1, min(p.Shards<<size, job.MaxUnits)
+		p.Records = p.Shards
+	}
 	p := market.OrderToProto(&o)
 	return &p
 }
 
-// tail is the length that slots' names are given: nothing, or a power of two.
+// How many kinds of order there are, by the length of names and by the shards: both
+// go up by powers of two to what the rules allow.
+const (
+	tails = 12
+	sizes = 12
+)
+
+// tail is the length that slots' names are given.
 func tail(pick int) int {
-	if pick == 0 {
+	switch n := pick % tails; n {
+	case 0:
 		return 0
+	case tails - 1:
+		return canon.MaxKey
+	default:
+		return 1 << (n - 1)
 	}
-	return 1 << (pick % 10)
 }
 
 // posted enters an order that was taken.

@@ -3,6 +3,7 @@ package adversary
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -25,7 +26,10 @@ type Kind string
 const (
 	Plain  Kind = "plain"  // no attempt is forced
 	Forced Kind = "forced" // some are, and the jackpot pool holds something
+	Crowd  Kind = "crowd"  // none is; there are many providers, whose work takes a while
 )
+
+var kindsOfWorld = []Kind{Plain, Forced, Crowd}
 
 // People of every world by their part in it. Strangers have money and no part.
 var (
@@ -36,12 +40,14 @@ var (
 	others    = []string{"v2", "v3", "v4"}
 	house0    = worktest.Providers // under v0
 	house1    = worktest.Rivals    // under v1
+	crowd     = numbered("c", 64)  // under v0, in some worlds
 	everybody = slices.Concat(leads, others, house0, house1, buyers, strangers, []string{watcher})
 )
 
 const (
 	purse = 1_000_000 * worktest.Tally // of everybody at genesis, in utally
 	price = 1_000_000_000              // utally for a GFLOP: these orders are tiny
+	pace  = 8_000                      // ms that a unit takes in a crowd
 	clock = 30_000                     // ms that each side of a dispute has
 )
 
@@ -79,6 +85,11 @@ func NewWorld(tb testing.TB, kind Kind) *World {
 	for i, p := range house0 {
 		options = append(options, chaintest.Provider(p, "v0", 10_000*worktest.Tally, price+price/10*uint64(i)))
 	}
+	if kind == Crowd {
+		for _, c := range crowd {
+			options = append(options, chaintest.Provider(c, "v0", 10_000*worktest.Tally, price))
+		}
+	}
 	for _, q := range house1 {
 		options = append(options, chaintest.Provider(q, "v1", 10_000*worktest.Tally, 2*price))
 	}
@@ -89,6 +100,14 @@ func NewWorld(tb testing.TB, kind Kind) *World {
 		w.fillPool()
 	}
 	return w
+}
+
+// numbered returns n names.
+func numbered(prefix string, n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprint(prefix, i))
+	}
+	return out
 }
 
 // fillPool taxes some honest orders for the jackpot pool.
@@ -123,7 +142,7 @@ func (w *World) branch(s *Script) *play {
 		games: map[uint64]*game{}, dirty: true,
 	}
 	p.block = p.ctx
-	for _, name := range everybody {
+	for name := range people {
 		p.had[name] = p.wealth(name)
 	}
 	return p
@@ -142,7 +161,7 @@ func (p *play) wealth(name string) uint64 {
 // people are the accounts that names stand for: their keys take a while to make.
 var people, names = func() (map[string]chaintest.Account, map[string]string) {
 	m, n := map[string]chaintest.Account{}, map[string]string{}
-	for _, name := range everybody {
+	for _, name := range slices.Concat(everybody, crowd) {
 		a := chaintest.Named(name)
 		m[name], n[a.String()] = a, name
 	}

@@ -49,7 +49,7 @@ const (
 func NewTraining(t testing.TB, lie *Lie) *Training { return NewTrainingNamed(t, lie, "") }
 
 // NewTrainingNamed is NewTraining of programs and states whose slots have names
-// that end in tail.
+// that end in tail, or in as much of it as names may hold.
 func NewTrainingNamed(t testing.TB, lie *Lie, tail string) *Training {
 	t.Helper()
 	b := graph.NewBuilder("bigram")
@@ -77,6 +77,9 @@ func NewTrainingNamed(t testing.TB, lie *Lie, tail string) *Training {
 	_, merge, err := train.Merge(tr.Start.Slots, p.Shards)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range tr.Program.Slots {
+		tail = tail[:min(len(tail), canon.MaxKey-len(s.Name))]
 	}
 	for _, slots := range [][]graph.Slot{tr.Program.Slots, merge.Slots, tr.Start.Slots} {
 		for i := range slots {
