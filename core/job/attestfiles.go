@@ -21,10 +21,13 @@ const (
 	Silent  Word = iota
 	Had          // it keeps them, and they make up the order
 	Missing      // they cannot be had, or do not make up the order
+	Cannot       // it cannot keep this order, which says nothing of the files
 )
 
 // String returns the word's name.
-func (w Word) String() string { return [...]string{"silent", "had", "missing", "unknown"}[min(w, 3)] }
+func (w Word) String() string {
+	return [...]string{"silent", "had", "missing", "cannot", "unknown"}[min(w, 4)]
+}
 
 // FileKeeper is a drawn keeper of the order's files. Its bond, the penalty for being
 // silent, is reserved with the draw, until the lease ends.
@@ -113,8 +116,9 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 	return effects, nil
 }
 
-// AttestFiles is a keeper's word that it keeps the order's files, or that they cannot
-// be had.
+// AttestFiles is a keeper's word that it keeps the order's files, that they cannot be
+// had, or that it cannot keep this order, in which it is drawn no more then. The last is
+// not the consumer's fault, and costs nobody anything; an order has at most 1 + MaxLate draws.
 type AttestFiles struct {
 	By   string
 	Draw int // Files.Draws
@@ -133,11 +137,20 @@ func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s is not a keeper of the order's files", e.By)
 	case k.Says != Silent:
 		return nil, fmt.Errorf("%s has said already that the files are %v", e.By, k.Says)
-	case e.Says != Had && e.Says != Missing:
-		return nil, fmt.Errorf("a keeper says of files that they are had or missing, not %v", e.Says)
+	case e.Says < Had || e.Says > Cannot:
+		return nil, fmt.Errorf("a keeper says of files that they are had or missing, or that it cannot keep them, not %v", e.Says)
+	case e.Says == Cannot && f.Said != Silent:
+		return nil, fmt.Errorf("a quorum of keepers has the order's files: nobody waits for who cannot keep them")
 	}
 	k.Says = e.Says
 	effects := []Effect{{Emit, e.By, uint64(f.Draws), "files " + e.Says.String()}}
+	if e.Says == Cannot {
+		l.bar(e.By)
+		if f.says(Silent) == 0 { // nobody else is waited for
+			f.Due = now
+		}
+		return effects, nil
+	}
 	if f.Said != Silent || f.says(e.Says) < l.Order.Conditions.Quorum() {
 		return effects, nil
 	}
@@ -250,7 +263,7 @@ func (l *Lease) checkFiles() error {
 		return err
 	}
 	for i, k := range f.Keepers {
-		if k.Says > Missing || f.keeper(k.Account) != &f.Keepers[i] {
+		if k.Says > Cannot || f.keeper(k.Account) != &f.Keepers[i] {
 			return fmt.Errorf("%s keeps the order's files twice, or says nothing known of them", k.Account)
 		}
 		if l.Phase != Settled && k.Bond != bond {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -135,10 +136,59 @@ func TestWordsAboutFilesAreRefused(t *testing.T) {
 		"of draw 2":        {k[1].Account, 2, Had},
 		"had or missing":   {k[1].Account, 1, Silent},
 		"had or missing, ": {k[1].Account, 1, 9},
+		"or that it":       {k[1].Account, 1, Cannot + 1},
 	} {
 		if err := w.try(e); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
+	}
+}
+
+// Keepers that had too little memory for an honest order, or a full disk, said that its
+// files are missing, and shared the consumer's deposit. Their limits are no word about the
+// files: others are drawn, at nobody's cost.
+func TestKeepersThatCannot(t *testing.T) {
+	m := testMatch()
+	for _, v := range []string{"v4", "v5", "v6"} {
+		m.Validators = append(m.Validators, party(v, Rates{}))
+	}
+	w := beginWorld(t, m)
+	l := &w.lease
+	k := slices.Clone(l.Files.Keepers)
+	w.do(AttestFiles{k[0].Account, 1, Cannot})
+	w.do(AttestFiles{k[1].Account, 1, Cannot})
+	if l.Files.Said != Silent || l.Phase != Active {
+		t.Fatalf("the files are %v, the lease is %v", l.Files.Said, l.Phase)
+	}
+	w.do(AttestFiles{k[2].Account, 1, Had})
+	w.pass(l.Files.Due - w.now + 1)
+	if l.Files.Draws != 2 || l.Ledger.Slashed != 0 || l.Files.keeper(k[0].Account) != nil || l.Files.keeper(k[1].Account) != nil {
+		t.Fatalf("draw %d, %d slashed: %+v", l.Files.Draws, l.Ledger.Slashed, l.Files.Keepers)
+	}
+	for _, k := range k[:2] {
+		if w.free[k.Account] != stake {
+			t.Errorf("%s has %d free, want %d", k.Account, w.free[k.Account], stake)
+		}
+	}
+	w.sayOfFiles(Had)
+	if err := w.try(AttestFiles{l.Files.Keepers[2].Account, 2, Cannot}); err == nil {
+		t.Error("a keeper's limits were heard after a quorum had spoken")
+	}
+	w.finish()
+
+	// Where nobody can, the lease ends: nobody pays, and the consumer has everything back.
+	w = beginWorld(t, m)
+	l = &w.lease
+	begun := w.now
+	for draw := 1; l.Phase == Active; draw++ {
+		for _, k := range slices.Clone(l.Files.Keepers) {
+			w.do(AttestFiles{k.Account, draw, Cannot})
+		}
+		w.pass(1)
+	}
+	w.pass(2)
+	if l.Phase != Settled || l.Ledger.Slashed != 0 || w.purse["consumer"] != l.Quote.Price+l.Deposit || w.now-begun > 10 {
+		t.Fatalf("the lease is %v after %d ms (%s), %d slashed, the consumer got %d", l.Phase, w.now-begun, l.Reason, l.Ledger.Slashed, w.purse["consumer"])
 	}
 }
 

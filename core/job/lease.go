@@ -137,7 +137,7 @@ type Lease struct {
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
 	Sweep    int       // units of the round, from the last back, whose keepers are to be looked at, since one was convicted
-	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more
+	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more, convicted or not able
 
 	Audits AuditCount
 	Count  Count // of the units of the round

@@ -30,7 +30,7 @@ func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.Msg
 }
 
 func (s msgServer) AttestFiles(ctx context.Context, m *workv1.MsgAttestFiles) (*workv1.MsgAttestFilesResponse, error) {
-	if m.Says != workv1.WORD_HAD && m.Says != workv1.WORD_MISSING {
+	if m.Says < workv1.WORD_HAD || m.Says > workv1.WORD_CANNOT {
 		return nil, errorsmod.Wrapf(ErrMalformed, "word %d of a keeper does not exist", m.Says)
 	}
 	return &workv1.MsgAttestFilesResponse{}, s.on(ctx, m.Order, job.AttestFiles{By: m.Keeper, Draw: int(m.Draw), Says: job.Word(m.Says)})
