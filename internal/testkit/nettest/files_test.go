@@ -78,6 +78,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 // have them from the lead; the watcher asks the keeper on chain, which convicts it; and
 // the units that it was drawn to keep are kept by another.
 func TestKeeperOfFilesThatHasNothing(t *testing.T) {
+	skipUnless(t, true)
 	names := []string{"validator-1", "validator-2"}
 	n := Start(t, Options{
 		Config: func(c *devnet.Config) {

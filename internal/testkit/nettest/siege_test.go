@@ -85,7 +85,7 @@ func TestLyingKeepers(t *testing.T) {
 	} {
 		for _, keepers := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", s.name, keepers), func(t *testing.T) {
-				skipUnless(t, s.long)
+				skipUnless(t, s.long || keepers > 1)
 				n := Start(t, Options{
 					Config: func(c *devnet.Config) { c.Validators = 1 + keepers },
 					Spec:   func(s *consume.Spec) { s.Conditions.Keepers = keepers },
