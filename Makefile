@@ -105,7 +105,7 @@ soak: ## Kill and restart networks SOAK times
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash|Lazy' $(OWN)
 
 siege: ## Besiege whole networks with strangers, liars and silence
-	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingKeepers|Strangers' ./p2p ./internal/testkit/nettest
+	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingKeepers|KeeperOfFiles|Strangers' ./p2p ./internal/testkit/nettest
 
 bench: build ## Measure: every name of tally bench, then the hot packages
 	@for name in $$(bin/tally __complete bench '' 2>/dev/null | grep -v '^:' | cut -f1); do \
