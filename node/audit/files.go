@@ -9,6 +9,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -37,9 +38,10 @@ func (a *auditor) first(ctx context.Context, l *job.Lease, now int64) {
 const leastTime = time.Second
 
 // attestFiles fetches the order's files, and says that it keeps them. It says that they
-// cannot be had if they do not make up the order, or once a quarter of the time for an
-// answer is left: who hands them over at a crawl must not make us late. By then any
-// other keeper that has them has given them to us.
+// are missing if they do not make up the order, or could not be had when a quarter of the
+// time for an answer is left: who hands them over at a crawl must not make us late. By then
+// any other keeper that has them has given them to us. If this machine is what fails, it
+// says that it cannot keep them: too little memory or disk is not the consumer's fault.
 func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) error {
 	left := time.Duration(l.Files.Due-l.Params.AnswerTime/4-now) * time.Millisecond
 	if l.Files.Due == 0 { // a quorum has spoken: there is time
@@ -51,14 +53,13 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	says := workv1.WORD_HAD
+	says := wordFor(err)
 	if err != nil {
-		var missing *role.FetchError
-		if left > leastTime && fetch.Err() == nil && errors.As(err, &missing) || l.Files.Due == 0 {
+		var away *role.FetchError
+		if left > leastTime && fetch.Err() == nil && errors.As(err, &away) || l.Files.Due == 0 {
 			return err
 		}
-		says = workv1.WORD_MISSING
-		a.kit.Log.Warn("the order's files are missing", "order", l.Order.ID(), "error", err)
+		a.kit.Log.Warn("the order's files are not kept here", "order", l.Order.ID(), "says", says, "error", err)
 	}
 	_, err = a.kit.Account.Send(ctx, &workv1.MsgAttestFiles{
 		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
@@ -70,4 +71,18 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 		a.kit.Emit(role.Event{Kind: role.Attested, Order: l.Order.ID(), Unit: -1, Text: "the order's files"})
 	}
 	return nil
+}
+
+// wordFor returns what a keeper says of files that it could not keep for the given reason,
+// or that it keeps.
+func wordFor(err error) workv1.Word {
+	var away *role.FetchError
+	var unfit *replay.UnfitError
+	switch {
+	case err == nil:
+		return workv1.WORD_HAD
+	case errors.As(err, &away), errors.As(err, &unfit):
+		return workv1.WORD_MISSING
+	}
+	return workv1.WORD_CANNOT
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/client"
@@ -111,6 +112,21 @@ func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 		}
 	})
 	missing(t, n, n.Settle(id))
+}
+
+// Keepers with less memory than an honest order needs said that its files are missing, and
+// shared its deposit with the lead. Now they say that they cannot keep it: all is returned.
+func TestKeepersTooSmall(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{Kit: func(k *role.Kit) {
+		if strings.HasPrefix(k.Name, "validator") {
+			k.Exec = engine.Bounded(k.Exec, 1<<10)
+		}
+	}})
+	l := n.Settle(n.Post(nil))
+	if l.Files.Said == job.Missing || len(l.Ledger.Paid) != 0 || l.Ledger.Slashed != 0 || l.Ledger.Refund != l.Quote.Price+l.Deposit {
+		t.Errorf("files %v (%s): %+v paid, %d slashed, %d of %d returned", l.Files.Said, l.Reason, l.Ledger.Paid, l.Ledger.Slashed, l.Ledger.Refund, l.Quote.Price+l.Deposit)
+	}
 }
 
 // A consumer that does not hand over its files loses its deposit.

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -53,6 +54,9 @@ type Program struct {
 
 func prepare(p *graph.Program, exec engine.Executor) (Program, error) {
 	r, err := exec.Prepare(p)
+	if err != nil {
+		err = localError{err}
+	}
 	return Program{p, p.Commit(), r}, err
 }
 
@@ -116,9 +120,40 @@ func (w *Work) Bind(p *job.Problem) error {
 	return nil
 }
 
+// UnfitError says that an order's files do not make it up, on whatever machine: so it is
+// no error of reading them, and none of the memory that an executor has.
+type UnfitError struct{ Err error }
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// localError is an error of the machine that loads.
+type localError struct{ error }
+
+func (e localError) Unwrap() error { return e.error }
+
 // Load makes the work of an order from its files, and refuses it unless
-// everything that the order binds follows from them.
+// everything that the order binds follows from them: with an UnfitError.
 func Load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Work, error) {
+	w, err := load(p, func(f job.File) ([]byte, error) {
+		b, err := read(f)
+		if err != nil {
+			err = localError{err}
+		}
+		return b, err
+	}, exec)
+	var local localError
+	switch {
+	case err == nil:
+		return w, nil
+	case errors.As(err, &local):
+		return nil, err
+	}
+	return nil, &UnfitError{err}
+}
+
+func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Work, error) {
 	var in Inputs
 	if err := canon.Unmarshal(p.Recipe, &in.Recipe); err != nil {
 		return nil, fmt.Errorf("recipe: %w", err)

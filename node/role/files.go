@@ -2,8 +2,11 @@ package role
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -175,7 +178,7 @@ func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...strin
 func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, from whom) (store.Ref, error) {
 	ref, err := RefOf(f)
 	if err != nil {
-		return ref, err
+		return ref, &FetchError{f.Role, err}
 	}
 	if ref.Size > maxBlob {
 		return ref, fmt.Errorf("file %q has %d bytes, limit %d", f.Role, ref.Size, int64(maxBlob))
@@ -187,10 +190,20 @@ func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, f
 		return ref, k.Store.Pin(pin, ref)
 	}
 	err = k.Store.Fetch(ctx, k.request(ctx, l, ref, pin, from))
-	if err != nil {
-		return ref, &FetchError{f.Role, err}
+	switch {
+	case err == nil:
+		return ref, nil
+	case ours(err):
+		return ref, fmt.Errorf("keep %s: %w", f.Role, err)
 	}
-	return ref, nil
+	return ref, &FetchError{f.Role, err}
+}
+
+// ours reports whether a fetch failed by this machine's store, and not by who was asked.
+func ours(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	return errors.Is(err, store.ErrQuota) || errors.As(err, &path) || errors.As(err, &link)
 }
 
 // probing bounds how long a peer may take for one block.

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/p2p"
+	"github.com/tally-network/tally/store"
 )
 
 // A consumer fetched the checkpoints of units that no keeper attested to, and had them for
@@ -56,5 +57,24 @@ func TestListsAreForWhoWasDrawn(t *testing.T) {
 	l.Units[0] = job.Unit{Status: job.Open, Attempt: 1}
 	if may := listReaders(l, all); len(may) != 0 {
 		t.Fatalf("%d lists of attempts that were given up can be read", len(may))
+	}
+}
+
+// A full disk is a keeper's own trouble: it says nothing of who hands files over.
+func TestFullDiskIsOurs(t *testing.T) {
+	k := newKit(t)
+	ref, err := k.Store.PutBytes("file", make([]byte, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := store.Open(t.TempDir(), 999)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := full.Fetch(t.Context(), store.Request{Ref: ref, Sources: []store.Source{k.Store}}); err == nil || !ours(err) {
+		t.Errorf("a file that the disk has no room for: %v", err)
+	}
+	if err := full.Fetch(t.Context(), store.Request{Ref: ref}); err == nil || ours(err) {
+		t.Errorf("a file that nobody has: %v", err)
 	}
 }

@@ -25,8 +25,8 @@ type works struct {
 }
 
 // Work returns the problem of a lease, ready to be computed. The first call
-// fetches and checks its files; an error that is no FetchError means that the
-// order's files do not make up the order.
+// fetches and checks its files: a FetchError says that they could not be had, a
+// replay.UnfitError that they do not make up the order. Any other is this machine's.
 func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	id := l.Order.ID()
 	if w := k.works.get(id); w != nil {
