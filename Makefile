@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary coalitions soak siege bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before coalitions soak siege bench kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -89,6 +89,9 @@ faults: ## Put a fault into every node of real training steps, and play GAMES ra
 
 adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and shrink what it finds
 	TALLY_ADVERSARY=$(ADVERSARY) TALLY_SEED=$(SEED) go test -count=1 -timeout 3h -v ./internal/testkit/adversary -run 'TestAdversary|TestScripts'
+
+adversary-before: ## Let the adversary find what the commit before the first fix was open to
+	sh internal/testkit/adversary/testdata/before/play.sh
 
 coalitions: ## Let coalitions of up to four roles search for what pays, BUDGET orders each, from SEED on
 	go run ./cmd/tally sim coalitions --budget $(BUDGET) --seed $(SEED)

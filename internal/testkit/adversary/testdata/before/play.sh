@@ -1,0 +1,16 @@
+#!/bin/sh
+# Plays the adversary on the commit before the first fix: this package, adapted to what
+# that commit's rules have no name for. See docs/spec/adversary.md.
+set -e
+before=4145dd6
+here=internal/testkit/adversary
+top=$(git rev-parse --show-toplevel)
+dir=$(mktemp -d)
+trap 'git -C "$top" worktree remove --force "$dir/tally"; rm -rf "$dir"' EXIT
+git -C "$top" worktree add --detach "$dir/tally" $before
+cd "$dir/tally"
+cp -r "$top/$here" internal/testkit/
+cp "$top/internal/testkit/worktest/training.go" internal/testkit/worktest/
+git apply "$top/$here/testdata/before/adapt.patch"
+cp "$top/$here/testdata/before/before_test.go.txt" $here/before_test.go
+go test -count=1 -timeout 3h -v -run TestBefore ./$here
