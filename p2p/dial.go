@@ -73,6 +73,16 @@ func (h *Host) SetAddrs(id peer.ID, addrs []string) error {
 	return nil
 }
 
+// forget lets go of the addresses of a peer.
+func (h *Host) forget(id peer.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.kept[id] == nil {
+		delete(h.addrs, id)
+		h.host.Peerstore().ClearAddrs(id)
+	}
+}
+
 // Connect makes sure of a connection to a peer, dialling it by the addresses
 // that SetAddrs gave.
 func (h *Host) Connect(ctx context.Context, id peer.ID) error {

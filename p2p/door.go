@@ -26,6 +26,7 @@ const (
 	newcomer   class = iota // has not proven its key yet
 	expected                // likewise, at an address of a peer that is vouched for
 	stranger                // nobody vouches for its key
+	consumer                // an order that is served here names it; orders are cheap
 	registered              // the chain's registry has it
 	party                   // it takes part in a lease here, or this host dials it
 	classes
@@ -55,6 +56,7 @@ var shares = [classes]share{
 	newcomer:   {conns: 256, addrConns: 4, addrBurst: 16, addrRate: 1},
 	expected:   {conns: 128, addrConns: 64, addrBurst: 128, addrRate: 16},
 	stranger:   {conns: 64, streams: 512, memory: 256 << 20, answers: 8, peerConns: 2, peerStreams: 24, peerMemory: 16 << 20, addrConns: 8},
+	consumer:   {conns: 64, streams: 1024, memory: 256 << 20, answers: 16, peerConns: 2, peerStreams: 64, peerMemory: 32 << 20, addrConns: 8},
 	registered: {conns: 192, streams: 4096, memory: 512 << 20, answers: 32, peerConns: 8, peerStreams: 256, peerMemory: 64 << 20},
 	party:      {conns: 384, streams: 8192, memory: 1 << 30, answers: 128, peerConns: 8, peerStreams: 512, peerMemory: 128 << 20},
 }
@@ -172,14 +174,29 @@ func (d *door) vouch(name string, c class, peers Peers) (changed []peer.ID) {
 	} else {
 		d.groups[name] = group{c, peers, at}
 	}
+	if c == consumer {
+		for id := range peers { // order: any
+			delete(d.dialled, id)
+		}
+	}
 	return append(slices.Collect(maps.Keys(old)), slices.Collect(maps.Keys(peers))...)
 }
 
-// dials makes a party of a peer whose addresses the host was given, for good.
+// maxDialled is how many peers are parties because this host dials them. Those of
+// leases are parties anyway.
+const maxDialled = 1024
+
+// dials makes a party of a peer whose addresses the host was given, unless it is
+// only a consumer.
 func (d *door) dials(id peer.ID) {
+	if d.classOf(id) == consumer {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.dialled[id] = true
+	if len(d.dialled) < maxDialled {
+		d.dialled[id] = true
+	}
 }
 
 // classOf returns the best class that somebody vouches for.
@@ -238,10 +255,10 @@ func (d *door) OpenConnection(dir network.Direction, usefd bool, to ma.Multiaddr
 		c = expected
 	}
 	scope, err := d.managers[c].OpenConnection(dir, usefd, to)
-	if err != nil || dir == network.DirOutbound {
-		return scope, err
+	if err != nil {
+		return nil, err
 	}
-	return &inbound{door: d, scope: scope, usefd: usefd, from: to}, nil
+	return &connection{door: d, scope: scope, dir: dir, usefd: usefd, addr: to}, nil
 }
 
 // OpenStream implements network.ResourceManager.
@@ -249,12 +266,14 @@ func (d *door) OpenStream(id peer.ID, dir network.Direction) (network.StreamMana
 	return d.managers[d.classOf(id)].OpenStream(id, dir)
 }
 
-// inbound is the scope of an inbound connection. What it takes counts against newcomers,
-// or against those expected, until its key is proven, and then against its peer's class.
-type inbound struct {
+// connection is the scope of a connection. What an inbound one takes counts against
+// newcomers, or against those expected, until its key is proven, and then against its
+// peer's class. An outbound one is a party's, unless it leads to a consumer.
+type connection struct {
 	door  *door
+	dir   network.Direction
 	usefd bool
-	from  ma.Multiaddr
+	addr  ma.Multiaddr
 
 	mu    sync.Mutex
 	scope network.ConnManagementScope
@@ -262,19 +281,22 @@ type inbound struct {
 }
 
 // SetPeer implements network.ConnManagementScope.
-func (p *inbound) SetPeer(id peer.ID) error {
+func (p *connection) SetPeer(id peer.ID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.done || p.scope.PeerScope() != nil {
 		return fmt.Errorf("connection of peer %s is over, or another's", id)
 	}
 	c := p.door.classOf(id)
+	if p.dir == network.DirOutbound && c != consumer {
+		return p.scope.SetPeer(id)
+	}
 	if c == stranger {
 		p.door.mu.Lock()
 		p.door.strangers++
 		p.door.mu.Unlock()
 	}
-	next, err := p.door.managers[c].OpenConnection(network.DirInbound, p.usefd, p.from)
+	next, err := p.door.managers[c].OpenConnection(p.dir, p.usefd, p.addr)
 	if err != nil {
 		return err
 	}
@@ -288,32 +310,32 @@ func (p *inbound) SetPeer(id peer.ID) error {
 }
 
 // Done implements network.ConnManagementScope.
-func (p *inbound) Done() {
+func (p *connection) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done = true
 	p.scope.Done()
 }
 
-func (p *inbound) current() network.ConnManagementScope {
+func (p *connection) current() network.ConnManagementScope {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.scope
 }
 
 // PeerScope implements network.ConnManagementScope.
-func (p *inbound) PeerScope() network.PeerScope { return p.current().PeerScope() }
+func (p *connection) PeerScope() network.PeerScope { return p.current().PeerScope() }
 
 // ReserveMemory implements network.ResourceScope.
-func (p *inbound) ReserveMemory(size int, prio uint8) error {
+func (p *connection) ReserveMemory(size int, prio uint8) error {
 	return p.current().ReserveMemory(size, prio)
 }
 
 // ReleaseMemory implements network.ResourceScope.
-func (p *inbound) ReleaseMemory(size int) { p.current().ReleaseMemory(size) }
+func (p *connection) ReleaseMemory(size int) { p.current().ReleaseMemory(size) }
 
 // Stat implements network.ResourceScope.
-func (p *inbound) Stat() network.ScopeStat { return p.current().Stat() }
+func (p *connection) Stat() network.ScopeStat { return p.current().Stat() }
 
 // BeginSpan implements network.ResourceScope.
-func (p *inbound) BeginSpan() (network.ResourceScopeSpan, error) { return p.current().BeginSpan() }
+func (p *connection) BeginSpan() (network.ResourceScopeSpan, error) { return p.current().BeginSpan() }

@@ -145,11 +145,19 @@ func (h *Host) SetRegistered(peers Peers) { h.vouch("", registered, peers) }
 
 // SetParties replaces the peers that take part in a lease here, which go before those
 // that are merely registered; without peers the lease is forgotten. A peer that SetAddrs
-// has named is a party too.
+// has named is a party too, unless it is a consumer.
 func (h *Host) SetParties(lease string, peers Peers) { h.vouch("lease "+lease, party, peers) }
+
+// SetConsumer replaces the peer of an order's consumer. An order costs little, so all
+// consumers together have a share of their own, and nothing of a consumer is kept once
+// it is replaced by none.
+func (h *Host) SetConsumer(order string, peers Peers) { h.vouch("consumer "+order, consumer, peers) }
 
 func (h *Host) vouch(group string, c class, peers Peers) {
 	for _, id := range h.door.vouch(group, c, peers) {
+		if c == consumer && h.door.classOf(id) == stranger {
+			h.forget(id)
+		}
 		if h.Connected(id) {
 			h.protect(id)
 		}

@@ -239,6 +239,47 @@ func TestClassesFollowTheRegistry(t *testing.T) {
 	}
 }
 
+// However many consumers there are, whom orders of a few utally name, who is registered
+// and who takes part in a lease is let in. What is known of one ends with its order.
+func TestConsumersKeepNobodyOut(t *testing.T) {
+	a, b := newHost(t, 1), newHost(t, 2)
+	know(t, a, b)
+	b.Handle(echo, echoing)
+	registeredAs(b, a)
+	c := newCrowd(t, b, 100, 40)
+	for i, h := range c.hosts {
+		b.SetConsumer(fmt.Sprint(i), Peers{h.ID(): nil})
+		if err := b.SetAddrs(h.ID(), []string{h.Addrs()[0].String()}); err != nil { // to fetch its files
+			t.Fatal(err)
+		}
+	}
+	if err := b.Connect(soon(t), c.hosts[0].ID()); err != nil {
+		t.Fatal(err)
+	}
+	outbound := 0
+	b.door.managers[consumer].ViewSystem(func(s network.ResourceScope) error { outbound = s.Stat().NumConnsOutbound; return nil })
+	if outbound != 1 {
+		t.Errorf("%d connections to consumers count as theirs", outbound)
+	}
+	b.SetParties("lease", Peers{a.ID(): nil})
+	c.connect(soon(t), b)
+	for _, h := range c.hosts {
+		if got := b.door.classOf(h.ID()); got != consumer {
+			t.Fatalf("a consumer is of class %d", got)
+		}
+	}
+	wantEcho(t, a, b)
+	if n := len(b.host.Network().Peers()); n > shares[consumer].conns+1 {
+		t.Errorf("%d peers are connected, consumers may be %d", n, shares[consumer].conns)
+	}
+	for i := range c.hosts {
+		b.SetConsumer(fmt.Sprint(i), nil)
+	}
+	if n := len(b.door.dialled) + len(b.addrs) + len(b.door.groups); n != 2 { // the registry, the lease
+		t.Errorf("%d things are known of consumers whose orders have ended", n-2)
+	}
+}
+
 // An address whose connections keep coming back is left waiting before anything is
 // computed for it; another is not.
 func TestDialStorm(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"strings"
@@ -118,7 +119,6 @@ func (k *Kit) Serve(l *job.Lease) {
 			ids[id] = addrs
 		}
 	}
-	add(l.Order.Contact.Key, l.Order.Contact.Addrs...)
 	for _, parties := range [][]job.Party{l.Providers, l.Auditors} {
 		for _, p := range parties {
 			add(p.Key)
@@ -130,7 +130,11 @@ func (k *Kit) Serve(l *job.Lease) {
 	if p, err := k.Registered(ctx, l.Leads[0].Account); err == nil {
 		add(p.PeerKey)
 	}
-	k.Host.SetParties(Pin(l.Order.ID()), ids)
+	k.Host.SetParties(Pin(l.Order.ID()), maps.Clone(ids))
+	if id, addrs, err := contact(l); err == nil {
+		k.Host.SetConsumer(Pin(l.Order.ID()), p2p.Peers{id: addrs})
+		ids[id] = addrs // it may read what they may
+	}
 	k.readers.mu.Lock()
 	defer k.readers.mu.Unlock()
 	if k.readers.leases == nil {
@@ -139,6 +143,12 @@ func (k *Kit) Serve(l *job.Lease) {
 	}
 	k.readers.leases[Pin(l.Order.ID())] = ids
 	k.readers.lists[ListPin(l.Order.ID())] = listReaders(l, ids)
+}
+
+// contact returns the consumer's peer.
+func contact(l *job.Lease) (peer.ID, []string, error) {
+	id, err := p2p.PeerID(l.Order.Contact.Key)
+	return id, l.Order.Contact.Addrs, err
 }
 
 func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {

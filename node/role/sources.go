@@ -89,6 +89,9 @@ func (k *Kit) request(ctx context.Context, l *job.Lease, ref store.Ref, pin stri
 	q := store.Request{Ref: ref, Pin: pin}
 	first := k.peersOf(ctx, a.from)
 	if a.consumer {
+		if id, addrs, err := contact(l); err == nil {
+			k.Host.SetConsumer(Pin(l.Order.ID()), p2p.Peers{id: addrs})
+		}
 		if id, err := k.reach(l.Order.Contact.Key, l.Order.Contact.Addrs); err == nil && id != k.Host.ID() {
 			first = append(first, id)
 		}

@@ -242,6 +242,9 @@ func (k *Kit) Forget(order canon.Hash) error {
 	if served {
 		k.Host.SetParties(Pin(order), nil)
 	}
+	if k.Host != nil { // its consumer is known before anything is served
+		k.Host.SetConsumer(Pin(order), nil)
+	}
 	if err := os.RemoveAll(k.Notes(order, "")); err != nil {
 		return err
 	}
