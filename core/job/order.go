@@ -177,19 +177,37 @@ func (o *Order) Pieces() erasure.Code {
 
 // Check returns, in words for the consumer, the first thing that is wrong.
 func (o *Order) Check() error {
-	p, c := &o.Problem, &o.Conditions
-	between := func(what string, v, lo, hi int64) error {
-		if v < lo || v > hi {
-			return fmt.Errorf("%s is %d, must be between %d and %d", what, v, lo, hi)
-		}
-		return nil
+	if err := o.checkParties(); err != nil {
+		return err
 	}
+	if err := o.Problem.check(); err != nil {
+		return err
+	}
+	return o.Conditions.check(o.Problem.Segments())
+}
+
+// checkParties bounds what an order says of people and where they are.
+func (o *Order) checkParties() error {
+	switch {
+	case len(o.Contact.Key) != ed25519.PublicKeySize || len(o.Contact.Addrs) > maxAddrs:
+		return fmt.Errorf("the contact needs a peer key of %d bytes and at most %d addresses", ed25519.PublicKeySize, maxAddrs)
+	case max(len(o.Chain), len(o.Consumer), len(o.Conditions.Validator)) > maxAccount:
+		return fmt.Errorf("the name of the chain, the consumer or the validator is longer than %d bytes", maxAccount)
+	}
+	for _, a := range o.Contact.Addrs {
+		if len(a) > maxAddr {
+			return fmt.Errorf("an address of the contact has %d bytes, the limit is %d", len(a), maxAddr)
+		}
+	}
+	return nil
+}
+
+// check returns an error unless what a problem says can be read, computed and counted.
+func (p *Problem) check() error {
 	if _, err := op.ParseProfile(p.Profile); err != nil {
 		return err
 	}
 	switch {
-	case len(o.Contact.Key) != ed25519.PublicKeySize || len(o.Contact.Addrs) > maxAddrs:
-		return fmt.Errorf("the contact needs a peer key of %d bytes and at most %d addresses", ed25519.PublicKeySize, maxAddrs)
 	case p.Kind != "training":
 		return fmt.Errorf("problem kind %q is not known; use training", p.Kind)
 	case p.Step.IsZero() || p.Merge.IsZero() || p.Start.IsZero() || p.Data.IsZero():
@@ -200,56 +218,67 @@ func (o *Order) Check() error {
 		return fmt.Errorf("the cost of a step is missing or too large")
 	case p.StateBytes > maxFlops/MaxSegments:
 		return fmt.Errorf("a state of %d bytes, the limit is %d", p.StateBytes, uint64(maxFlops/MaxSegments))
-	case c.MaxPrice == 0:
-		return fmt.Errorf("the maximum price is zero; nobody works for nothing")
 	case len(p.Recipe) > MaxText || len(p.Files) > MaxFiles:
 		return fmt.Errorf("recipe of %d bytes and %d files, limits are %d and %d", len(p.Recipe), len(p.Files), MaxText, MaxFiles)
-	case max(len(o.Chain), len(o.Consumer), len(c.Validator)) > maxAccount:
-		return fmt.Errorf("the name of the chain, the consumer or the validator is longer than %d bytes", maxAccount)
 	}
-	for _, a := range o.Contact.Addrs {
-		if len(a) > maxAddr {
-			return fmt.Errorf("an address of the contact has %d bytes, the limit is %d", len(a), maxAddr)
-		}
-	}
-	for _, err := range []error{
-		p.checkFiles(),
-		between("rounds", int64(p.Rounds), 1, MaxUnits),
-		between("shards", int64(p.Shards), 1, MaxUnits),
-		between("steps of a unit", int64(p.Steps), 1, 1<<20),
-		between("checkpoint interval", int64(p.Interval), 1, int64(p.Steps)),
-		between("batch", int64(p.Batch), 1, 1<<20),
-		between("records", int64(p.Records), int64(p.Shards), 1<<40),
-		between("expiry (ms)", c.Expires, 1, maxWindow),
-		between("providers", int64(c.MinProviders), 1, 1<<10),
-		between("auditors", int64(c.Auditors), 0, maxAuditors),
-		between("keepers", int64(c.Keepers), 1, maxKeepers),
-		between("unit timeout (ms)", c.UnitTimeout, 1, maxWindow),
-		between("unit window (ms)", c.UnitWindow, 1, maxWindow),
-		between("challenge window (ms)", c.Window, 1, maxWindow),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	if err := between("segments of a unit", int64(p.Segments()), 1, MaxSegments); err != nil {
+	if err := p.checkFiles(); err != nil {
 		return err
 	}
-	if err := between("audited segments", int64(c.AuditSegments), 0, int64(p.Segments())); err != nil {
+	if err := bounded(
+		extent{"rounds", int64(p.Rounds), 1, MaxUnits},
+		extent{"shards", int64(p.Shards), 1, MaxUnits},
+		extent{"steps of a unit", int64(p.Steps), 1, 1 << 20},
+		extent{"checkpoint interval", int64(p.Interval), 1, int64(p.Steps)},
+		extent{"batch", int64(p.Batch), 1, 1 << 20},
+		extent{"records", int64(p.Records), int64(p.Shards), 1 << 40},
+	); err != nil {
+		return err
+	}
+	return bounded(extent{"segments of a unit", int64(p.Segments()), 1, MaxSegments})
+}
+
+// check returns an error unless conditions suit units of so many segments.
+func (c *Conditions) check(segments int) error {
+	if c.MaxPrice == 0 {
+		return fmt.Errorf("the maximum price is zero; nobody works for nothing")
+	}
+	if err := bounded(
+		extent{"expiry (ms)", c.Expires, 1, maxWindow},
+		extent{"providers", int64(c.MinProviders), 1, 1 << 10},
+		extent{"auditors", int64(c.Auditors), 0, maxAuditors},
+		extent{"keepers", int64(c.Keepers), 1, maxKeepers},
+		extent{"unit timeout (ms)", c.UnitTimeout, 1, maxWindow},
+		extent{"unit window (ms)", c.UnitWindow, 1, maxWindow},
+		extent{"challenge window (ms)", c.Window, 1, maxWindow},
+		extent{"audited segments", int64(c.AuditSegments), 0, int64(segments)},
+	); err != nil {
 		return err
 	}
 	if (c.Auditors == 0) != (c.AuditSegments == 0) {
 		return fmt.Errorf("%d auditors re-execute %d segments; give both or neither", c.Auditors, c.AuditSegments)
 	}
-	if err := between("floor of the audited segments", int64(c.AuditFloor), 0, int64(c.AuditSegments)); err != nil {
-		return err
-	}
-	most := p.Segments() - c.AuditSegments
+	most := segments - c.AuditSegments
 	if c.Auditors == 0 {
 		most = 0
 	}
-	if err := between("segments with the largest updates", int64(c.TopSegments), 0, int64(most)); err != nil {
-		return err
+	return bounded(
+		extent{"floor of the audited segments", int64(c.AuditFloor), 0, int64(c.AuditSegments)},
+		extent{"segments with the largest updates", int64(c.TopSegments), 0, int64(most)},
+	)
+}
+
+// extent is a number of an order with its bounds.
+type extent struct {
+	what          string
+	value, lo, hi int64
+}
+
+// bounded returns an error about the first number that is out of its bounds.
+func bounded(all ...extent) error {
+	for _, x := range all {
+		if x.value < x.lo || x.value > x.hi {
+			return fmt.Errorf("%s is %d, must be between %d and %d", x.what, x.value, x.lo, x.hi)
+		}
 	}
 	return nil
 }

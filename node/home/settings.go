@@ -140,84 +140,109 @@ func (s *Settings) complete(dir string) (err error) {
 
 // Check returns an error that names every setting that cannot be.
 func (s *Settings) Check() error {
-	var errs []error
-	bad := func(key, format string, a ...any) {
-		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, a...)...))
+	var f faults
+	s.checkNames(&f)
+	s.checkAddresses(&f)
+	s.checkLimits(&f)
+	switch {
+	case (s.Provider != nil) != (s.Role == Provider):
+		f.add("provider", "a provider has these settings, and nobody else")
+	case s.Provider != nil:
+		s.Provider.check(&f)
 	}
-	hostPort := func(key, text string) {
-		if _, _, err := net.SplitHostPort(text); err != nil {
-			bad(key, "%q is not host:port", text)
-		}
+	switch {
+	case (s.Validator != nil) != (s.Role == Validator):
+		f.add("validator", "a validator has these settings, and nobody else")
+	case s.Validator != nil:
+		s.Validator.check(&f)
 	}
+	return errors.Join(f...)
+}
+
+// faults are what is wrong with settings, each with its key.
+type faults []error
+
+func (f *faults) add(key, format string, a ...any) {
+	*f = append(*f, fmt.Errorf("%s: "+format, append([]any{key}, a...)...))
+}
+
+func (f *faults) hostPort(key, text string) {
+	if _, _, err := net.SplitHostPort(text); err != nil {
+		f.add(key, "%q is not host:port", text)
+	}
+}
+
+func (f *faults) between(key string, n, lo, hi int64) {
+	if n < lo || n > hi {
+		f.add(key, "%d is not between %d and %d", n, lo, hi)
+	}
+}
+
+func (s *Settings) checkNames(f *faults) {
 	if !slices.Contains([]Role{Consumer, Provider, Validator, Watcher}, s.Role) {
-		bad("role", "%q is none of consumer, provider, validator, watcher", s.Role)
+		f.add("role", "%q is none of consumer, provider, validator, watcher", s.Role)
 	}
 	if !namePattern.MatchString(s.Name) {
-		bad("name", "%.80q must be 1 to 64 letters, digits, dots or dashes", s.Name)
+		f.add("name", "%.80q must be 1 to 64 letters, digits, dots or dashes", s.Name)
 	}
 	if s.Chain == "" || len(s.Chain) > 50 {
-		bad("chain", "give the chain's id, at most 50 characters")
+		f.add("chain", "give the chain's id, at most 50 characters")
 	}
+}
+
+func (s *Settings) checkAddresses(f *faults) {
 	if u, err := url.Parse(s.Node.RPC); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
-		bad("node.rpc", "%q is not http://host:port", s.Node.RPC)
+		f.add("node.rpc", "%q is not http://host:port", s.Node.RPC)
 	}
-	hostPort("node.grpc", s.Node.GRPC)
+	f.hostPort("node.grpc", s.Node.GRPC)
 	if len(s.Listen) == 0 || len(s.Listen) > provider.MaxAddrs || len(s.Announce) > provider.MaxAddrs {
-		bad("listen", "give 1 to %d multiaddrs", provider.MaxAddrs)
+		f.add("listen", "give 1 to %d multiaddrs", provider.MaxAddrs)
 	}
 	for _, text := range slices.Concat(s.Listen, s.Announce) {
 		a, err := ma.NewMultiaddr(text)
 		if err != nil {
-			bad("listen", "%.80q: %v", text, err)
+			f.add("listen", "%.80q: %v", text, err)
 		} else if manet.IsIPUnspecified(a) && len(s.Announce) == 0 {
-			bad("announce", "%s stands for all of this machine's addresses: say at which of them others reach it", text)
+			f.add("announce", "%s stands for all of this machine's addresses: say at which of them others reach it", text)
 		}
 	}
 	if s.Metrics != "" {
-		hostPort("metrics", s.Metrics)
+		f.hostPort("metrics", s.Metrics)
 	}
-	if s.Threads < 0 || s.Threads > MaxThreads {
-		bad("threads", "%d is not between 0 and %d", s.Threads, MaxThreads)
-	}
-	if s.StoreGB < 1 || s.StoreGB > MaxStoreGB {
-		bad("store_gb", "%d is not between 1 and %d", s.StoreGB, MaxStoreGB)
-	}
-	if s.MemoryGB < 0 || s.MemoryGB > MaxMemoryGB {
-		bad("memory_gb", "%d is not between 0 and %d", s.MemoryGB, MaxMemoryGB)
-	}
+}
+
+func (s *Settings) checkLimits(f *faults) {
+	f.between("threads", int64(s.Threads), 0, MaxThreads)
+	f.between("store_gb", s.StoreGB, 1, MaxStoreGB)
+	f.between("memory_gb", s.MemoryGB, 0, MaxMemoryGB)
 	if !slices.Contains(role.Policies, cmp.Or(s.Checkpoints, role.KeepAll)) {
-		bad("checkpoints", "%.80q is none of %v", s.Checkpoints, role.Policies)
+		f.add("checkpoints", "%.80q is none of %v", s.Checkpoints, role.Policies)
 	} else if s.Role == Validator && cmp.Or(s.Checkpoints, role.KeepAll) != role.KeepAll {
-		bad("checkpoints", "a validator keeps all, for it may be drawn as a keeper")
+		f.add("checkpoints", "a validator keeps all, for it may be drawn as a keeper")
 	}
-	switch p := s.Provider; {
-	case (p != nil) != (s.Role == Provider):
-		bad("provider", "a provider has these settings, and nobody else")
-	case p != nil:
-		if p.UnitPrice > provider.MaxPrice || p.BytePrice > provider.MaxPrice {
-			bad("provider", "a price is at most %d", uint64(provider.MaxPrice))
-		}
-		if _, err := address.Parse(p.Validator); p.Validator != "" && err != nil {
-			bad("provider.validator", "%v", err)
-		}
+}
+
+func (p *ProviderSettings) check(f *faults) {
+	if p.UnitPrice > provider.MaxPrice || p.BytePrice > provider.MaxPrice {
+		f.add("provider", "a price is at most %d", uint64(provider.MaxPrice))
 	}
-	switch v := s.Validator; {
-	case (v != nil) != (s.Role == Validator):
-		bad("validator", "a validator has these settings, and nobody else")
-	case v != nil:
-		if v.FeeBps > market.MaxFeeBps {
-			bad("validator.fee_bps", "%d is above %d", v.FeeBps, market.MaxFeeBps)
-		}
-		if v.MaxLeases == 0 {
-			bad("validator.max_leases", "give at least 1")
-		}
-		hostPort("validator.p2p", v.P2P)
-		hostPort("validator.rpc", v.RPC)
-		hostPort("validator.grpc", v.GRPC)
-		hostPort("validator.rest", v.REST)
-		if v.CommitTimeout < 0 || v.EmptyInterval < 0 {
-			bad("validator", "a time is negative")
-		}
+	if _, err := address.Parse(p.Validator); p.Validator != "" && err != nil {
+		f.add("provider.validator", "%v", err)
 	}
-	return errors.Join(errs...)
+}
+
+func (v *ValidatorSettings) check(f *faults) {
+	if v.FeeBps > market.MaxFeeBps {
+		f.add("validator.fee_bps", "%d is above %d", v.FeeBps, market.MaxFeeBps)
+	}
+	if v.MaxLeases == 0 {
+		f.add("validator.max_leases", "give at least 1")
+	}
+	f.hostPort("validator.p2p", v.P2P)
+	f.hostPort("validator.rpc", v.RPC)
+	f.hostPort("validator.grpc", v.GRPC)
+	f.hostPort("validator.rest", v.REST)
+	if v.CommitTimeout < 0 || v.EmptyInterval < 0 {
+		f.add("validator", "a time is negative")
+	}
 }
