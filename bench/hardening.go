@@ -1,18 +1,17 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime/debug"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/internal/testkit/adversary"
 	"github.com/tally-network/tally/node/evidence"
 )
@@ -84,35 +83,37 @@ const (
 	mostCrafted  = 32 << 20
 )
 
-// verifyMemory returns the most memory that the process held while it checked one
-// of n crafted bundles, relative to what it may hold for one of its size.
+// unanchored is what tally verify exits with where all holds and nothing anchors it.
+const unanchored = 3
+
+// verifyMemory returns the most memory that tally verify held for one of n crafted
+// bundles, relative to what it may hold for one of its size.
 func verifyMemory(ctx context.Context, o Options, n int) (float64, error) {
-	if !forgetPeak() {
-		return 0, errors.New("this system does not tell the peak of a process's memory")
-	}
 	const seed = 1
 	f, err := newForger(ctx, seed)
 	if err != nil {
 		return 0, err
 	}
+	dir, err := os.MkdirTemp("", "tally-bench-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
 	random := rand.New(rand.NewPCG(seed, 0))
 	most, told := 0.0, time.Now()
 	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
 		size := int(leastCrafted * math.Pow(mostCrafted/leastCrafted, random.Float64()))
 		b, name, err := f.craft(i, size)
 		if err != nil {
 			return 0, err
 		}
-		peak, err := checkedMemory(b, name != honest)
+		peak, err := verified(ctx, filepath.Join(dir, "crafted.bundle"), b, name == honest)
 		if err != nil {
 			return 0, fmt.Errorf("bundle %d, %s: %w", i, name, err)
 		}
-		if share := peak / float64(4*len(b)+evidence.Room); share > most {
+		if share := peak * 1e6 / float64(4*len(b)+evidence.Room); share > most {
 			most = share
-			o.Tell("bundle %d of %d, %s: %.0f MB of %d bytes, %.3f of what it may take", i+1, n, name, peak/1e6, len(b), share)
+			o.Tell("bundle %d of %d, %s: %.0f MB of %d bytes, %.3f of what it may take", i+1, n, name, peak, len(b), share)
 		} else if time.Since(told) > 10*time.Second {
 			told = time.Now()
 			o.Tell("bundle %d of %d", i+1, n)
@@ -121,20 +122,25 @@ func verifyMemory(ctx context.Context, o Options, n int) (float64, error) {
 	return most, nil
 }
 
-// checkedMemory returns the peak of the process's memory in bytes while it checks
-// a bundle as tally verify does, whoever signed it. The bundle itself, which lies
-// in memory here, counts.
-func checkedMemory(b []byte, hostile bool) (float64, error) {
-	forgetPeak()
-	before := debug.SetMemoryLimit(4*int64(len(b)) + evidence.Room)
-	_, err := evidence.Check(bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30))
-	debug.SetMemoryLimit(before)
-	if err != nil && !hostile {
+// verified returns the memory in MB that this very program takes, in a process of its own,
+// to verify a bundle whoever signed it.
+func verified(ctx context.Context, file string, b []byte, holds bool) (mb float64, err error) {
+	if err := os.WriteFile(file, b, 0o600); err != nil {
 		return 0, err
 	}
-	mb, ok := peakMemory()
-	if !ok {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	mb, err = ranWith(exec.CommandContext(ctx, self, "verify", file, "--segments", "0", "--memory-mb", "1024"))
+	var ended *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case !errors.As(err, &ended) || holds != (ended.ExitCode() == unanchored):
+		return 0, fmt.Errorf("tally verify ended with %v", err)
+	case mb == 0:
 		return 0, errors.New("the system does not tell the peak of memory")
 	}
-	return mb * 1e6, nil
+	return mb, nil
 }

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // forgetPeak lets the peak of memory begin anew, where the system can.
@@ -16,8 +19,11 @@ func forgetPeak() bool {
 
 // peakMemory returns the most memory that the process held since forgetPeak, in
 // MB, where the system tells.
-func peakMemory() (mb float64, ok bool) {
-	f, err := os.Open("/proc/self/status")
+func peakMemory() (mb float64, ok bool) { return peakOf("self") }
+
+// peakOf returns the most memory that a process has held, in MB, where the system tells.
+func peakOf(pid string) (mb float64, ok bool) {
+	f, err := os.Open("/proc/" + pid + "/status")
 	if err != nil {
 		return 0, false
 	}
@@ -30,4 +36,26 @@ func peakMemory() (mb float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// ranWith runs a command and returns the most memory that it held, in MB, and how it
+// ended. It looks every other millisecond, and so may miss what came after.
+func ranWith(cmd *exec.Cmd) (mb float64, err error) {
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	over := make(chan error, 1)
+	go func() { over <- cmd.Wait() }()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-over:
+			return mb, err
+		case <-tick.C:
+			if now, ok := peakOf(strconv.Itoa(cmd.Process.Pid)); ok {
+				mb = max(mb, now)
+			}
+		}
+	}
 }
