@@ -87,7 +87,11 @@ func (k *Keeper) forfeit(ctx context.Context, b bonded, bond uint64, to string, 
 	}
 	switch b.purse {
 	case disputev1.PURSE_STAKE:
-		return k.stakes.Slash(ctx, account, bond, 0, []providerv1.Payout{{Account: to, Amount: amount}})
+		var won []providerv1.Payout
+		if amount > 0 {
+			won = []providerv1.Payout{{Account: to, Amount: amount}}
+		}
+		return k.stakes.Slash(ctx, account, bond, 0, won)
 	case disputev1.PURSE_VERDICT:
 		return nil // the lease has taken it
 	}

@@ -61,22 +61,30 @@ func TestAnybodyMovesForTheHonestSide(t *testing.T) {
 // A substitute that falls silent, too, forfeits its bond, and another may come; at
 // the end the side loses by its clock, and the winner gets half of what is left.
 func TestSubstituteThatFallsSilent(t *testing.T) {
+	staked, other := chaintest.Named("v1"), worktest.Consumer
+	t.Run("the bond of the first is stake", func(t *testing.T) { relieveTwice(t, staked, other) })
+	t.Run("the bond of the second is stake", func(t *testing.T) { relieveTwice(t, other, staked) })
+}
+
+// relieveTwice has two substitutes, one after the other, take the challenger's seat and
+// fall silent. No relief was possible any more after a first whose bond was stake.
+func relieveTwice(t *testing.T, first, second chaintest.Account) {
 	a := newAffair(t)
 	id := a.challenge()
 	defender, challenger := a.sides()
 	a.Step(id, defender, challenger, new(worktest.Cost))
-	first, second := worktest.Consumer, chaintest.Named("v1")
 	fund := insurance(a.Chain)
+	purse := a.Balance(chaintest.Named("p0").Address)
+	begun := a.bonds()
 	a.NextBlock(answer)
 	a.NextBlock(time.Millisecond)
 	a.Deliver(first, relieve(id, first, disputev1.SIDE_CHALLENGER))
 	a.NextBlock(answer)
 	a.NextBlock(time.Millisecond)
 	a.Deliver(second, relieve(id, second, disputev1.SIDE_CHALLENGER))
-	if got := insurance(a.Chain) - fund; got != bond || a.bonds() != bond { // the second has stake
-		t.Fatalf("the fund got %d, %d are locked", got, a.bonds())
+	if got := insurance(a.Chain) - fund; got != bond || begun != bond {
+		t.Fatalf("the fund got %d, %d were locked", got, begun)
 	}
-	purse := a.Balance(chaintest.Named("p0").Address)
 	d, _ := a.Game(id)
 	a.NextBlock(time.Duration(d.Deadline-a.Now().UnixMilli()+1) * time.Millisecond)
 	if d, _ = a.Game(id); d.Loser != disputev1.SIDE_CHALLENGER {
