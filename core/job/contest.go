@@ -67,6 +67,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: s.Defender, Challenger: e.Challenger, At: now}
 	switch n := s.Claim.Segments(); {
 	case e.Segment < 0 || e.Segment >= n:
 		return nil, fmt.Errorf("the %v has no segment %d, only %d of them", e.Target, e.Segment, n)
@@ -80,7 +81,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
-	case len(l.Disputes) >= maxDisputes:
+	case len(l.Disputes) >= maxDisputes-promised && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	case l.full():
 		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
@@ -92,7 +93,6 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
 	}
-	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: s.Defender, Challenger: e.Challenger, At: now}
 	c.Holds = e.Target.kind == AboutUnit && !l.due(&l.Units[e.Target.index], now)
 	c.Pledge = l.pledge(&c)
 	l.Disputes = append(l.Disputes, c)
@@ -186,7 +186,7 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	c := l.Disputes[i]
-	if len(l.Disputes) >= maxDisputes && l.Phase == Closing { // who was kept out has its time
+	if len(l.Disputes) >= maxDisputes-promised && l.Phase == Closing { // who was kept out has its time
 		l.WindowEnd = max(l.WindowEnd, now+l.Order.Conditions.Window)
 	}
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)
@@ -257,7 +257,7 @@ func (l *Lease) acquit(c Contest) []Effect {
 			}
 		}
 		return release(c.Defender, c.Bond, "cleared")
-	case len(l.contests(c.Target, c.Attempt)) == 0:
+	case len(l.contests(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
 		l.Units[c.Target.index].HeldUntil = 0
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestFullListKeepsNobodyOutForGood(t *testing.T) {
 	for w.lease.Round < w.lease.Order.Problem.Rounds {
 		w.finishRound()
 	}
-	for id := range uint64(maxDisputes) {
+	for id := range uint64(maxDisputes - promised) {
 		if err := w.challenge(id, UnitTarget(5), fmt.Sprintf("c%d", id)); err != nil {
 			t.Fatal(err)
 		}
@@ -320,5 +320,113 @@ func TestDisputesOfWhatIsGoneEndWithoutALoser(t *testing.T) {
 	}
 	if w.lease.Units[0].Attempt != 0 || w.lease.Ledger.Slashed != 0 {
 		t.Fatal("somebody lost a dispute about nothing")
+	}
+}
+
+// A friend of the cheat disputes what is right, and loses: that said that nobody had shown
+// the auditor's report to be right, so it was a false alarm, and the cheat had a part of
+// its bond. A report stands until its own dispute has ended, or its time is over.
+func TestFriendsLossIsNoFalseAlarm(t *testing.T) {
+	report := func(w *world) string {
+		auditor := w.lease.Units[0].Audits[0].Auditor
+		w.do(Report{By: auditor, Unit: 0, Output: []byte(auditor), Pass: false})
+		return auditor
+	}
+	begin := func() *world {
+		w := newWorld(t)
+		if err := w.assign(0, "p0"); err != nil {
+			t.Fatal(err)
+		}
+		w.submit(w.receipt(0, "forged"))
+		w.attest(0)
+		return w
+	}
+	w := begin()
+	if err := w.challenge(1, UnitTarget(0), "friend"); err != nil {
+		t.Fatal(err)
+	}
+	auditor := report(w)
+	if w.lease.Disputed(auditor, UnitTarget(0), 0) {
+		t.Error("an auditor that owes a dispute is to wait for another's")
+	}
+	w.pass(w.lease.Order.Conditions.UnitWindow + 1)
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	w.pass(1)
+	if u := w.lease.Units[0]; u.Status != Counted || u.Audits[0].Wrong {
+		t.Fatalf("the unit is %v while its auditor has time to show what is wrong", u.Status)
+	}
+	if err := w.challenge(2, UnitTarget(0), auditor); err != nil {
+		t.Fatal(err)
+	}
+	if !w.lease.Disputes[0].Holds || w.lease.Disputes[0].Pledge != auditor {
+		t.Fatalf("%+v", w.lease.Disputes)
+	}
+	w.pass(w.lease.Order.Conditions.UnitTimeout * 3) // its game may last
+	w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
+	if w.stakeOf(auditor) != stake || w.stakeOf("p0") == stake {
+		t.Errorf("the auditor has %d of %d, the cheat %d", w.stakeOf(auditor), stake, w.stakeOf("p0"))
+	}
+
+	w = begin() // who reports and shows nothing pays, as before
+	if err := w.challenge(1, UnitTarget(0), "friend"); err != nil {
+		t.Fatal(err)
+	}
+	auditor = report(w)
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	w.pass(w.lease.Order.Conditions.UnitTimeout + 1)
+	if u := w.lease.Units[0]; u.Status != Accepted || !u.Audits[0].Wrong || w.stakeOf(auditor) == stake {
+		t.Errorf("the unit is %v, its auditor has %d", u.Status, w.stakeOf(auditor))
+	}
+}
+
+// Whatever others do, an auditor that has reported finds a place for its dispute.
+func TestFullListHasRoomForReports(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.submit(w.receipt(0, "forged"))
+	w.attest(0)
+	auditor := w.lease.Units[0].Audits[0].Auditor
+	w.do(Report{By: auditor, Unit: 0, Output: []byte(auditor), Pass: false})
+	for id := range uint64(maxDisputes - promised) {
+		if err := w.challenge(id, UnitTarget(0), fmt.Sprintf("c%d", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.challenge(maxDisputes, UnitTarget(0), "one more"); err == nil {
+		t.Fatal("there is no limit")
+	}
+	if err := w.challenge(maxDisputes, UnitTarget(0), auditor); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A provider that hands its data to the keepers alone, and late, leaves an auditor no time
+// to look; its audit was forfeit, and the forged unit accepted. From the moment at which a
+// receipt counts, others have the data, and auditors have the unit's time.
+func TestAuditorsHaveTimeOnceAReceiptCounts(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p1"); err != nil {
+		t.Fatal(err)
+	}
+	w.submit(w.receipt(0, "forged"))
+	w.pass(w.lease.Units[0].Due - w.now)
+	w.attest(0)
+	timeout := w.lease.Order.Conditions.UnitTimeout
+	w.pass(timeout)
+	u := &w.lease.Units[0]
+	if u.Status != Counted || u.Audits[0].Forfeit {
+		t.Fatalf("the unit is %v, the audit %+v", u.Status, u.Audits[0])
+	}
+	auditor := u.Audits[0].Auditor
+	w.do(Report{By: auditor, Unit: 0, Output: []byte(auditor), Pass: false})
+	w.pass(timeout - 1)
+	if w.lease.Units[0].Status != Counted {
+		t.Fatal("a mismatch that was reported in time holds nothing")
+	}
+	w.pass(2)
+	if w.lease.Units[0].Status != Accepted {
+		t.Error("a unit waits for a dispute for ever")
 	}
 }

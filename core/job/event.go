@@ -57,18 +57,19 @@ func (l *Lease) watchLead(now int64) {
 	}
 }
 
-// leadMustAct reports whether a unit waits for a provider or a round for its
-// merge.
+// leadMustAct reports whether nothing goes on without the lead: a round waits for its
+// merge, or all that is left of it for providers. While others are at work, a provider
+// to whom the lead gives nothing says that it is ready (waitedFor).
 func (l *Lease) leadMustAct() bool {
 	if l.Phase != Active || l.Files.Said != Had || l.Round == len(l.Merges) {
 		return false
 	}
 	l.count()
 	c := &l.Count
-	if c.Status[Accepted] == l.Order.Problem.Shards {
+	if c.Status[Accepted] == l.Order.Problem.Shards || l.Leads[l.LeadIndex].Gone {
 		return true
 	}
-	if c.Status[Open] == 0 {
+	if c.Status[Open] == 0 || c.Status[Open]+c.Status[Accepted] < l.Order.Problem.Shards {
 		return false
 	}
 	return slices.ContainsFunc(l.Eligible(), l.opensFor) // others have as many as they may, or must answer first

@@ -75,6 +75,12 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	u.Status = Counted
 	u.WindowEnd = now + l.Order.Conditions.UnitWindow
+	if !u.audited() { // nobody but the provider had to show them the data before
+		u.Due = max(u.Due, now+l.Order.Conditions.UnitTimeout)
+	}
+	if u.owed("") { // nobody could dispute it before
+		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
+	}
 	l.askLot(u, now)
 	return []Effect{{Emit, u.Provider, uint64(e.Unit), "counted"}}, nil
 }

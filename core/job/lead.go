@@ -22,8 +22,8 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	if l.Phase != Active || i <= l.LeadIndex {
 		return nil, fmt.Errorf("%s is not next in line to lead this lease", e.By)
 	}
-	if may := l.mayTakeLead(i); l.DueSince == 0 || now < may {
-		return nil, fmt.Errorf("%s may take the lead from block time %d ms on if the lead stays idle", e.By, may)
+	if !l.idle(i, now) && !l.waitedFor(e.Waiting, l.turns(i)*l.Params.LeadTimeout, now) {
+		return nil, fmt.Errorf("%s may take the lead %d ms after something is due, or after a provider that can take a unit has said that it is ready", e.By, l.turns(i)*l.Params.LeadTimeout)
 	}
 	bond, err := l.bond()
 	if err != nil {
@@ -38,6 +38,9 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	l.LeadIndex = i
 	l.Leads[i].Bond = bond
 	l.DueSince = 0
+	for q := range l.Queue { // the new lead has its own time
+		l.Queue[q].Since = now
+	}
 	l.watchLead(now)
 	return append(effects, Effect{Reserve, e.By, bond, "lead"}, Effect{Emit, e.By, uint64(i), "lead taken over"}), nil
 }
@@ -45,12 +48,14 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 // keepsWaiting reports whether the lead owes a merge, or could give a unit to a provider
 // that has waited for one for half the lead's time.
 func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
-	if l.Count.Status[Accepted] == l.Order.Problem.Shards {
-		return true
-	}
+	return l.Count.Status[Accepted] == l.Order.Problem.Shards || l.waitedFor(waiting, l.Params.LeadTimeout/2, now)
+}
+
+// waitedFor reports whether a provider has waited so many ms for a unit that the lead
+// could give it.
+func (l *Lease) waitedFor(waiting []Standing, ms, now int64) bool {
 	for _, s := range waiting {
-		at := l.queued(s.Provider)
-		if at < 0 || now-l.Queue[at].Since < l.Params.LeadTimeout/2 || !l.mayWork(s.Provider) || !l.opensFor(s.Provider) {
+		if !l.waits(s.Provider, ms, now) {
 			continue
 		}
 		if _, _, err := l.stand(s, nil); err == nil {
@@ -58,6 +63,13 @@ func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
 		}
 	}
 	return false
+}
+
+// waits reports whether a provider has waited so many ms for a unit that it may have, as
+// far as the lease knows.
+func (l *Lease) waits(provider string, ms, now int64) bool {
+	at := l.queued(provider)
+	return at >= 0 && now-l.Queue[at].Since >= ms && l.mayWork(provider) && l.opensFor(provider)
 }
 
 // opensFor reports whether a provider may have one of the open units.
@@ -78,15 +90,22 @@ func (l *Lease) fineLead() ([]Effect, error) {
 	return l.slash(lead.Account, penalty, []Share{{Insurance, penalty}}), nil
 }
 
-// mayTakeLead returns the block time from which the leader at place i of the
-// line may take over.
-func (l *Lease) mayTakeLead(i int) int64 {
-	wait := int64(i - l.LeadIndex)
+// turns returns after how many timeouts the leader at place i of the line may take over.
+func (l *Lease) turns(i int) int64 {
+	n := int64(i - l.LeadIndex)
 	if l.Leads[l.LeadIndex].Gone {
-		wait--
+		n--
 	}
-	return l.DueSince + wait*l.Params.LeadTimeout
+	return n
 }
+
+// mayTakeLead returns the block time from which the leader at place i of the line may
+// take over what is due.
+func (l *Lease) mayTakeLead(i int) int64 { return l.DueSince + l.turns(i)*l.Params.LeadTimeout }
+
+// idle reports whether the lead has left undone what is due for so long that the leader
+// at place i may take over.
+func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l.mayTakeLead(i) }
 
 // abandonedAt returns the block time at which a lease that nobody leads on is
 // stopped.

@@ -70,3 +70,81 @@ func TestLeadCannotLeaveAProviderOut(t *testing.T) {
 	}
 	// So a merge without p2's work is a wrong merge, and costs the lead its office.
 }
+
+// A lead that gives units to whoever takes them keeps its place, though one provider of
+// the lease never says a word and a round lasts for many of the lead's times. It was
+// displaced, and in the end the lease stopped with all units done and none merged.
+func TestLeadThatWorksIsNotDisplaced(t *testing.T) {
+	m := testMatch()
+	m.Order.Problem.Rounds, m.Order.Problem.Shards, m.Order.Conditions.MaxPrice = 1, 24, 1<<40
+	w := newWorldOf(t, m)
+	done := 0
+	for done < m.Order.Problem.Shards {
+		for _, p := range []string{"p0", "p1"} { // p2 is switched off
+			for i := range w.lease.Units {
+				if w.lease.Units[i].Status == Open && w.lease.openUnits(p) < w.lease.Params.MaxOpen {
+					if err := w.assign(i, p); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		w.pass(80)
+		for i := range w.lease.Units {
+			if w.lease.Units[i].Status == Assigned {
+				w.submit(w.receipt(i, ""))
+				w.attest(i)
+				w.audit(i, true)
+				done++
+			}
+		}
+		for _, d := range w.lease.Leads {
+			if w.lease.MayTakeLead(d.Account, w.now) || w.try(w.takeLead(d.Account)) == nil {
+				t.Fatalf("%s may displace a lead that works, after %d units", d.Account, done)
+			}
+		}
+	}
+	w.pass(20)
+	if w.lease.Phase != Active || w.lease.Reason != "" || w.lease.LeadIndex != 0 {
+		t.Fatalf("the lease is %v: %s; %s leads", w.lease.Phase, w.lease.Reason, w.lease.Lead())
+	}
+	w.finish()
+}
+
+// A lead that keeps a provider waiting while others work is displaced, once that has said
+// that it is ready for as long as a lead may be idle; not for one that could not take a
+// unit. The next in line has as much time.
+func TestLeadThatPassesByAReadyProvider(t *testing.T) {
+	for _, poor := range []bool{false, true} {
+		w := newWorld(t)
+		w.lease.Order.Conditions.UnitTimeout = 10_000
+		if err := w.assign(0, "p0"); err != nil {
+			t.Fatal(err)
+		}
+		w.do(Ready{Provider: "p1"})
+		w.pass(w.lease.Params.LeadTimeout - 1)
+		first, second := w.lease.Leads[1].Account, w.lease.Leads[2].Account
+		if err := w.try(w.takeLead(first)); err == nil {
+			t.Fatal("taken over too early")
+		}
+		w.pass(1)
+		take := w.takeLead(first)
+		if poor {
+			take.Waiting = []Standing{{Provider: "p1"}}
+		}
+		if err := w.try(take); (err == nil) == poor {
+			t.Fatalf("a provider that waits can take a unit: %v; taking over: %v", !poor, err)
+		}
+		if poor {
+			continue
+		}
+		if w.lease.Lead() != first || w.stakeOf("v0") == stake {
+			t.Fatalf("%s leads; the idle lead lost %d", w.lease.Lead(), stake-w.stakeOf("v0"))
+		}
+		if err := w.try(w.takeLead(second)); err == nil {
+			t.Fatal("the new lead had no time")
+		}
+		w.pass(w.lease.Params.LeadTimeout)
+		w.do(w.takeLead(second))
+	}
+}

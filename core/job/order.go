@@ -29,6 +29,7 @@ const (
 	maxTries    = 1 << 10 // how often rules may let one unit be given out
 	maxRecords  = 1 << 14 // in lists that only slashing makes longer
 	maxDisputes = 1 << 9  // open about one lease, all of which its events carry
+	promised    = 1 << 6  // of these, for auditors that have reported what they dispute
 	maxKeepers  = 16
 	maxAuditors = 16
 	maxKept     = MaxParties + maxKeepers   // keepers that a lease can have had, one after another

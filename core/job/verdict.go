@@ -141,6 +141,12 @@ func (u *Unit) mismatch(auditor string) *Audit {
 	return nil
 }
 
+// owed reports whether an auditor other than the given one has reported that segments do
+// not hold, and must be given its time to show it: another's game shows nothing.
+func (u *Unit) owed(but string) bool {
+	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return a.Auditor != but && u.mismatch(a.Auditor) != nil })
+}
+
 // redeem takes the bond of a report whose dispute was lost: it was a false alarm. The
 // word about work that is void is gone, and with it the pledge.
 func (l *Lease) redeem(c Contest) ([]Effect, error) {

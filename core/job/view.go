@@ -28,10 +28,13 @@ func (l *Lease) Eligible() []string {
 	return out
 }
 
-// MayTakeLead reports whether account may take over the lead at block time now.
+// MayTakeLead reports whether account may take over the lead at block time now, as far
+// as the lease knows: of providers that wait it does not know what they have staked.
 func (l *Lease) MayTakeLead(account string, now int64) bool {
 	i := l.inLine(account)
-	return l.Phase == Active && i > l.LeadIndex && l.DueSince != 0 && now >= l.mayTakeLead(i)
+	return l.Phase == Active && i > l.LeadIndex && (l.idle(i, now) || slices.ContainsFunc(l.Queue, func(w Waiting) bool {
+		return l.waits(w.Provider, l.turns(i)*l.Params.LeadTimeout, now)
+	}))
 }
 
 // inLine returns the place of account in the line of leaders, −1 if it has none.
@@ -45,10 +48,12 @@ func (l *Lease) Contests(t Target, attempt int) []*Contest { return l.contests(t
 
 // Disputed reports whether a challenger need not dispute an attempt of the work named by
 // t now: it does so already, or another's dispute is open, which may be lost on purpose
-// and is to be waited for. In the closing phase there may be no time to wait.
+// and is to be waited for. In the closing phase there may be no time to wait, and an
+// auditor that has reported the work must show it, whatever others do.
 func (l *Lease) Disputed(challenger string, t Target, attempt int) bool {
+	owes := t.kind == AboutUnit && l.Units[t.index].mismatch(challenger) != nil
 	return slices.ContainsFunc(l.contests(t, attempt), func(c *Contest) bool {
-		return l.Phase != Closing || c.Challenger == challenger
+		return c.Challenger == challenger || l.Phase != Closing && !owes
 	})
 }
 

@@ -90,7 +90,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			case x.Auditor != me || x.Forfeit || x.Pass:
 			case !x.Done:
 				a.replay.Start(ctx, audit, func(ctx context.Context) error { return a.audit(ctx, l, i) })
-			case u.Status == job.Counted && u.HeldUntil > 0 && len(l.Contests(job.UnitTarget(i), u.Attempt)) == 0: // it owes a dispute
+			case u.Status == job.Counted && x.Bond > 0 && !l.Disputed(me, job.UnitTarget(i), u.Attempt): // it owes a dispute
 				a.replay.Start(ctx, audit, func(ctx context.Context) error {
 					_, err := a.player.Check(ctx, l, job.UnitTarget(i))
 					return err

@@ -302,7 +302,8 @@ func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*
 		return nil, err
 	}
 	u := &l.Units[unit]
-	if u.Attempt != attempt || u.Status != job.Counted || l.Disputed(p.kit.Account.Address, t, attempt) {
+	mine := func(c *job.Contest) bool { return c.Challenger == p.kit.Account.Address }
+	if u.Attempt != attempt || u.Status != job.Counted || slices.ContainsFunc(l.Contests(t, attempt), mine) {
 		return nil, nil
 	}
 	return p.message(l, t, attempt, dispute.OpeningOf(u.Receipt.Checkpoints, segment)), nil
