@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/cosmos/gogoproto/jsonpb"
@@ -17,6 +17,7 @@ import (
 	bankcli "github.com/cosmos/cosmos-sdk/x/bank/client/cli"
 
 	chainaddress "github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/format/bounded"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -97,14 +98,16 @@ func updateParams(module, of string, build func(from, file string) (proto.Messag
 	}
 }
 
+// maxRules bounds a file of rules in bytes.
+const maxRules = 1 << 16
+
 // readParams reads all rules of a module from a file, as queries print them.
 func readParams(file string, into proto.Message) error {
-	f, err := os.Open(file)
+	text, err := bounded.ReadFile(file, maxRules)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := jsonpb.Unmarshal(f, into); err != nil {
+	if err := jsonpb.Unmarshal(bytes.NewReader(text), into); err != nil {
 		return fmt.Errorf("rules in %s: %w", file, err)
 	}
 	return nil

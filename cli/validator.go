@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -56,7 +58,7 @@ func (m *member) take(genesis string) error {
 	if home.Exists(m.e.home) {
 		return nil
 	}
-	text, err := os.ReadFile(genesis)
+	text, err := bounded.ReadFile(genesis, consensus.MaxGenesis)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/tally-network/tally/format/bounded"
 )
 
 const (
@@ -47,13 +49,10 @@ func LoadKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load peer key: %w", err)
 	}
-	if info.Size() > maxKeyFile {
-		return nil, fmt.Errorf("load peer key: %s has %d bytes, it cannot be a key", path, info.Size())
-	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("load peer key: others can read %s (mode %o); run chmod 600 on it", path, mode)
 	}
-	text, err := os.ReadFile(path)
+	text, err := bounded.ReadFile(path, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("load peer key: %w", err)
 	}

@@ -29,6 +29,9 @@ var (
 	libp2p = []string{"github.com/libp2p/go-libp2p", "github.com/multiformats", "go.uber.org/fx"} // fx: the only way to set how long a handshake may take
 )
 
+// Its decoders expand aliases, so whoever may import one refuses them first.
+var yaml = []string{"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml"}
+
 // layers is the one-way rule: cli → node → chain, store, p2p, engine, format →
 // core; model stands on engine and format, below cli. Nothing imports what stands above it.
 var layers = []layer{
@@ -48,10 +51,12 @@ var layers = []layer{
 	{folder: "engine/cpu/pages", foreign: []string{"golang.org/x/sys"}},
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
 	{folder: "engine", own: []string{"core"}},
+	{folder: "format/bounded"},
+	{folder: "format/yaml", foreign: yaml},
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "model", own: []string{"core", "engine", "format"}},
 	{folder: "store", own: []string{"core"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
-	{folder: "p2p", own: []string{"core"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
+	{folder: "p2p", own: []string{"core", "format/bounded"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
 	{folder: "gen", foreign: slices.Concat(sdk, []string{"github.com/golang/protobuf", "google.golang.org/genproto"})},
 	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi"})},
 
@@ -111,6 +116,20 @@ func (l layer) refuses(p string, test bool) string {
 		return "core computes and does nothing else: no input, output, clock, lock, log or chance"
 	}
 	return ""
+}
+
+// YAML is read by one function, and by settings, which ask it first.
+func TestYAMLIsReadInOnePlace(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if under(f.dir, "format/yaml") || f.path == "node/home/yaml.go" {
+			continue
+		}
+		for _, p := range f.imports() {
+			if under(p, yaml...) {
+				t.Errorf("%s imports %s: format/yaml reads YAML, and refuses aliases, before they take memory", f.path, p)
+			}
+		}
+	}
 }
 
 // The table itself must bite.

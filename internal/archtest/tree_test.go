@@ -146,6 +146,22 @@ func TestFileSizes(t *testing.T) {
 	}
 }
 
+// unbounded reads a file whole, whatever its size.
+var unbounded = regexp.MustCompile(`\b(os|ioutil)\.ReadFile\(|\bio\.ReadAll\((?:[^i]|i[^o])`)
+
+func TestFilesAreReadWithinBounds(t *testing.T) {
+	walk(t, func(name string, text []byte) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || !under(name, "cli", "cmd", "format", "model", "node", "p2p", "store") {
+			return
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if m := unbounded.FindString(line); m != "" {
+				t.Errorf("%s:%d: %s…: a file that somebody names may have no end; bounded.ReadFile takes a limit", name, i+1, m)
+			}
+		}
+	})
+}
+
 // A line that is right on one machine alone.
 var machine = regexp.MustCompile("(^|[\\s\"'`=:(])(/(work|home|root|tmp|Users|private)/|[A-Z]:\\\\)")
 

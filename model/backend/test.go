@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/bounded"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/model"
 )
@@ -27,6 +27,9 @@ type Result struct {
 	BitMismatch bool // the executors differ
 	Uncompared  bool // one executor ran alone
 }
+
+// maxFile bounds a model, and a tensor, of the suite in bytes.
+const maxFile = 1 << 30
 
 // test is one folder.
 type test struct {
@@ -42,7 +45,7 @@ func (t test) run(ctx context.Context) (r Result) {
 			r.Err, r.Unsupported = fmt.Errorf("panic: %v\n%s", p, debug.Stack()), false
 		}
 	}()
-	file, err := os.ReadFile(filepath.Join(t.dir, "model.onnx"))
+	file, err := bounded.ReadFile(filepath.Join(t.dir, "model.onnx"), maxFile)
 	if err != nil {
 		r.Err = err
 		return r
@@ -126,7 +129,7 @@ func tensors(dir, kind string, names []string) (model.Values, error) {
 	out := model.Values{}
 	for i, name := range names {
 		file := fmt.Sprintf("%s_%d.pb", kind, i)
-		b, err := os.ReadFile(filepath.Join(dir, file))
+		b, err := bounded.ReadFile(filepath.Join(dir, file), maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/format/bounded"
 )
 
 // gossipPause is how long a node rests when it has nothing for a peer. CometBFT's
@@ -159,10 +160,13 @@ func (c *Config) checkPause(genesis *cmttypes.GenesisDoc) error {
 	return nil
 }
 
+// MaxGenesis bounds a genesis file in bytes.
+const MaxGenesis = 64 << 20
+
 // loadGenesis returns the genesis in a file. A given one is written there first,
 // or must be the one that is there.
 func loadGenesis(file string, given *cmttypes.GenesisDoc) (*cmttypes.GenesisDoc, error) {
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file, MaxGenesis)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && given == nil:
 		return nil, fmt.Errorf("%s is missing: give the genesis of the chain", file)

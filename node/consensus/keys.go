@@ -11,6 +11,8 @@ import (
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 	"github.com/cometbft/cometbft/p2p"
 	"github.com/cometbft/cometbft/privval"
+
+	"github.com/tally-network/tally/format/bounded"
 )
 
 // Identity is what others must know of a node before it starts.
@@ -73,8 +75,11 @@ func exists(file string) bool {
 	return err == nil
 }
 
+// maxKey bounds a key file, and what a validator signed last, in bytes.
+const maxKey = 64 << 10
+
 func readJSON(file string, into any) error {
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file, maxKey)
 	if err != nil {
 		return err
 	}

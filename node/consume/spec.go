@@ -4,17 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/train"
+	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/format/yaml"
 )
 
 // Spec is an order as a person writes it, in YAML.
@@ -92,7 +91,7 @@ type SpecConditions struct {
 const Kind = "TrainingOrder"
 
 // maxSpec bounds an order file in bytes.
-const maxSpec = 1 << 20
+const maxSpec = 64 << 10
 
 // Default returns a spec with everything set that a person need not choose.
 func Default() Spec {
@@ -112,14 +111,7 @@ func Default() Spec {
 
 // ReadSpec reads an order file. Paths in it are relative to its folder.
 func ReadSpec(name string) (Spec, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return Spec{}, err
-	}
-	if info.Size() > maxSpec {
-		return Spec{}, fmt.Errorf("%s has %d bytes, an order has at most %d", name, info.Size(), maxSpec)
-	}
-	b, err := os.ReadFile(name)
+	b, err := bounded.ReadFile(name, maxSpec)
 	if err != nil {
 		return Spec{}, err
 	}
@@ -143,8 +135,8 @@ func ParseSpec(b []byte) (Spec, error) {
 	if len(b) > maxSpec {
 		return s, fmt.Errorf("an order has at most %d bytes", maxSpec)
 	}
-	if err := yaml.UnmarshalStrict(b, &s); err != nil {
-		return s, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
+	if err := yaml.Decode(b, &s); err != nil {
+		return s, err
 	}
 	switch {
 	case s.Kind != Kind:

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/format/bounded"
 	"github.com/tally-network/tally/format/text"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -155,10 +156,13 @@ func Begun(dir string) bool {
 	return err == nil
 }
 
+// maxMemory bounds the file of what a run remembers, in bytes.
+const maxMemory = 1 << 16
+
 // post takes up the order of an earlier run, or posts a new one.
 func (d *demo) post(ctx context.Context, draft *consume.Draft) (canon.Hash, error) {
 	var m memory
-	b, err := os.ReadFile(d.memoryFile())
+	b, err := bounded.ReadFile(d.memoryFile(), maxMemory)
 	if err == nil {
 		err = json.Unmarshal(b, &m)
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/format/bounded"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -113,7 +113,7 @@ func (c *Config) settle() error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file, maxConfig)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		whole := Default()
@@ -131,8 +131,6 @@ func (c *Config) settle() error {
 		}
 	case err != nil:
 		return err
-	case len(text) > maxConfig:
-		return fmt.Errorf("%s is longer than %d bytes", file, maxConfig)
 	}
 	var held map[string]json.RawMessage
 	if err := json.Unmarshal(text, &held); err != nil {

@@ -15,6 +15,7 @@ import (
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/format/bounded"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/consensus"
@@ -192,7 +193,7 @@ func (n *Network) wire() (err error) {
 // genesis writes the genesis of the chain once, and gives it to the validators.
 func (n *Network) genesis() error {
 	file := filepath.Join(n.config.Dir, genesisFile)
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(file, consensus.MaxGenesis)
 	if errors.Is(err, fs.ErrNotExist) {
 		if text, err = n.describe(); err == nil {
 			err = home.WriteFile(file, text, 0o600)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tally-network/tally/format/bounded"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/node/client"
@@ -67,14 +68,7 @@ func (n *Network) writeEndpoints() error {
 
 // ReadEndpoints reads what a running network wrote.
 func ReadEndpoints(path string) (e Endpoints, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return e, err
-	}
-	if info.Size() > maxEndpoints {
-		return e, fmt.Errorf("%s is longer than %d bytes", path, maxEndpoints)
-	}
-	text, err := os.ReadFile(path)
+	text, err := bounded.ReadFile(path, maxEndpoints)
 	if err != nil {
 		return e, err
 	}

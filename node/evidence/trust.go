@@ -3,9 +3,10 @@ package evidence
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/tally-network/tally/format/bounded"
 )
 
 // trustFile is where who made a bundle leaves the trust root beside it. It anchors
@@ -48,13 +49,12 @@ const seenDir = "validator-sets"
 
 // ReadTrust reads a trust root that WriteTrust noted.
 func ReadTrust(file string) (t Trust, err error) {
-	f, err := os.Open(file)
+	text, err := bounded.ReadFile(file, maxTrust)
 	if err != nil {
 		return t, err
 	}
-	defer f.Close()
 	var n trustNote
-	if err := json.NewDecoder(io.LimitReader(f, maxTrust)).Decode(&n); err != nil {
+	if err := json.Unmarshal(text, &n); err != nil {
 		return t, fmt.Errorf("%s: %w", file, err)
 	}
 	if t, err = ParseTrust(n.Validators); err != nil {

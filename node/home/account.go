@@ -21,6 +21,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/format/bounded"
 )
 
 // AccountName is the name of a home's account in its keyring.
@@ -44,7 +45,7 @@ func Keyring(dir string, cdc codec.Codec) (keyring.Keyring, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("others can read %s (mode %o); run chmod 600 on it", path, mode)
 	}
-	text, err := readFile(path, maxPassphrase)
+	text, err := bounded.ReadFile(path, maxPassphrase)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func createAccount(dir string) (phrase string, err error) {
 			return "", err
 		}
 	}
-	passphrase, err := readFile(file, maxPassphrase)
+	passphrase, err := bounded.ReadFile(file, maxPassphrase)
 	if err != nil {
 		return "", err
 	}

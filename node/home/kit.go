@@ -22,6 +22,7 @@ import (
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/format/bounded"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consensus"
@@ -30,11 +31,7 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-const (
-	gigabyte   = 1_000_000_000
-	maxGenesis = 64 << 20
-	memoryGB   = 4 // that one program may take
-)
+const gigabyte = 1_000_000_000
 
 // Options are what a role is given beside its home.
 type Options struct {
@@ -58,7 +55,7 @@ func (h *Home) Kit(ctx context.Context, o Options) (_ *role.Kit, err error) {
 	threads := cmp.Or(s.Threads, runtime.GOMAXPROCS(0))
 	k := &role.Kit{
 		Name: s.Name, Dir: filepath.Join(h.Dir, notesDir), Keys: role.Keys{Peer: h.Peer, VRF: h.VRF},
-		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, memoryGB))*gigabyte), Threads: threads, Checkpoints: s.Checkpoints, Log: log, Observe: o.Observe,
+		Exec: engine.Bounded(cpu.New(threads), uint64(cmp.Or(s.MemoryGB, MemoryGB))*gigabyte), Threads: threads, Checkpoints: s.Checkpoints, Log: log, Observe: o.Observe,
 	}
 	if k.Store, err = store.Open(filepath.Join(h.Dir, storeDir), s.StoreGB*gigabyte); err != nil {
 		return nil, err
@@ -143,7 +140,7 @@ func SetGenesis(dir string, text []byte) error {
 
 func (h *Home) genesis() (*cmttypes.GenesisDoc, error) {
 	path := filepath.Join(h.Dir, genesisFile)
-	text, err := readFile(path, maxGenesis)
+	text, err := bounded.ReadFile(path, consensus.MaxGenesis)
 	if err != nil {
 		return nil, fmt.Errorf("a validator needs the genesis of its chain: %w", err)
 	}

@@ -82,6 +82,9 @@ type ValidatorSettings struct {
 	EmptyInterval time.Duration `yaml:"empty_interval" doc:"Longest time without a block. The same for all validators."`
 }
 
+// MemoryGB is what one program may take of a role whose settings do not say, in GB.
+const MemoryGB = 4
+
 // Limits on settings.
 const (
 	MaxThreads  = 1024

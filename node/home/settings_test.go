@@ -106,7 +106,7 @@ func TestSettingsRefuse(t *testing.T) {
 		{"listen:", "listen: [tcp]\nlisten2:", `unknown key "listen2"`},
 		{"listen:\n", "listen:\n  - /ip4/0.0.0.0/tcp/4001\n", "announce"},
 		{"listen:\n", "listen:\n  - here\n", "listen"},
-		{"name: v", "name: v\n---", "go on after their end"},
+		{"name: v", "name: v\n---", "more follows the end"},
 	} {
 		if !strings.Contains(string(good), c.old) {
 			t.Fatalf("nothing to replace: %s", c.old)

@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tally-network/tally/format/bounded"
+	plain "github.com/tally-network/tally/format/yaml"
 )
 
 const maxSettings = 64 << 10
@@ -21,7 +24,7 @@ var unknown = regexp.MustCompile(`field (\S+) not found in type \S+`)
 // LoadSettings reads the settings of a home.
 func LoadSettings(dir string) (Settings, error) {
 	path := filepath.Join(dir, settingsFile)
-	text, err := readFile(path, maxSettings)
+	text, err := bounded.ReadFile(path, maxSettings)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -38,15 +41,15 @@ func ParseSettings(text []byte) (s Settings, err error) {
 	if len(text) > maxSettings {
 		return s, fmt.Errorf("settings are longer than %d bytes", maxSettings)
 	}
+	if err := plain.Plain(text); err != nil {
+		return s, err
+	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&s); errors.Is(err, io.EOF) {
 		return s, errors.New("settings are empty")
 	} else if err != nil {
 		return s, errors.New(unknown.ReplaceAllString(err.Error(), `unknown key "$1"`))
-	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return s, errors.New("settings go on after their end: one YAML document is enough")
 	}
 	return s, s.Check()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/format/bounded"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
@@ -42,8 +43,11 @@ func (p *provider) notes(order canon.Hash, unit, attempt int) notes {
 	return notes{filepath.Join(p.kit.Notes(order, "units"), fmt.Sprintf("%d-%d", unit, attempt))}
 }
 
+// maxNotes bounds a file of notes in bytes.
+const maxNotes = 1 << 20
+
 func (n notes) load() ([]checkpoint, error) {
-	b, err := os.ReadFile(n.file)
+	b, err := bounded.ReadFile(n.file, maxNotes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

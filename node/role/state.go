@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/bounded"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
 )
@@ -204,8 +205,11 @@ func (k *Kit) note(order, root canon.Hash, ref store.Ref) error {
 	return WriteFile(name, []byte(ref.String()))
 }
 
+// maxRef bounds a note of a blob's name in bytes.
+const maxRef = 1 << 10
+
 func (k *Kit) noted(order, root canon.Hash) (store.Ref, bool) {
-	b, err := os.ReadFile(k.noteFile(order, root))
+	b, err := bounded.ReadFile(k.noteFile(order, root), maxRef)
 	if err != nil {
 		return store.Ref{}, false
 	}

@@ -1,0 +1,57 @@
+// Package yaml reads YAML that people write. It is one document in which every value stands
+// for itself: anchors and aliases, by which a few lines become billions of values, are
+// refused before anything is made of them. So what is read takes memory in proportion to
+// its bytes, which callers bound. Decode reads into fields with json tags; who decodes by
+// other means asks Plain first.
+package yaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	tree "go.yaml.in/yaml/v3"
+	strict "sigs.k8s.io/yaml"
+)
+
+// Decode reads text into what v points to, by its json tags. Fields that are not known, or
+// occur twice, are refused; those that are not given stay as they are.
+func Decode(text []byte, v any) error {
+	if err := Plain(text); err != nil {
+		return err
+	}
+	if err := strict.UnmarshalStrict(text, v); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
+	}
+	return nil
+}
+
+// Plain returns an error unless text is at most one YAML document, without anchors and
+// aliases. It expands nothing.
+func Plain(text []byte) error {
+	d := tree.NewDecoder(bytes.NewReader(text))
+	var n tree.Node
+	if err := d.Decode(&n); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := d.Decode(new(tree.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("more follows the end of the document: one YAML document is enough")
+	}
+	return plain(&n)
+}
+
+func plain(n *tree.Node) error {
+	if n.Kind == tree.AliasNode || n.Anchor != "" {
+		return fmt.Errorf("yaml: line %d: anchors and aliases (&name, *name) are not read here: write the value out", n.Line)
+	}
+	for _, c := range n.Content { // as deep as the parser allows
+		if err := plain(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
