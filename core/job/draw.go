@@ -81,7 +81,7 @@ func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []E
 		if !done {
 			l.await(i, now+l.Order.Conditions.UnitTimeout/drawTries)
 		} else if u.Status == Received && len(drawn) > 0 {
-			u.Due = now + l.Order.Conditions.UnitTimeout
+			u.Due = now + l.attestTime()
 		}
 	}
 	if u.Status == Accepted && u.verdictBonds() {

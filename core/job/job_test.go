@@ -758,6 +758,11 @@ func TestOrderCheck(t *testing.T) {
 		"floor":             func(o *Order) { o.Conditions.AuditFloor = 2 },
 		"largest updates":   func(o *Order) { o.Conditions.TopSegments = 3 },
 		"files":             func(o *Order) { o.Problem.Files = make([]File, 17) },
+		"the record of 4096 units with 256 segments, 16 auditors and 16 keepers may have 99221504 bytes, the limit is 50331648": func(o *Order) {
+			o.Problem.Rounds, o.Problem.Shards, o.Problem.Records = 64, 64, 64
+			o.Problem.Steps, o.Problem.Interval = 256, 1
+			o.Conditions.Auditors, o.Conditions.AuditSegments, o.Conditions.Keepers = 16, 170, 16
+		},
 	} {
 		o := testOrder()
 		bend(&o)

@@ -25,11 +25,12 @@ const (
 	maxAddr     = 256
 	maxWindow   = 30 * 24 * 3600 * 1000 // ms
 	maxFlops    = 1 << 60
-	maxAttempts = 1 << 16 // of a unit or a merge, as numbers
-	maxTries    = 1 << 10 // how often rules may let one unit be given out
-	maxRecords  = 1 << 14 // in lists that only slashing makes longer
-	maxDisputes = 1 << 9  // open about one lease, all of which its events carry
-	promised    = 1 << 6  // of these, for auditors that have reported what they dispute
+	maxAttempts = 1 << 16  // of a unit or a merge, as numbers
+	maxTries    = 1 << 10  // how often rules may let one unit be given out
+	maxRecords  = 1 << 14  // in lists that only slashing makes longer
+	maxDisputes = 1 << 9   // open about one lease, all of which its events carry
+	promised    = 1 << 6   // of these, for auditors that have reported what they dispute
+	maxRecord   = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read
 	maxKeepers  = 16
 	maxAuditors = 16
 	maxKept     = MaxParties + maxKeepers   // keepers that a lease can have had, one after another
@@ -184,7 +185,10 @@ func (o *Order) Check() error {
 	if err := o.Problem.check(); err != nil {
 		return err
 	}
-	return o.Conditions.check(o.Problem.Segments())
+	if err := o.Conditions.check(o.Problem.Segments()); err != nil {
+		return err
+	}
+	return o.checkRecord()
 }
 
 // checkParties bounds what an order says of people and where they are.
@@ -266,6 +270,19 @@ func (c *Conditions) check(segments int) error {
 		extent{"floor of the audited segments", int64(c.AuditFloor), 0, int64(c.AuditSegments)},
 		extent{"segments with the largest updates", int64(c.TopSegments), 0, int64(most)},
 	)
+}
+
+// checkRecord bounds what is recorded of a lease: every role reads it whole. Of a unit that
+// is a root for each segment, what each auditor looked at, and what each keeper keeps.
+func (o *Order) checkRecord() error {
+	const root, audit, segment, attestation = 32, 128, 4, 192 // bytes
+	p, c := &o.Problem, &o.Conditions
+	unit := root*(p.Segments()+1) + c.Auditors*(audit+segment*(c.AuditSegments+c.TopSegments)) + c.Keepers*attestation
+	if all := unit * p.Units(); all > maxRecord {
+		return fmt.Errorf("the record of %d units with %d segments, %d auditors and %d keepers may have %d bytes, the limit is %d: use fewer units, or more steps between checkpoints",
+			p.Units(), p.Segments(), c.Auditors, c.Keepers, all, maxRecord)
+	}
+	return nil
 }
 
 // extent is a number of an order with its bounds.

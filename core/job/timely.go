@@ -61,6 +61,23 @@ func (p *Params) Timely(o *Order) error {
 	return nil
 }
 
+// attestTime returns the ms from their draw in which a quorum of keepers must attest to a
+// receipt. Until then its auditors' bonds are locked, whoever posted it: so it is not the consumer's to
+// choose, but what all keepers take to fetch the unit from one slow provider.
+//
+//	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link)
+func (l *Lease) attestTime() int64 {
+	c, p := &l.Order.Conditions, &l.Params
+	bytes, err := times(l.Order.Problem.UnitBytes(), c.Keepers)
+	if err == nil {
+		bytes, err = scale(bytes, 1000, p.Link)
+	}
+	if err != nil || bytes > maxWindow {
+		return c.UnitTimeout
+	}
+	return min(c.UnitTimeout, 2*p.AnswerTime+int64(bytes))
+}
+
 // Replayable returns an error that shows the inequality if a dispute about a segment
 // of an order, or about a merge, leaves an honest side too little time. A defender
 // replays as many segments as are played at once, at the speed of the slowest machine

@@ -73,3 +73,25 @@ func TestSegmentsFitTheClock(t *testing.T) {
 		t.Errorf("%v, %d", err, quick.Segment(1, r))
 	}
 }
+
+// A receipt of nothing, of an order with a timeout of thirty days, locked the bonds of all
+// auditors for as long. Keepers have the time that fetching takes.
+func TestReceiptLocksNobodyForLong(t *testing.T) {
+	m := timely()
+	m.Order.Conditions.UnitTimeout, m.Order.Conditions.Window, m.Order.Problem.StateBytes = maxWindow, maxWindow, 1_000_000
+	m.Params.AnswerTime = 600_000
+	w := newWorldOf(t, m)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.submit(w.receipt(0, ""))
+	w.pass(1)
+	want := 2*m.Params.AnswerTime + int64(m.Order.Conditions.Keepers)*3000 // three checkpoints of 10⁶ bytes at 10⁶ B/s
+	if got := w.lease.Units[0].Due - w.now; got > want || got < want-1000 {
+		t.Fatalf("keepers have %d ms, want %d", got, want)
+	}
+	w.pass(want + 1)
+	if u := w.lease.Units[0]; u.Status != Open || u.Attempt != 1 {
+		t.Errorf("the unit is %v", u.Status)
+	}
+}
