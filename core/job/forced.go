@@ -155,6 +155,14 @@ func (f *Forced) holds(segment int) bool {
 	return f.Truth[segment].End == f.Unit.Receipt.Checkpoints[segment+1]
 }
 
+// Segments returns the numbers of all segments of the attempt.
+func (f *Forced) Segments() (all []int) {
+	for s := range f.Truth {
+		all = append(all, s)
+	}
+	return all
+}
+
 // Points returns the states that a segment goes through, as its provider says: where
 // it begins, before its last step if that is shown and no checkpoint, and where it
 // ends.

@@ -100,21 +100,22 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 	}
 }
 
-// truth disputes what providers show as the truth about forced attempts where it
-// is not what this auditor found: it would lose its bond.
+// truth disputes what providers show as the truth about forced attempts where it is not
+// what this auditor found: it would lose its bond. Of one that was shown before this
+// auditor had answered, it looks at the segments that it had to look at: whoever disputes
+// a receipt early would else keep a forced attempt from all who audit.
 func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]bool) {
 	me := a.kit.Account.Address
 	for i := range l.Forced {
 		f := &l.Forced[i]
 		name := "truth " + f.Unit.Receipt.ID().String()
 		wanted[name] = true
-		for j := range f.Unit.Audits {
-			x := &f.Unit.Audits[j]
-			if _, judged := a.judged.Load(name); judged || x.Auditor != me || x.Bond == 0 || f.Right(x) || l.TruthDisputed(me, f) {
-				continue
-			}
+		if _, judged := a.judged.Load(name); judged || l.TruthDisputed(me, f) {
+			continue
+		}
+		if doubted := a.doubted(f); len(doubted) > 0 {
 			a.replay.Start(ctx, name, func(ctx context.Context) error {
-				wrong, err := a.player.CheckTruth(ctx, l, f)
+				wrong, err := a.player.CheckTruth(ctx, l, f, doubted)
 				if err == nil && !wrong {
 					a.judged.Store(name, true)
 				}
@@ -122,6 +123,26 @@ func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]boo
 			})
 		}
 	}
+}
+
+// doubted returns the segments of a forced attempt of whose truth this auditor must make
+// sure: all, where its bond depends on them; those that it was to look at, where it had
+// not answered yet.
+func (a *auditor) doubted(f *job.Forced) (segments []int) {
+	me := a.kit.Account.Address
+	for i := range f.Unit.Audits {
+		switch x := &f.Unit.Audits[i]; {
+		case x.Auditor != me:
+		case x.Done && x.Bond > 0 && !f.Right(x):
+			return f.Segments()
+		case !x.Done && !x.Forfeit:
+			output, _, err := vrf.Prove(a.kit.Keys.VRF, proof.AuditInput(f.Unit.Receipt.ID(), me))
+			if err == nil { // as it is, for a key that was registered
+				return proof.Segments(output[:], len(f.Truth), f.Unit.Audited)
+			}
+		}
+	}
+	return nil
 }
 
 // files keeps what every unit of a lease needs: the order's files, and the

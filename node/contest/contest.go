@@ -266,9 +266,9 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 }
 
 // CheckTruth compares what a provider has shown as the truth about a forced attempt
-// with what this role computes, and disputes the first segment of which it is none.
-func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced) (wrong bool, err error) {
-	for s := range f.Truth {
+// with what this role computes of some segments, and disputes the first of which it is none.
+func (p *Player) CheckTruth(ctx context.Context, l *job.Lease, f *job.Forced, segments []int) (wrong bool, err error) {
+	for _, s := range segments {
 		wrong, err := p.CheckAttempt(ctx, l, job.TruthTarget(f.Index, s), f.Unit.Attempt)
 		if wrong || err != nil {
 			return wrong, err

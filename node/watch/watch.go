@@ -56,7 +56,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 				continue
 			}
 			w.checks.Start(ctx, name, func(ctx context.Context) error {
-				if wrong, err := w.player.CheckTruth(ctx, l, f); wrong || err != nil {
+				if wrong, err := w.player.CheckTruth(ctx, l, f, f.Segments()); wrong || err != nil {
 					return err // who is wrong is looked at again when the dispute is over
 				}
 				return w.note(l, name)
