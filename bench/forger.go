@@ -314,6 +314,24 @@ func entries(b []byte) (map[string][]byte, error) {
 	return out, nil
 }
 
+// Stopped is like SelfMade, of an order of eight rounds that stopped after the first.
+func Stopped(ctx context.Context, reason string) ([]byte, error) {
+	f, err := newForger(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	y := f.copied()
+	y.lease.Order.Problem.Rounds = 8
+	y.lease.Reason = reason
+	y.lease.Units = slices.Concat(y.lease.Units, make([]job.Unit, 7))
+	y.lease.Merges = slices.Concat(y.lease.Merges, make([]job.Merge, 7))
+	for i := range y.lease.Units[1:] {
+		y.lease.Units[1+i].Status = job.Open
+	}
+	y.lease.Recount()
+	return f.bundle(y)
+}
+
 // SelfMade returns a bundle that holds in every way, of a chain that nobody but its
 // maker knows, and the hash of its validator set.
 func SelfMade(ctx context.Context) ([]byte, evidence.Trust, error) {

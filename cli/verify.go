@@ -35,13 +35,22 @@ type verified struct {
 	TrustFrom string   `json:"trust_from,omitempty"`
 	Parent    string   `json:"parent,omitempty"` // settled order that this one continues
 	FinalRoot string   `json:"final_root"`
-	Verified  bool     `json:"verified"` // all that was checked holds, and it is anchored
+	Verified  bool     `json:"verified"`         // all that was checked holds, and it is anchored
+	Complete  bool     `json:"complete"`         // what was ordered was done
+	Reason    string   `json:"reason,omitempty"` // why not
+	Rounds    rounds   `json:"rounds"`
 	Segments  counted  `json:"segments"`
 	Merges    counted  `json:"merges"`
 	Executed  []string `json:"executed"`
 	Seconds   float64  `json:"seconds"`
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
+}
+
+// rounds says how many of those that were ordered the model is made of.
+type rounds struct {
+	Merged  int `json:"merged"`
+	Ordered int `json:"ordered"`
 }
 
 // counted says how many of all were executed.
@@ -59,7 +68,8 @@ func (e *env) verify() *cobra.Command {
 trust signed the settlement, that the record is the settled one, that order and
 receipts are signed, and that every state has the root that was claimed. Then it
 executes some segments and a merge again, picked at random, or with --full
-everything that the trained model rests on.
+everything that the trained model rests on. Where the order stopped early it says
+so first: the model is then that of the rounds that were done.
 
 --plausibility also looks at the checkpoints with the six rules of proof of
 training, and --plots draws them. That is a filter for people, never evidence:
@@ -133,7 +143,10 @@ func (v *verifier) run(ctx context.Context) error {
 	fmt.Fprintf(tell, "order %s on %s, settled: all hashes and signatures hold\n", l.Order.ID().Short(), p.Chain)
 	r := verified{
 		Bundle: v.name, Order: l.Order.ID().String(), Chain: p.Chain, Anchored: from != "", Trust: p.Signers.String(), TrustFrom: from, Parent: given(l.Order.Problem.Parent), FinalRoot: l.FinalRoot().String(),
-		Executed: []string{},
+		Executed: []string{}, Complete: l.Reason == "", Reason: l.Reason, Rounds: rounds{l.Round, l.Order.Problem.Rounds},
+	}
+	if !r.Complete {
+		fmt.Fprintln(tell, r.incomplete())
 	}
 	pieces := p.Pieces()
 	for _, x := range pieces {
@@ -213,7 +226,15 @@ func (r *verified) count(x evidence.Piece) *counted {
 	return &r.Segments
 }
 
+// incomplete says that a lease stopped early. The reason may be a stranger's words.
+func (r *verified) incomplete() string {
+	return fmt.Sprintf("STOPPED EARLY: %d of %d rounds were done (%.200q); this is not all that was ordered.", r.Rounds.Merged, r.Rounds.Ordered, r.Reason)
+}
+
 func (r *verified) tell(w io.Writer) {
+	if !r.Complete {
+		fmt.Fprintln(w, r.incomplete())
+	}
 	if r.Anchored {
 		fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
 	} else {

@@ -11,6 +11,41 @@ import (
 	"github.com/tally-network/tally/node/evidence"
 )
 
+// Who is shown a proof of one round of eight must see that first.
+func TestVerifyTellsOfStoppedOrders(t *testing.T) {
+	b, err := bench.Stopped(t.Context(), "declined: \x1b[2Jall is well")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "proof.bundle")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, out, errOut := run("verify", file, "--full")
+	_, rest, _ := strings.Cut(out, "\n") // the first line is about trust
+	if !strings.Contains(out, "STOPPED EARLY: 1 of 8 rounds") || strings.Index(rest, "STOPPED EARLY") > strings.Index(rest, "executed") || strings.Contains(out, "\x1b") {
+		t.Errorf("%s%s", out, errOut)
+	}
+	_, out, _ = run("verify", file, "--json")
+	var r verified
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Complete || r.Rounds != (rounds{1, 8}) || !strings.HasPrefix(r.Reason, "declined") {
+		t.Errorf("%+v", r)
+	}
+	whole, _, err := bench.SelfMade(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := run("verify", file); strings.Contains(out, "STOPPED") {
+		t.Error(out)
+	}
+}
+
 // TestSelfMadeChainIsNotAnchored verifies a bundle that holds in every way, of a
 // chain that its maker invented, with a trust.json beside it that says so.
 func TestSelfMadeChainIsNotAnchored(t *testing.T) {
