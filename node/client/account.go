@@ -21,6 +21,7 @@ import (
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/block"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
@@ -37,6 +38,7 @@ type Account struct {
 	known  bool // number and sequence are
 	number uint64
 	next   uint64
+	fee    sdk.Coins // of the last transaction that was signed
 }
 
 // Account returns the account of a key.
@@ -73,7 +75,7 @@ func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	for try := 0; ; try++ {
 		r, err := a.send(ctx, nil, msgs)
 		if errors.Is(err, sdkerrors.ErrInsufficientFunds) {
-			if sponsor := a.findSponsor(ctx); sponsor != nil {
+			for _, sponsor := range a.sponsors(ctx, a.fee, msgs) {
 				if r, err := a.send(ctx, sponsor, msgs); err == nil {
 					return r, nil
 				}
@@ -141,7 +143,9 @@ func (a *Account) sign(ctx context.Context, sponsor sdk.AccAddress, msgs []sdk.M
 	if err == nil {
 		gas = min(r.GasInfo.GasUsed+r.GasInfo.GasUsed/gasMargin+gasSpare, app.MaxGas)
 	}
-	return a.client.enc.Sign(s, gas, block.Fee(price, gas), msgs...)
+	fee := block.Fee(price, gas)
+	a.fee = coin.Of(fee)
+	return a.client.enc.Sign(s, gas, fee, msgs...)
 }
 
 // The tries to hand over a transaction, and the pause after the first.

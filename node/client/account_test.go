@@ -16,7 +16,9 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
+	"github.com/cosmos/cosmos-sdk/x/feegrant"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/provider"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -132,7 +134,7 @@ func TestRefusalsAreFreeAndSponsorsPay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second grant is one too many, and no error
-		if err := lead.Account.Sponsor(t.Context(), newcomer.Address, []string{sdk.MsgTypeURL(back)}); err != nil {
+		if _, err := lead.Account.Sponsor(t.Context(), newcomer.Address, []string{sdk.MsgTypeURL(back)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,5 +147,59 @@ func TestRefusalsAreFreeAndSponsorsPay(t *testing.T) {
 	}
 	if left := balance(newcomer.Address); left != 0 {
 		t.Fatalf("the newcomer has %d utally", left)
+	}
+}
+
+// Anybody may grant anything to anybody. Grants that pay for nothing, of accounts that
+// come first, once kept a newcomer from using the one that pays.
+func TestStrangersGrantsShadowNobody(t *testing.T) {
+	n := nettest.Start(t, nettest.Options{})
+	consumer, lead := n.Consumer.Kit, n.Member("validator-0").Kit
+	newcomer := consumer.Chain.Account(secp256k1.GenPrivKey())
+	back := &banktypes.MsgSend{FromAddress: newcomer.Address, ToAddress: consumer.Account.Address, Amount: coin.Of(1)}
+	if _, err := consumer.Account.Send(t.Context(), &banktypes.MsgSend{FromAddress: consumer.Account.Address, ToAddress: newcomer.Address, Amount: coin.Of(1)}); err != nil {
+		t.Fatal(err)
+	}
+	parse := func(text string) sdk.AccAddress {
+		a, err := address.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	other, err := feegrant.NewAllowedMsgAllowance(&feegrant.BasicAllowance{}, []string{sdk.MsgTypeURL(&workv1.MsgReady{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, worthless := range []feegrant.FeeAllowanceI{&feegrant.BasicAllowance{SpendLimit: coin.Of(1)}, other, &feegrant.BasicAllowance{}} {
+		var stranger *client.Account
+		for { // whose grants the chain lists first
+			stranger = consumer.Chain.Account(secp256k1.GenPrivKey())
+			if bytes.Compare(parse(stranger.Address), parse(lead.Account.Address)) < 0 {
+				break
+			}
+		}
+		fees := &banktypes.MsgSend{FromAddress: consumer.Account.Address, ToAddress: stranger.Address, Amount: coin.Of(20_000)}
+		m, err := feegrant.NewMsgGrantAllowance(worthless, parse(stranger.Address), parse(newcomer.Address))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := consumer.Account.Send(t.Context(), fees); err != nil {
+			t.Fatal(err)
+		}
+		stranger.GasFee = 40_000 // little is left of it
+		if _, err := stranger.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if granted, err := lead.Account.Sponsor(t.Context(), newcomer.Address, []string{sdk.MsgTypeURL(back)}); err != nil || !granted {
+		t.Fatal(granted, err)
+	}
+	if _, err := consumer.Chain.Next(t.Context(), lead.Chain.Head().Height); err != nil {
+		t.Fatal(err)
+	}
+	newcomer.GasFee = 200_000 // beyond what the strangers have left
+	if _, err := newcomer.Send(t.Context(), back); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -68,7 +68,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
 	_, err := d.kit.Account.Send(ctx, &workv1.MsgAssign{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
-		return d.sponsor(ctx, taken)
+		return d.sponsor(ctx, l, taken)
 	}
 	if len(taken) == 1 {
 		d.pace.refuse(taken[0].Provider)
@@ -82,13 +82,49 @@ func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment
 }
 
 // sponsor lets those that have work now, but no money for fees, post what becomes
-// of it.
-func (d *lead) sponsor(ctx context.Context, taken []workv1.Assignment) error {
-	var err error
+// of it. What one may use up follows what it has done: it chooses itself what it pays
+// for gas.
+func (d *lead) sponsor(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
+	var failed error
 	for _, a := range taken {
-		err = errors.Join(err, d.kit.Account.Sponsor(ctx, a.Provider, sponsored))
+		if !d.pace.sponsors(l, a.Provider) {
+			continue
+		}
+		granted, err := d.kit.Account.Sponsor(ctx, a.Provider, sponsored)
+		failed = errors.Join(failed, err)
+		if granted {
+			d.pace.granted(l, a.Provider)
+		}
 	}
-	return err
+	return failed
+}
+
+// unitsPerGrant is how many units of a provider must have been accepted for each grant
+// of first fees after the first one of a lease: a unit takes few transactions, and a
+// grant pays for hundreds.
+const unitsPerGrant = 64
+
+// sponsors reports whether the lead of a lease would grant a provider fees now.
+func (p *pace) sponsors(l *job.Lease, provider string) bool {
+	done := 0
+	for i := range l.Units {
+		if u := &l.Units[i]; u.Provider == provider && u.Status == job.Accepted {
+			done++
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.grants[l.Order.ID()][provider] <= done/unitsPerGrant
+}
+
+func (p *pace) granted(l *job.Lease, provider string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	order := l.Order.ID()
+	if p.grants[order] == nil {
+		p.grants[order] = map[string]int{}
+	}
+	p.grants[order][provider]++
 }
 
 // sponsored are the messages of providers, with which units go on.
@@ -123,6 +159,7 @@ type pace struct {
 	units   map[canon.Hash][]given // by order and unit
 	took    map[string]float64     // ms a unit, by provider
 	refused map[string]refusals
+	grants  map[canon.Hash]map[string]int // of fees, by order and provider
 }
 
 // refusals are the offers in a row that a provider did not take, and the turns
@@ -139,7 +176,7 @@ type given struct {
 }
 
 func newPace() *pace {
-	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]refusals{}}
+	return &pace{units: map[canon.Hash][]given{}, took: map[string]float64{}, refused: map[string]refusals{}, grants: map[canon.Hash]map[string]int{}}
 }
 
 // keep forgets all orders but those of the given leases.
@@ -151,6 +188,7 @@ func (p *pace) keep(leases []*job.Lease) {
 		live[l.Order.ID()] = true
 	}
 	maps.DeleteFunc(p.units, func(order canon.Hash, _ []given) bool { return !live[order] })
+	maps.DeleteFunc(p.grants, func(order canon.Hash, _ map[string]int) bool { return !live[order] })
 }
 
 // see learns from the lease as it stands at block time now.

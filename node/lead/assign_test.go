@@ -165,3 +165,32 @@ func TestPaceForgetsEndedLeases(t *testing.T) {
 		t.Errorf("%d leases are remembered", len(p.units))
 	}
 }
+
+// A provider chooses what it pays for gas, so what it is granted follows its work.
+func TestGrantsFollowWork(t *testing.T) {
+	p, l := newPace(), roundOf(3*unitsPerGrant, "a", "b")
+	for _, want := range []bool{true, false, false} {
+		if p.sponsors(l, "a") != want {
+			t.Fatalf("a is sponsored: %v", !want)
+		}
+		if want {
+			p.granted(l, "a")
+		}
+	}
+	if !p.sponsors(l, "b") {
+		t.Error("b pays for a")
+	}
+	for i := range unitsPerGrant {
+		if p.sponsors(l, "a") {
+			t.Fatalf("after %d units", i)
+		}
+		take(l, i, "a", job.Accepted)
+	}
+	if !p.sponsors(l, "a") {
+		t.Error("a has worked")
+	}
+	p.keep(nil)
+	if len(p.grants) != 0 {
+		t.Error("leases are over")
+	}
+}
