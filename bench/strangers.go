@@ -18,6 +18,7 @@ import (
 
 	"github.com/ipfs/go-cid"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
@@ -122,7 +123,7 @@ func newBesieged() (b *besieged, err error) {
 	if b.ref, err = from.PutBytes("blob", blob); err != nil {
 		return b, err
 	}
-	b.at.ServeBlocks(from, func(to peer.ID, _ cid.Cid) bool { return to == b.peer.ID() })
+	b.at.ServeBlocks(from, func(to peer.ID, _ canon.Hash, _ cid.Cid) bool { return to == b.peer.ID() })
 	b.at.SetRegistered(p2p.Peers{b.peer.ID(): b.peer.Addrs()})
 	if err = b.peer.SetAddrs(b.at.ID(), b.at.Addrs()); err != nil {
 		return b, err

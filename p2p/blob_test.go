@@ -12,6 +12,7 @@ import (
 	"github.com/ipfs/go-cid"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/store"
 )
 
@@ -45,7 +46,7 @@ func noisy(n int) []byte {
 	return b
 }
 
-func everybody(peer.ID, cid.Cid) bool { return true }
+func everybody(peer.ID, canon.Hash, cid.Cid) bool { return true }
 
 func TestBlobsCross(t *testing.T) {
 	for name, listen := range transports {
@@ -73,7 +74,8 @@ func TestBlocksAreForThoseAllowed(t *testing.T) {
 	know(t, friend, a)
 	know(t, stranger, a)
 	s := newStore(t)
-	open, closed := put(t, s, []byte("open")), put(t, s, []byte("closed"))
+	open, closed, other := put(t, s, []byte("open")), put(t, s, []byte("closed")), put(t, s, []byte("of another order"))
+	mine := canon.Sum("order", []byte("mine"))
 	absent, err := store.NewRef([32]byte{1}, 5)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,9 @@ func TestBlocksAreForThoseAllowed(t *testing.T) {
 	if _, err := friend.Source(a.ID()).Block(soon(t), open.CID); !errors.Is(err, ErrRefused) {
 		t.Errorf("without a callback: %v", err)
 	}
-	a.ServeBlocks(s, func(to peer.ID, c cid.Cid) bool { return to == friend.ID() && c != closed.CID })
+	a.ServeBlocks(s, func(to peer.ID, order canon.Hash, c cid.Cid) bool {
+		return to == friend.ID() && order == mine && c != closed.CID
+	})
 	for _, c := range []struct {
 		who  *Host
 		what cid.Cid
@@ -90,13 +94,18 @@ func TestBlocksAreForThoseAllowed(t *testing.T) {
 		want string
 	}{
 		{friend, open.CID, true, ""},
+		{friend, other.CID, false, "refused"},
 		{friend, closed.CID, false, "refused"},
 		{friend, absent.CID, false, "block is not here"},
 		{stranger, open.CID, false, "refused"},
 		{stranger, absent.CID, false, "refused"}, // as if it were there
 		{friend, cid.Undef, false, "read request"},
 	} {
-		b, err := c.who.Source(a.ID()).Block(soon(t), c.what)
+		order := mine
+		if c.what == other.CID {
+			order = canon.Sum("order", []byte("other"))
+		}
+		b, err := c.who.Source(a.ID()).For(order).Block(soon(t), c.what)
 		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s for %s: %d bytes, %v, want %q", c.what, c.who.ID(), len(b), err, c.want)
 		}

@@ -81,19 +81,21 @@ func FuzzAddr(f *testing.F) {
 }
 
 func FuzzBlobRequest(f *testing.F) {
-	f.Add([]byte("\x01\x55\x12\x20" + "01234567890123456789012345678901"))
-	f.Add([]byte("\x12\x20" + "01234567890123456789012345678901"))
+	order := "98765432109876543210987654321098"
+	f.Add([]byte(order + "\x01\x55\x12\x20" + "01234567890123456789012345678901"))
+	f.Add([]byte(order + "\x12\x20" + "01234567890123456789012345678901"))
+	f.Add([]byte(order[1:]))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) > maxCID {
+		if len(in) > blob.MaxRequest {
 			return
 		}
-		c, err := blob.Request.Decode(in)
+		w, err := blob.Request.Decode(in)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(blob.Request.Encode(c), in) {
-			t.Fatal("the CID reads back different")
+		if !bytes.Equal(blob.Request.Encode(w), in) {
+			t.Fatal("the request reads back different")
 		}
-		_ = c.String()
+		_ = w.block.String()
 	})
 }

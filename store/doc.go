@@ -13,6 +13,8 @@
 //     and reported as missing, so that it can be fetched again.
 //   - A block appears under its name whole or not at all: temporary file, fsync,
 //     rename. When Put, Pin or Fetch return, a power cut loses nothing of theirs.
+//   - What a name pins was put under it, or given by the sources of a Fetch for it, block
+//     by block: that a blob is here for others is no reason to hand it out under the name.
 //   - GC and Delete never remove a block that a pin covers or that a running
 //     Put or Fetch needs.
 //   - The blocks never take more than the quota; sizes from outside are compared

@@ -33,8 +33,10 @@ type Source interface {
 // Request asks for one blob.
 type Request struct {
 	Ref Ref
-	// Pin is the name to pin the blob under, from its first block on, so that a
-	// broken transfer can go on later. Empty: nothing is pinned.
+	// Pin is the name to pin the blob under. A block that is here under other names alone
+	// is asked for all the same, so that what a name pins has come from its own sources.
+	// What has arrived is kept, so that a broken transfer can go on later. Empty: nothing
+	// is pinned, and every block that is here will do.
 	Pin string
 	// Sources share the work; each block is asked of one after another until
 	// one gives it. Who owes the fewest is asked first, so one that is slow holds
@@ -105,13 +107,11 @@ func (f *fetch) run(ctx context.Context) error {
 	if err := s.syncBlocks(); err != nil {
 		return err
 	}
-	if f.Pin != "" {
-		if err := s.pin(f.Pin, f.Ref, false); err != nil {
-			return err
-		}
-	}
 	if !f.Ref.indexed() {
-		return nil
+		return f.pin()
+	}
+	if err := f.arrived(head); err != nil {
+		return err
 	}
 	if err := s.roomFor(f.Ref.Size, sums); err != nil {
 		return err
@@ -124,13 +124,35 @@ func (f *fetch) run(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("block %d of %d: %w", i, len(sums), err)
 			}
-			return f.count(b, i)
+			if err := f.count(b, i); err != nil {
+				return err
+			}
+			return f.arrived(d)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return s.syncBlocks()
+	if err := s.syncBlocks(); err != nil {
+		return err
+	}
+	return f.pin()
+}
+
+// arrived keeps a block of a blob that is not whole yet.
+func (f *fetch) arrived(d digest) error {
+	if f.Pin == "" {
+		return nil
+	}
+	return f.w.s.pinPart(f.Pin, f.Ref, d)
+}
+
+// pin keeps the blob, which is whole.
+func (f *fetch) pin() error {
+	if f.Pin == "" {
+		return nil
+	}
+	return f.w.s.Pin(f.Pin, f.Ref)
 }
 
 // roomFor fails early if the blocks of a blob that are not here cannot fit.
@@ -148,13 +170,16 @@ func (s *Store) roomFor(size int64, sums []digest) error {
 	return s.checkRoom(need)
 }
 
-// block returns the block with digest d from the disk, or gets it from a
-// source and writes it. The sources take turns by i.
+// block returns the block with digest d from the disk, if it may be taken from there, or
+// gets it from a source and writes it. The sources take turns by i.
 func (f *fetch) block(ctx context.Context, d digest, i int) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	f.w.hold(d)
+	if f.Pin != "" && !f.w.s.covers(f.Pin, d) {
+		return f.ask(ctx, d, i, fmt.Errorf("read %s: pinned by others at most: %w", d.CID(), ErrMissing))
+	}
 	b, err := f.w.s.read(d)
 	if err == nil || !errors.Is(err, ErrMissing) {
 		return b, err
@@ -204,7 +229,7 @@ func (f *fetch) ask(ctx context.Context, d digest, i int, missing error) ([]byte
 				if a.source != last {
 					f.slower(a.source)
 				}
-				return a.block, f.w.s.add(d, a.block) // even if another block has failed meanwhile
+				return a.block, f.w.write(d, a.block) // even if another block has failed meanwhile
 			}
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

@@ -248,6 +248,64 @@ func TestFetchResumes(t *testing.T) {
 	}
 }
 
+// A stranger named another order's data as a file of its own. What is here for that one was
+// pinned for both, and handed out. Under a name counts only what its own sources give.
+func TestFetchTakesNothingFromOtherPins(t *testing.T) {
+	origin := open(t, t.TempDir(), roomy)
+	for _, size := range []int{100, 3*BlockSize + 1} {
+		dir := t.TempDir()
+		s := open(t, dir, roomy)
+		secret := noise(16, size)
+		r := mustPut(t, s, "lease-1", secret)
+		whole := mustPut(t, origin, "", secret)
+		sums, err := origin.members(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		covered := func() (n int) {
+			for _, d := range append(sums, r.Sum()) {
+				if slices.Contains(s.PinnedBy(d.CID()), "lease-2") {
+					n++
+				}
+			}
+			return n
+		}
+		if err := s.Fetch(t.Context(), Request{Ref: r, Pin: "lease-2", Sources: []Source{away}}); !errors.Is(err, errAway) || covered() != 0 {
+			t.Fatalf("%d bytes: %v, %d blocks are pinned for who gave none", size, err, covered())
+		}
+		first := sourceFunc(func(ctx context.Context, c cid.Cid) ([]byte, error) { // knows the index alone
+			if c != r.CID {
+				return nil, errAway
+			}
+			return origin.Block(ctx, c)
+		})
+		if size > BlockSize {
+			if err := s.Fetch(t.Context(), Request{Ref: r, Pin: "lease-2", Sources: []Source{first}}); !errors.Is(err, errAway) || covered() != 1 || s.Holds("lease-2", r) {
+				t.Fatalf("%v, %d blocks are pinned for who gave the index", err, covered())
+			}
+			if s = open(t, dir, roomy); covered() != 1 {
+				t.Fatalf("%d blocks are pinned after a restart for who gave the index", covered())
+			}
+		}
+		for range 2 {
+			if err := s.Fetch(t.Context(), Request{Ref: r, Pin: "lease-2", Sources: []Source{origin}}); err != nil || !s.Holds("lease-2", r) {
+				t.Fatalf("%d bytes: %v", size, err)
+			}
+			s = open(t, dir, roomy)
+		}
+		if covered() != len(sums)+1 && size > BlockSize {
+			t.Fatalf("%d of %d blocks are pinned", covered(), len(sums)+1)
+		}
+		if err := s.Unpin("lease-1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.GC(); err != nil {
+			t.Fatal(err)
+		}
+		wantBlob(t, s, r, secret)
+	}
+}
+
 // A source that is away costs a few tries, not one for each block.
 func TestFetchPrefersSourcesThatAnswer(t *testing.T) {
 	origin := open(t, t.TempDir(), roomy)

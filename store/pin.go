@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ipfs/go-cid"
 )
@@ -25,19 +26,13 @@ func checkPin(name string) error {
 // Pin keeps a blob from GC and Delete until Unpin(name). The whole blob must be
 // on the disk. A name may pin many blobs, and many names one blob.
 func (s *Store) Pin(name string, r Ref) error {
-	return s.pin(name, r, true)
-}
-
-// pin is Pin; unless the blob must be whole, its first block or index will do,
-// and the other blocks are protected as they come.
-func (s *Store) pin(name string, r Ref, whole bool) error {
 	if err := checkPin(name); err != nil {
 		return err
 	}
 	s.pinning.Lock()
 	defer s.pinning.Unlock()
 	sums, err := s.members(r)
-	if err == nil && whole && !s.Has(r) {
+	if err == nil && !s.Has(r) {
 		err = ErrMissing
 	}
 	if err == nil {
@@ -51,15 +46,87 @@ func (s *Store) pin(name string, r Ref, whole bool) error {
 }
 
 func (s *Store) writePin(name string, r Ref) error {
-	dir := filepath.Join(s.dir, pinsDir, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, r.String()), os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := s.pinFile(name, r)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), syncDir(dir), syncDir(filepath.Dir(dir)))
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Remove(file + partSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(file)
+	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+}
+
+// pinFile returns the file that says that a name pins a blob, in a directory that is there.
+func (s *Store) pinFile(name string, r Ref) (string, error) {
+	dir := filepath.Join(s.dir, pinsDir, name)
+	return filepath.Join(dir, r.String()), os.MkdirAll(dir, 0o700)
+}
+
+// partSuffix is behind the file of a pin whose blob is not whole yet. It holds the digests
+// of the blocks that have arrived; one that a crash cuts off is asked for again.
+const partSuffix = ".part"
+
+// pinPart protects one block of a blob of which the others are still to come, the index
+// first. What is here of them by other pins is none of this one's.
+func (s *Store) pinPart(name string, r Ref, d digest) error {
+	s.pinning.Lock()
+	defer s.pinning.Unlock()
+	if s.covers(name, d) {
+		return nil
+	}
+	file, err := s.pinFile(name, r)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file+partSuffix, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(d[:]); errors.Join(err, f.Close()) != nil {
+		return fmt.Errorf("pin a part of %s as %s: %w", r, name, err)
+	}
+	s.cover(name, r, []digest{d})
+	return nil
+}
+
+// parts returns the blocks that had arrived of a blob that was not whole, if its index is
+// among them.
+func (s *Store) parts(name string, r Ref) []digest {
+	b, err := os.ReadFile(filepath.Join(s.dir, pinsDir, name, r.String()+partSuffix))
+	if _, gone := s.members(r); err != nil || gone != nil {
+		return nil
+	}
+	var out []digest
+	for ; len(b) >= len(digest{}); b = b[len(digest{}):] {
+		out = append(out, digest(b))
+	}
+	return out
+}
+
+// covers reports whether a pin of the name covers a block.
+func (s *Store) covers(name string, d digest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := slices.BinarySearch(s.holders[d], name)
+	return ok
+}
+
+// Holds reports whether a blob is on the disk and every block of it is covered by pins of
+// the name: put there under it, or fetched from its sources.
+func (s *Store) Holds(name string, r Ref) bool {
+	sums, err := s.members(r)
+	if err != nil || !s.Has(r) {
+		return false
+	}
+	return !slices.ContainsFunc(append(sums, r.Sum()), func(d digest) bool { return !s.covers(name, d) })
 }
 
 // cover records that name pins r, and with it the blocks sums.
@@ -137,8 +204,10 @@ func (s *Store) removePins(name string, refs []Ref, all bool) error {
 		return errors.Join(os.RemoveAll(dir), syncDir(filepath.Dir(dir)))
 	}
 	for _, r := range refs {
-		if err := os.Remove(filepath.Join(dir, r.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		for _, file := range []string{r.String(), r.String() + partSuffix} {
+			if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	return syncDir(dir)
@@ -193,8 +262,15 @@ func (s *Store) loadPins() error {
 			return err
 		}
 		for _, e := range refs {
-			r, err := ParseRef(e.Name())
+			file, part := strings.CutSuffix(e.Name(), partSuffix)
+			r, err := ParseRef(file)
 			if err != nil {
+				continue
+			}
+			if part {
+				if sums := s.parts(n.Name(), r); len(sums) > 0 {
+					s.cover(n.Name(), r, sums)
+				}
 				continue
 			}
 			sums, err := s.members(r)

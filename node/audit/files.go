@@ -50,6 +50,9 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 	fetch, cancel := context.WithTimeout(ctx, max(left, leastTime))
 	defer cancel()
 	err := a.files(fetch, l)
+	if err == nil {
+		err = a.kit.CheckUnread(fetch, l)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -2,14 +2,24 @@ package duty_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
+	"github.com/tally-network/tally/node/client"
+	"github.com/tally-network/tally/node/consume"
+	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/p2p"
@@ -20,7 +30,8 @@ import (
 func TestBlobsAreForTheParties(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})
-	l := n.Settle(n.Post(nil))
+	id := n.Post(nil)
+	l := n.Settle(id)
 	file, _ := l.Order.Problem.File(replay.RoleModel)
 	ref, err := role.RefOf(file)
 	if err != nil {
@@ -47,14 +58,14 @@ func TestBlobsAreForTheParties(t *testing.T) {
 		if err := who.SetAddrs(at.ID(), at.Addrs()); err != nil {
 			t.Fatal(err)
 		}
-		b, err := who.Source(at.ID()).Block(t.Context(), ref.CID)
+		b, err := who.Source(at.ID()).For(id).Block(t.Context(), ref.CID)
 		switch {
 		case name == "stranger" && !errors.Is(err, p2p.ErrRefused):
 			t.Errorf("a stranger got %d bytes, %v", len(b), err)
 		case name != "stranger" && (err != nil || !bytes.Contains(b, []byte("embedding"))):
 			t.Errorf("%s got %d bytes, %v", name, len(b), err)
 		}
-		if b, err := who.Source(at.ID()).Block(t.Context(), private.CID); !errors.Is(err, p2p.ErrRefused) {
+		if b, err := who.Source(at.ID()).For(id).Block(t.Context(), private.CID); !errors.Is(err, p2p.ErrRefused) {
 			t.Errorf("%s got %d bytes of no lease, %v", name, len(b), err)
 		}
 	}
@@ -114,5 +125,84 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 		if got := offer(from, role.UnitOffer{Order: second}); !strings.Contains(got, words) {
 			t.Errorf("%s: %s", from, got)
 		}
+	}
+}
+
+// The list of a receipt's checkpoints is for who was drawn until the receipt counts. The
+// consumer named it, by its CID in the receipt, as a file of a second order led by a keeper
+// of the first. That one had it, kept it for both, and handed it over, and the checkpoints.
+func TestListByASecondOrder(t *testing.T) {
+	t.Parallel()
+	var heard atomic.Pointer[canon.Hash]
+	mute := func(ctx context.Context, k *role.Kit) error { // keeps its word of files alone, so that no receipt of x counts
+		return k.EachBlock(ctx, func(ctx context.Context, _ client.Block) error {
+			leases, err := k.Live(ctx, k.Account.Address)
+			for _, l := range leases {
+				id, says := l.Order.ID(), workv1.WORD_MISSING
+				if x := heard.Load(); x != nil && id == *x {
+					says = workv1.WORD_HAD
+				}
+				if l.Phase == job.Active && l.Files.Owes(k.Account.Address) {
+					_, _ = k.Account.Send(ctx, &workv1.MsgAttestFiles{Keeper: k.Account.Address, Order: id.String(), Draw: uint32(l.Files.Draws), Says: says})
+				}
+			}
+			return err
+		})
+	}
+	n := nettest.Start(t, nettest.Options{
+		Config: func(c *devnet.Config) { c.Validators, c.Providers, c.Spread = 4, 2, 2 },
+		Spec: func(s *consume.Spec) {
+			s.Problem.Rounds, s.Problem.Shards, s.Conditions.Providers, s.Conditions.Keepers = 1, 1, 1, 3
+			s.Conditions.UnitTimeout = consume.Duration(90 * time.Second)
+		},
+		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": mute, "validator-3": mute},
+	})
+	keeper, c := n.Member("validator-1").Home.Address, n.Consumer.Kit
+	first := n.Order()
+	first.Conditions.Validator = n.Member("validator-0").Home.Address
+	x := first.ID()
+	heard.Store(&x)
+	if got := n.Post(func(o *job.Order) { *o = first }); got != x {
+		t.Fatalf("order %v was posted, want %v", got, x)
+	}
+	l := n.Lease(x, "a keeper's word", func(l *job.Lease) bool {
+		return l.Units[0].Status == job.Received && l.Units[0].Keeps(keeper)
+	})
+	list, err := role.RefOf(l.Units[0].Receipt.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := n.Order()
+	second.Nonce, second.Conditions.Validator = first.Nonce+1, keeper
+	second.Problem.Files = slices.Clone(second.Problem.Files)
+	for i, f := range second.Problem.Files {
+		if f.Role == job.RoleHeldOut {
+			second.Problem.Files[i] = role.File(f.Role, list)
+		}
+	}
+	y := second.ID()
+	for _, f := range second.Problem.Files {
+		if ref, err := role.RefOf(f); err == nil && c.Store.Has(ref) {
+			if err := c.Store.Pin(role.Pin(y), ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := c.Account.Send(t.Context(), &marketv1.MsgPostOrder{Consumer: second.Consumer, Order: market.OrderToProto(&second)}); err != nil {
+		t.Fatal(err)
+	}
+	c.Serve(n.Lease(y, "a lease", func(*job.Lease) bool { return true }))
+	n.Lease(y, "its end", func(l *job.Lease) bool { return l.Phase == job.Settled })
+	id, err := c.Reach(t.Context(), keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []canon.Hash{x, y, {}} {
+		if b, err := c.Host.Source(id).For(order).Block(t.Context(), list.CID); !errors.Is(err, p2p.ErrRefused) {
+			t.Errorf("for the sake of %v: %d bytes of the list, %v", order.Short(), len(b), err)
+		}
+	}
+	if s := n.Lease(x, "the first order", func(*job.Lease) bool { return true }).Units[0].Status; s != job.Received {
+		t.Errorf("its unit is %v: the list may be had", s)
 	}
 }

@@ -182,7 +182,7 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	waiting := sync.OnceFunc(func() { close(asked) })
 	lead := n.Member("validator-0").Kit.Host.ID()
 	k.Serve(l)
-	k.Host.ServeBlocks(hanging{k.Store, ref.CID}, func(who peer.ID, id cid.Cid) bool {
+	k.Host.ServeBlocks(hanging{k.Store, ref.CID}, func(who peer.ID, _ canon.Hash, id cid.Cid) bool {
 		if who == lead && id == ref.CID {
 			waiting()
 		}

@@ -210,8 +210,12 @@ func (c corrupt) Block(ctx context.Context, id cid.Cid) ([]byte, error) {
 // others.
 func TestDataThatCannotBeHad(t *testing.T) {
 	for name, serve := range map[string]func(*role.Kit){
-		"withheld": func(k *role.Kit) { k.Host.ServeBlocks(k.Store, func(peer.ID, cid.Cid) bool { return false }) },
-		"corrupt":  func(k *role.Kit) { k.Host.ServeBlocks(corrupt{k.Store}, func(peer.ID, cid.Cid) bool { return true }) },
+		"withheld": func(k *role.Kit) {
+			k.Host.ServeBlocks(k.Store, func(peer.ID, canon.Hash, cid.Cid) bool { return false })
+		},
+		"corrupt": func(k *role.Kit) {
+			k.Host.ServeBlocks(corrupt{k.Store}, func(peer.ID, canon.Hash, cid.Cid) bool { return true })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

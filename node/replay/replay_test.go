@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -169,6 +170,35 @@ func TestLoadRefuses(t *testing.T) {
 	var unfit *replay.UnfitError // what this machine lacks is not the order's fault
 	if _, err := replay.Load(p, func(f job.File) ([]byte, error) { return files[f.Role], nil }, engine.Bounded(cpu.New(1), 1000)); err == nil || !strings.Contains(err.Error(), "memory") || errors.As(err, &unfit) {
 		t.Errorf("a program without its memory: %v", err)
+	}
+}
+
+// What no step reads was never looked at, so anything could be named as held-out records or
+// as a tokenizer: the state, the model, a list of another order's checkpoints.
+func TestFilesThatNoStepReadsHaveTheirForm(t *testing.T) {
+	w, p, files := order(t, 3, 2)
+	tokenizer, err := text.Train("some text", 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{3, columns}))
+	narrow := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{3, columns - 1}))
+	if err := w.CheckUnread(replay.RoleHeldOut, canon.Encode(held.Encode)); err != nil {
+		t.Error(err)
+	}
+	if err := w.CheckUnread(replay.RoleTokenizer, tokenizer.Encoded()); err != nil {
+		t.Error(err)
+	}
+	list := canon.Marshal(&job.Receipt{Provider: "p", Checkpoints: []canon.Hash{p.Start, p.Data}})
+	for name, b := range map[string][]byte{
+		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(w.Training.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode),
+	} {
+		for _, role := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
+			var unfit *replay.UnfitError
+			if err := w.CheckUnread(role, b); !errors.As(err, &unfit) {
+				t.Errorf("%s as %s: %v", name, role, err)
+			}
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/format/text"
 )
 
 // Roles of an order's files.
@@ -219,6 +220,25 @@ func (w *Work) matches(p *job.Problem) error {
 		if c.got != c.want {
 			return fmt.Errorf("the order's files do not match it: the %s is %v, the order says %v", c.what, c.got, c.want)
 		}
+	}
+	return nil
+}
+
+// CheckUnread returns an UnfitError unless a file that no step reads is what its role says:
+// held-out records are like those that the order trains on, a tokenizer is one.
+func (w *Work) CheckUnread(role string, b []byte) error {
+	err := fmt.Errorf("no file has the role %q", role)
+	switch role {
+	case RoleHeldOut:
+		var t *tensor.Tensor
+		if t, err = ReadTensor(b); err == nil && (t.Type != w.Data.Type || len(t.Shape) != 2 || t.Shape[1] != w.Data.Shape[1]) {
+			err = fmt.Errorf("they are %v%v, the training records %v%v", t.Type, t.Shape, w.Data.Type, w.Data.Shape)
+		}
+	case RoleTokenizer:
+		_, err = text.ReadTokenizer(bytes.NewReader(b))
+	}
+	if err != nil {
+		return &UnfitError{fmt.Errorf("%s: %w", role, err)}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"math"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,35 +151,43 @@ func contact(l *job.Lease) (peer.ID, []string, error) {
 	return id, l.Order.Contact.Addrs, err
 }
 
-func (k *Kit) mayRead(who peer.ID, block cid.Cid) bool {
+// mayRead reports whether a peer may have a block for the sake of an order. What is here
+// for another order only is none of this one's, even if the peer is a party of both: it
+// would hand it to those of this one.
+func (k *Kit) mayRead(who peer.ID, order canon.Hash, block cid.Cid) bool {
 	pins := k.Store.PinnedBy(block)
 	k.readers.mu.Lock()
-	served := false
-	for _, pin := range pins {
-		ids, ok := k.readers.leases[pin]
-		if _, may := ids[who]; may || k.readers.lists[pin][block][who] {
-			k.readers.mu.Unlock()
-			return true
-		}
-		served = served || ok || k.readers.public(pin, block)
-	}
+	may, public := k.readers.may(who, order, block, pins)
 	k.readers.mu.Unlock()
+	if may || !public {
+		return may
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookup)
 	defer cancel()
-	return served && k.isWatcher(ctx, who)
+	return k.isWatcher(ctx, who)
 }
 
-// public reports whether a block is a list that every party of its lease may read.
-func (r *readers) public(list string, block cid.Cid) bool {
-	order, ok := strings.CutPrefix(list, "lists-")
-	return ok && len(r.lists[list][block]) > 0 && len(r.lists[list][block]) == len(r.leases[pinPrefix+order])
+// may reports whether a peer may read a block as a party of an order, or as one that was
+// drawn; and whether every party may, and so watchers.
+func (r *readers) may(who peer.ID, order canon.Hash, block cid.Cid, pins []string) (may, public bool) {
+	parties, served := r.leases[Pin(order)]
+	_, party := parties[who]
+	if served && slices.Contains(pins, Pin(order)) {
+		return party, true
+	}
+	if !slices.Contains(pins, ListPin(order)) {
+		return false, false
+	}
+	drawn := r.lists[ListPin(order)][block]
+	return drawn[who], len(drawn) > 0 && len(drawn) == len(parties)
 }
 
 // maxBlob bounds a file that a role fetches.
 const maxBlob = 4 << 30
 
-// Bring fetches a file of a lease, unless it is here, and keeps it while the
-// lease is kept. It asks the given accounts in turn, and the consumer last.
+// Bring fetches a file of a lease, unless it is here for that lease, and keeps it while the
+// lease is kept. What is here for another lease alone is fetched again: an order may name
+// what others than its consumer have. It asks the given accounts in turn, and the consumer last.
 func (k *Kit) Bring(ctx context.Context, l *job.Lease, f job.File, from ...string) (store.Ref, error) {
 	return k.bring(ctx, l, Pin(l.Order.ID()), f, whom{from: from, consumer: true})
 }
@@ -196,8 +204,8 @@ func (k *Kit) bring(ctx context.Context, l *job.Lease, pin string, f job.File, f
 	if have, quota := k.Store.Pinned(pin, ref), l.Quota(); uint64(ref.Size) > quota-min(quota, uint64(have)) {
 		return ref, fmt.Errorf("file %q of %d bytes beside %d that are kept for the order: more than its quota of %d", f.Role, ref.Size, have, quota)
 	}
-	if k.Store.Has(ref) {
-		return ref, k.Store.Pin(pin, ref)
+	if k.Store.Holds(pin, ref) {
+		return ref, nil
 	}
 	err = k.Store.Fetch(ctx, k.request(ctx, l, ref, pin, from))
 	switch {
@@ -219,8 +227,8 @@ func ours(err error) bool {
 // probing bounds how long a peer may take for one block.
 const probing = 5 * time.Second
 
-// Probe returns an error unless a peer hands over the first block of a file.
-func (k *Kit) Probe(ctx context.Context, account string, f job.File) error {
+// Probe returns an error unless a peer hands over the first block of a file of an order.
+func (k *Kit) Probe(ctx context.Context, order canon.Hash, account string, f job.File) error {
 	ref, err := RefOf(f)
 	if err != nil {
 		return err
@@ -231,7 +239,7 @@ func (k *Kit) Probe(ctx context.Context, account string, f job.File) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probing)
 	defer cancel()
-	if _, err = k.Host.Source(id).Block(ctx, ref.CID); err != nil {
+	if _, err = k.Host.Source(id).For(order).Block(ctx, ref.CID); err != nil {
 		return &FetchError{f.Role, err}
 	}
 	return nil

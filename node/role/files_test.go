@@ -2,6 +2,8 @@ package role
 
 import (
 	"crypto/ed25519"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -76,5 +78,34 @@ func TestFullDiskIsOurs(t *testing.T) {
 	}
 	if err := full.Fetch(t.Context(), store.Request{Ref: ref}); err == nil || ours(err) {
 		t.Errorf("a file that nobody has: %v", err)
+	}
+}
+
+// The consumer of one order had another's list of checkpoints by naming it as a file of its
+// own: whoever had it for the other pinned it for both, and handed it to parties of either.
+func TestNothingIsServedForAnotherOrder(t *testing.T) {
+	k := newKit(t)
+	mine, _ := newLease(t, k)
+	alone(t, k, mine)
+	theirs := *mine
+	theirs.Order.Nonce++
+	ref, err := k.Store.PutBytes(Pin(theirs.Order.ID()), []byte("the checkpoints of their order"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := File(job.RoleHeldOut, ref)
+	mine.Order.Problem.Files = append(slices.Clone(mine.Order.Problem.Files), stolen)
+	k.Serve(mine)
+	k.Serve(&theirs)
+	who := k.Host.ID() // a party of both
+	if !k.mayRead(who, theirs.Order.ID(), ref.CID) {
+		t.Fatal("who is a party may not read")
+	}
+	var away *FetchError
+	if _, err := k.Bring(t.Context(), mine, stolen); !errors.As(err, &away) {
+		t.Errorf("it is here for another order, and was brought for this one: %v", err)
+	}
+	if k.mayRead(who, mine.Order.ID(), ref.CID) {
+		t.Error("it is read for the sake of an order that it is not of")
 	}
 }

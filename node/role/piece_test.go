@@ -122,7 +122,7 @@ func spoil(t *testing.T, k *Kit, l *job.Lease, i int) {
 		}
 		wrong.Roots, wrong.Files = append(wrong.Roots, root), append(wrong.Files, File("piece", ref))
 	}
-	ref, err := k.Store.PutBytes("list", canon.Marshal(&wrong))
+	ref, err := k.Store.PutBytes(Pin(l.Order.ID()), canon.Marshal(&wrong))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestPiecesRefuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		bend(&p, &a)
-		ref, err := k.Store.PutBytes("list", canon.Marshal(&p))
+		ref, err := k.Store.PutBytes(Pin(l.Order.ID()), canon.Marshal(&p))
 		if err != nil {
 			t.Fatal(err)
 		}

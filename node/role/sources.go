@@ -98,10 +98,10 @@ func (k *Kit) request(ctx context.Context, l *job.Lease, ref store.Ref, pin stri
 	}
 	spare := slices.DeleteFunc(k.peersOf(ctx, a.spare), func(id peer.ID) bool { return slices.Contains(first, id) })
 	for _, id := range k.conduct.sort(order, first) {
-		q.Sources = append(q.Sources, k.Host.Source(id))
+		q.Sources = append(q.Sources, k.Host.Source(id).For(order))
 	}
 	for _, id := range k.conduct.sort(order, spare) {
-		q.Spare = append(q.Spare, k.Host.Source(id))
+		q.Spare = append(q.Spare, k.Host.Source(id).For(order))
 	}
 	q.Dropped = func(src store.Source, err error) {
 		k.Log.Warn("a peer gave wrong bytes", "order", order, "peer", src.(p2p.Source).Peer(), "error", err)

@@ -63,6 +63,38 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	return w, nil
 }
 
+// CheckUnread brings the files of an order that no step reads, and checks that they are what
+// their roles say; its errors are those of Work. Keepers do so: others need none of them.
+func (k *Kit) CheckUnread(ctx context.Context, l *job.Lease) error {
+	w, err := k.Work(ctx, l)
+	if err != nil {
+		return err
+	}
+	for _, r := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
+		f, ok := l.Order.Problem.File(r)
+		if !ok {
+			continue
+		}
+		ref, err := k.BringFile(ctx, l, f)
+		if err != nil {
+			return err
+		}
+		done, err := k.works.load(ctx)
+		if err != nil {
+			return err
+		}
+		b, err := k.Store.GetBytes(ref, maxBlob)
+		if err == nil {
+			err = w.CheckUnread(r, b)
+		}
+		done()
+		if err != nil {
+			return fmt.Errorf("order %s: %w", l.Order.ID().Short(), err)
+		}
+	}
+	return nil
+}
+
 // BringFile brings a file of the order, as Bring does. A provider takes it from keepers,
 // and from others who may have it once a quorum of keepers has said that it has: if others
 // could not have it too, nobody would attest to what is computed.

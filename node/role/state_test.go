@@ -73,7 +73,29 @@ func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
 		}
 		p.Files = append(p.Files, File(f.role, ref))
 	}
+	lend(t, k, l)
 	return l, w
+}
+
+// lend keeps what a test has put for a lease, as if its parties had handed it over.
+func lend(t *testing.T, k *Kit, l *job.Lease) {
+	t.Helper()
+	id := l.Order.ID()
+	for from, to := range map[string]string{"files": Pin(id), "state": Pin(id), "list": ListPin(id)} {
+		put, err := filepath.Glob(filepath.Join(k.Dir, "store", "pins", from, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range put {
+			ref, err := store.ParseRef(filepath.Base(name))
+			if err == nil {
+				err = k.Store.Pin(to, ref)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // unit computes a unit of the first round: its states after each step.
@@ -102,6 +124,7 @@ func receive(t *testing.T, k *Kit, l *job.Lease, i int, roots []canon.Hash, file
 		t.Fatal(err)
 	}
 	l.Units[i] = job.Unit{Status: job.Received, Provider: "p", Receipt: &job.Receipt{Unit: i, Provider: "p", Checkpoints: roots, Data: File("checkpoints", ref)}}
+	lend(t, k, l)
 }
 
 // put stores a state where other roles would look for it.
@@ -133,6 +156,7 @@ func TestWorkIsLoadedOnce(t *testing.T) {
 
 	other := *l
 	other.Order.Problem.StepFLOPs++
+	lend(t, k, &other)
 	var missing *FetchError
 	if _, err := k.Work(t.Context(), &other); err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), "do not match") {
 		t.Errorf("another order: %v", err)
@@ -155,6 +179,7 @@ func TestStateIsFoundByItsRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Round, l.Merges[0] = 1, job.Merge{By: "lead", Root: root, Data: put(t, k, merged)}
+	lend(t, k, l)
 	all := append(slices.Clone(roots), root)
 	for round := range 2 {
 		for i, want := range all {
@@ -238,6 +263,7 @@ func alone(t *testing.T, k *Kit, l *job.Lease) {
 	for _, account := range []string{"lead", "p"} {
 		k.peers.known[account] = registered{peer: providerv1.Peer{Account: account, PeerKey: public}}
 	}
+	lend(t, k, l)
 }
 
 // What the policy does not keep goes once the unit is accepted, and comes back by

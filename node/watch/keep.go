@@ -124,7 +124,7 @@ func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attes
 		}
 		files = c.States
 	}
-	return w.kit.Probe(ctx, a.Keeper, files[rand.IntN(len(files))])
+	return w.kit.Probe(ctx, l.Order.ID(), a.Keeper, files[rand.IntN(len(files))])
 }
 
 // compare makes a keeper's pieces of a unit, and exposes it if they are not those that

@@ -15,6 +15,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/internal/testkit/spam"
@@ -29,7 +30,7 @@ func (b Blobs) Block(ctx context.Context, c cid.Cid) ([]byte, error) { return b(
 // Lie makes a role answer everybody with what blobs says, from now on. It serves its
 // leases by then, or its store answers again when it begins to.
 func (n *Network) Lie(name string, blobs Blobs) {
-	n.Member(name).Kit.Host.ServeBlocks(blobs, func(peer.ID, cid.Cid) bool { return true })
+	n.Member(name).Kit.Host.ServeBlocks(blobs, func(peer.ID, canon.Hash, cid.Cid) bool { return true })
 }
 
 // Siege is strangers that trouble the peers of some roles.
@@ -130,5 +131,5 @@ func (n *Network) ServeOnly(name string, to ...string) {
 		friends[n.Member(friend).Kit.Host.ID()] = true
 	}
 	kit.Serve(&job.Lease{Leads: []job.Leader{{}}}) // the first lease makes a role serve; none that comes does again
-	kit.Host.ServeBlocks(kit.Store, func(who peer.ID, _ cid.Cid) bool { return friends[who] })
+	kit.Host.ServeBlocks(kit.Store, func(who peer.ID, _ canon.Hash, _ cid.Cid) bool { return friends[who] })
 }
