@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	"github.com/tally-network/tally/node/consume"
@@ -269,6 +271,8 @@ type validated struct {
 	Steps     int     `json:"steps"`
 	StepFLOPs uint64  `json:"step_flops"`
 	StepPeak  uint64  `json:"step_peak_bytes"` // of what a step computes, beside the states before it
+	Memory    uint64  `json:"memory_bytes"`    // of all values of the largest program, which roles compare with their limit
+	Declined  bool    `json:"memory_declined"` // by roles whose settings leave that limit as it is
 	StateSize uint64  `json:"state_bytes"`
 	Kept      Kept    `json:"kept"`
 	MaxPrice  uint64  `json:"max_price_utally"`
@@ -311,10 +315,13 @@ func tellBids(w io.Writer, all []bid) {
 
 func (e *env) orderValidate() *cobra.Command {
 	b := e.buyer()
+	memory := uint64(defaultMemoryMB)
 	cmd := &cobra.Command{
 		Use: "validate ORDER.yaml", Short: "Try an order without posting it",
 		Long: `Reads an order file and what it names, builds the training step, and runs it
-once. With a home it also asks the network what each offer would take.`,
+once, in at most --memory-mb. What no chain would take is refused. Without a home
+the rules of a new chain are the measure; with one it asks the network what each
+offer would take.`,
 		Example: "  tally order validate order.yaml\n  tally order validate order.yaml --home tally-devnet/consumer",
 		Args:    arguments("validate ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -323,13 +330,16 @@ once. With a home it also asks the network what each offer would take.`,
 			if err != nil {
 				return err
 			}
-			exec := cpu.New(b.settings.Threads)
-			d, err := consume.NewDraft(ctx, s, exec)
+			d, err := consume.NewDraft(ctx, s, engine.Bounded(cpu.New(b.settings.Threads), memory<<20))
 			if err != nil {
 				return err
 			}
 			v := newValidated(&s, d)
-			if home.Exists(e.home) {
+			if !home.Exists(e.home) {
+				if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err != nil {
+					return fmt.Errorf("by the rules of a new chain: %w; name the --home of a consumer to go by those of its network", err)
+				}
+			} else {
 				if err := b.start(cmd); err != nil {
 					return err
 				}
@@ -342,13 +352,16 @@ once. With a home it also asks the network what each offer would take.`,
 		},
 	}
 	b.peer(cmd.Flags())
+	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	p, c := &d.Problem, d.Spec.Terms()
 	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Work.Training.Start.Slots)
+	memory := d.Memory()
 	return &validated{
+		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
 		Model: cmp.Or(s.Problem.Model, s.Problem.Continue), Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
 		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
@@ -413,6 +426,11 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "  data      %d records, %d held out\n", v.Records, v.HeldOut)
 	fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
 	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
+	limit := fmt.Sprintf("within the %d GB", home.MemoryGB)
+	if v.Declined {
+		limit = fmt.Sprintf("MORE than the %d GB", home.MemoryGB)
+	}
+	fmt.Fprintf(w, "  memory    %.3g GB for a program, %s that providers and keepers allow unless their memory_gb says otherwise\n", float64(v.Memory)/1e9, limit)
 	what := "all of it"
 	if v.Kept.Needed > 1 {
 		what = fmt.Sprintf("a piece of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
@@ -424,7 +442,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest watcher finds all\n", 100*o.Tenth)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	if v.Offers == nil {
-		fmt.Fprintln(w, "  offers    not asked: with --home of a consumer the network says what it would take")
+		fmt.Fprintln(w, "  offers    not asked: this is by the rules of a new chain; with --home of a consumer its network says what it would take")
 	}
 	tellBids(w, v.Offers)
 	if v.Best != "" {

@@ -3,6 +3,7 @@ package consume
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"math"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/node/replay"
+	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/store"
 )
 
 // MaxText bounds a training text in bytes.
@@ -131,7 +134,37 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if err := d.addFiles(from, data); err != nil {
 		return nil, err
 	}
+	if err := d.unsigned().Check(); err != nil {
+		return nil, err
+	}
 	return d, d.try(ctx)
+}
+
+// unsigned returns the order of the draft as far as nobody is a party of it yet: no
+// chain would take it, whoever signs, if it does not pass its check.
+func (d *Draft) unsigned() *job.Order {
+	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Spec.Terms()}
+	o.Problem.Files = nil
+	for _, f := range d.Files {
+		o.Problem.Files = append(o.Problem.Files, role.File(f.Role, store.RefOf(f.Bytes)))
+	}
+	return o
+}
+
+// Suits returns an error that shows the inequality if a chain of such rules would refuse
+// the order, or lease it to nobody.
+func (d *Draft) Suits(p *job.Params, games dispute.Rules) error {
+	o := d.unsigned()
+	if err := p.Suits(o); err != nil {
+		return err
+	}
+	return p.Replayable(o, games)
+}
+
+// Memory returns the bytes by which those who work on the order judge whether it takes
+// more than they have: of all values of its largest program.
+func (d *Draft) Memory() uint64 {
+	return max(engine.Memory(d.Work.Step.Program), engine.Memory(d.Work.Merge.Program))
 }
 
 // languageShape returns the context and the vocabulary of a language model: its

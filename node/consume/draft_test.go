@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
@@ -70,18 +72,42 @@ func TestDraftRefuses(t *testing.T) {
 		"optimizer":         {func(s *Spec) { s.Problem.Optimizer.Name = "magic" }, bigram(2, 4, 20, 0.1), prose, "magic"},
 		"loss":              {func(s *Spec) { s.Problem.Loss = "pride" }, bigram(2, 4, 20, 0.1), prose, "pride"},
 		"frozen":            {func(s *Spec) { s.Problem.Frozen = []string{"nothing*"} }, bigram(2, 4, 20, 0.1), prose, "nothing*"},
+		"no steps":          {func(s *Spec) { s.Problem.Steps = 0 }, bigram(2, 4, 20, 0.1), prose, "steps"},
+		"negative steps":    {func(s *Spec) { s.Problem.Steps = -5 }, bigram(2, 4, 20, 0.1), prose, "steps"},
+		"steps for ever":    {func(s *Spec) { s.Problem.Steps = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "cost"},
+		"checkpoints":       {func(s *Spec) { s.Problem.Interval = -8 }, bigram(2, 4, 20, 0.1), prose, "checkpoint interval is -8"},
+		"rounds for ever":   {func(s *Spec) { s.Problem.Rounds = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "units"},
+		"keepers":           {func(s *Spec) { s.Conditions.Keepers = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "keepers"},
+		"auditors":          {func(s *Spec) { s.Conditions.Auditors = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "auditors"},
+		"a negative time":   {func(s *Spec) { s.Conditions.UnitTimeout = -1 }, bigram(2, 4, 20, 0.1), prose, "unit timeout"},
 	} {
 		s := small()
 		if c.spec != nil {
 			c.spec(&s)
 		}
-		d, err := FromParts(t.Context(), s, Origin{Model: c.model}, c.text, cpu.New(1))
-		if err == nil { // what the order itself forbids
-			err = (&job.Order{Contact: job.Contact{Key: make([]byte, 32)}, Problem: d.Problem, Conditions: s.Terms()}).Check()
-		}
+		_, err := FromParts(t.Context(), s, Origin{Model: c.model}, c.text, cpu.New(1))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// The rules of a new chain are the measure where no network can be asked.
+func TestDraftSuitsRules(t *testing.T) {
+	s := small()
+	d, err := FromParts(t.Context(), s, Origin{Model: bigram(2, 4, 20, 0.1)}, prose, cpu.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err != nil {
+		t.Error(err)
+	}
+	d.Spec.Conditions.UnitTimeout = Duration(time.Millisecond)
+	if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err == nil || !strings.Contains(err.Error(), "unit timeout must be at least") {
+		t.Error(err)
+	}
+	if d.Memory() < d.Problem.StateBytes {
+		t.Errorf("%d bytes of memory for states of %d", d.Memory(), d.Problem.StateBytes)
 	}
 }
 
