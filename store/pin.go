@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/ipfs/go-cid"
+
+	"github.com/tally-network/tally/format/bounded"
 )
 
 var pinName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
@@ -100,7 +102,7 @@ func (s *Store) pinPart(name string, r Ref, d digest) error {
 // parts returns the blocks that had arrived of a blob that was not whole, if its index is
 // among them.
 func (s *Store) parts(name string, r Ref) []digest {
-	b, err := os.ReadFile(filepath.Join(s.dir, pinsDir, name, r.String()+partSuffix))
+	b, err := bounded.ReadFile(filepath.Join(s.dir, pinsDir, name, r.String()+partSuffix), 2*MaxBlocks*int64(len(digest{})))
 	if _, gone := s.members(r); err != nil || gone != nil {
 		return nil
 	}
