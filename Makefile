@@ -28,7 +28,7 @@ test: SPACE_MB = 8000
 OWN = $$(go list ./... | grep -v /gen/)
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## Run one order on a whole network in one process (ARGS="--cheat none", …)
 	@bin/tally demo $(ARGS)

@@ -32,10 +32,10 @@ import (
 // A provider's units, each of which takes it unitTime to replay. Every segment of
 // each is falsely disputed once, so that no game finds what another has computed.
 const (
-	unitTime     = 30 * time.Second
-	falselyUnits = 8
-	falselyEach  = 8 // segments of a unit
-	friendPurse  = 100_000_000
+	unitTime        = 30 * time.Second
+	disputedUnits   = 8
+	segmentsPerUnit = 8 // segments of a unit
+	friendPurse     = 100_000_000
 )
 
 // falseDisputes returns how many of 64 false disputes at once one honest provider
@@ -57,10 +57,10 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 		return 0, err
 	}
 	c := &crowd{kit: n.Consumer.Kit, tell: o.Tell}
-	if err := c.gather(ctx, falselyUnits*falselyEach); err != nil {
+	if err := c.gather(ctx, disputedUnits*segmentsPerUnit); err != nil {
 		return 0, err
 	}
-	draft, err := halfMinutes(ctx, o)
+	draft, err := draftHalfMinuteUnits(ctx, o)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 		})
 		failed <- err
 	}()
-	o.Tell("a provider computes %d units", falselyUnits)
+	o.Tell("a provider computes %d units", disputedUnits)
 	select {
 	case l := <-done:
 		won, err := c.dispute(ctx, l)
@@ -94,12 +94,12 @@ func falseDisputes(ctx context.Context, o Options) (float64, error) {
 	}
 }
 
-// halfMinutes drafts an order whose units take half a minute each on this machine.
-func halfMinutes(ctx context.Context, o Options) (*consume.Draft, error) {
-	const trial = falselyEach // steps
+// draftHalfMinuteUnits drafts an order whose units take half a minute each on this machine.
+func draftHalfMinuteUnits(ctx context.Context, o Options) (*consume.Draft, error) {
+	const trial = segmentsPerUnit // steps
 	s := consume.Default()
 	p, c := &s.Problem, &s.Conditions
-	p.Rounds, p.Shards, p.Batch, p.Seed = 1, falselyUnits, 8, 7
+	p.Rounds, p.Shards, p.Batch, p.Seed = 1, disputedUnits, 8, 7
 	c.MaxPrice, c.Providers, c.Auditors, c.AuditSegments, c.Keepers = 10_000_000_000, 1, 1, 1, 1
 	c.UnitTimeout, c.UnitWindow, c.Window = consume.Duration(time.Hour), consume.Duration(time.Hour), consume.Duration(time.Hour)
 	text := strings.Repeat("a stick is cut in two and each side keeps its half of the tally. ", 200)
@@ -113,7 +113,7 @@ func halfMinutes(ctx context.Context, o Options) (*consume.Draft, error) {
 		return nil, err
 	}
 	draft := func(steps int) (*consume.Draft, error) {
-		p.Steps, p.Interval = steps, steps/falselyEach
+		p.Steps, p.Interval = steps, steps/segmentsPerUnit
 		return consume.FromParts(ctx, s, consume.Origin{Model: g}, text, cpu.New(1))
 	}
 	d, err := draft(trial)
@@ -125,8 +125,8 @@ func halfMinutes(ctx context.Context, o Options) (*consume.Draft, error) {
 		return nil, err
 	}
 	step := time.Since(begun) / trial
-	steps := int(unitTime/step) / falselyEach * falselyEach
-	o.Tell("a step takes %v: units of %d steps, a checkpoint each %d", step.Round(time.Millisecond), steps, steps/falselyEach)
+	steps := int(unitTime/step) / segmentsPerUnit * segmentsPerUnit
+	o.Tell("a step takes %v: units of %d steps, a checkpoint each %d", step.Round(time.Millisecond), steps, steps/segmentsPerUnit)
 	return draft(steps)
 }
 
@@ -170,7 +170,7 @@ func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) 
 	begun := time.Now()
 	open, opening := errgroup.WithContext(ctx)
 	for i, a := range c.all {
-		open.Go(func() error { return c.open(opening, a, l, i/falselyEach, i%falselyEach) })
+		open.Go(func() error { return c.open(opening, a, l, i/segmentsPerUnit, i%segmentsPerUnit) })
 	}
 	if err := open.Wait(); err != nil {
 		return 0, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tally-network/tally/internal/cputime"
 	"github.com/tally-network/tally/node/devnet"
 )
 
@@ -52,7 +53,7 @@ func watchIdle(ctx context.Context, n *devnet.Network, tell func(string, ...any)
 		return nil, err
 	}
 	debug.FreeOSMemory()
-	began, used, height := time.Now(), processorTime(), chain.Head().Height
+	began, used, height := time.Now(), cputime.Used(), chain.Head().Height
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -60,7 +61,7 @@ func watchIdle(ctx context.Context, n *devnet.Network, tell func(string, ...any)
 	}
 	passed := time.Since(began).Seconds()
 	rows := []Row{
-		row("idle CPU", "% of a core", 100*(processorTime()-used).Seconds()/passed),
+		row("idle CPU", "% of a core", 100*(cputime.Used()-used).Seconds()/passed),
 		row("idle block interval", "s", passed/float64(chain.Head().Height-height)),
 	}
 	if mb, ok := resident(); ok {

@@ -17,11 +17,11 @@ import (
 	bankcli "github.com/cosmos/cosmos-sdk/x/bank/client/cli"
 
 	chainaddress "github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/format/bounded"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 )
 
@@ -53,6 +53,9 @@ var messages = map[string][]message{
 		{"ask ORDER UNIT ATTEMPT KEEPER", "Ask a keeper to show that it keeps what it attested to; the files of an order are unit \"files\"", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
 			func(from string, args []string) (proto.Message, error) {
 				if args[1] == "files" {
+					if args[2] != "0" {
+						return nil, fmt.Errorf("attempt %q: files have none; write 0", args[2])
+					}
 					return &workv1.MsgAsk{Sender: from, Order: args[0], Files: true, Keeper: args[3]}, nil
 				}
 				unit, err := strconv.ParseUint(args[1], 10, 32)

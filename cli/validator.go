@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
 )

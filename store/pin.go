@@ -13,7 +13,7 @@ import (
 
 	"github.com/ipfs/go-cid"
 
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 var pinName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)

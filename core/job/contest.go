@@ -81,7 +81,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
-	case len(l.Disputes) >= maxDisputes-promised && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
+	case len(l.Disputes) >= maxDisputes-reservedDisputes && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	case l.full():
 		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
@@ -186,7 +186,7 @@ func (e CloseDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	c := l.Disputes[i]
-	if len(l.Disputes) >= maxDisputes-promised && l.Phase == Closing { // who was kept out has its time
+	if len(l.Disputes) >= maxDisputes-reservedDisputes && l.Phase == Closing { // who was kept out has its time
 		l.WindowEnd = max(l.WindowEnd, now+l.Order.Conditions.Window)
 	}
 	l.Disputes = slices.Delete(l.Disputes, i, i+1)

@@ -25,7 +25,7 @@ func TestFullListKeepsNobodyOutForGood(t *testing.T) {
 	for w.lease.Round < w.lease.Order.Problem.Rounds {
 		w.finishRound()
 	}
-	for id := range uint64(maxDisputes - promised) {
+	for id := range uint64(maxDisputes - reservedDisputes) {
 		if err := w.challenge(id, UnitTarget(5), fmt.Sprintf("c%d", id)); err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestFullListHasRoomForReports(t *testing.T) {
 	w.attest(0)
 	auditor := w.lease.Units[0].Audits[0].Auditor
 	w.do(Report{By: auditor, Unit: 0, Output: []byte(auditor), Pass: false})
-	for id := range uint64(maxDisputes - promised) {
+	for id := range uint64(maxDisputes - reservedDisputes) {
 		if err := w.challenge(id, UnitTarget(0), fmt.Sprintf("c%d", id)); err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,8 @@ func (l *Lease) standing(u *Unit) (n int) {
 	return n
 }
 
-// trusts reports whether nothing was shown against an account in this lease.
+// trusts reports whether an account was convicted of nothing in this lease, and has not
+// said that it cannot keep it.
 func (l *Lease) trusts(account string) bool { return !slices.Contains(l.Barred, account) }
 
 // counts reports whether a keeper's word counts for a unit: it stands, and the keeper was

@@ -14,28 +14,28 @@ import (
 
 // Limits on an order, so that a lease stays small enough to load.
 const (
-	MaxUnits    = 4096
-	MaxSegments = 256
-	MaxFiles    = 16
-	MaxText     = 1 << 12
-	MaxParties  = 1024 // providers, and validators drawn from, of one lease
-	maxRole     = 32
-	maxAccount  = 128
-	maxAddrs    = 8
-	maxAddr     = 256
-	maxWindow   = 30 * 24 * 3600 * 1000 // ms
-	maxFlops    = 1 << 60
-	maxAttempts = 1 << 16  // of a unit or a merge, as numbers
-	maxTries    = 1 << 10  // how often rules may let one unit be given out
-	maxRecords  = 1 << 14  // in lists that only slashing makes longer
-	maxDisputes = 1 << 9   // open about one lease, all of which its events carry
-	promised    = 1 << 6   // of these, for auditors that have reported what they dispute
-	maxRecord   = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read
-	maxKeepers  = 16
-	maxAuditors = 16
-	maxKept     = MaxParties + maxKeepers   // keepers that a lease can have had, one after another
-	maxBarred   = 2*MaxParties + maxKeepers // the providers, the auditors, and the first keepers
-	maxRivals   = 64                        // challengers that share a jackpot: of so many, none gets anything
+	MaxUnits         = 4096
+	MaxSegments      = 256
+	MaxFiles         = 16
+	MaxText          = 1 << 12
+	MaxParties       = 1024 // providers, and validators drawn from, of one lease
+	maxRole          = 32
+	maxAccount       = 128
+	maxAddrs         = 8
+	maxAddr          = 256
+	maxWindow        = 30 * 24 * 3600 * 1000 // ms
+	maxFlops         = 1 << 60
+	maxAttempts      = 1 << 16  // of a unit or a merge, as numbers
+	maxTries         = 1 << 10  // how often rules may let one unit be given out
+	maxRecords       = 1 << 14  // in lists that only slashing makes longer
+	maxDisputes      = 1 << 9   // open about one lease, all of which its events carry
+	reservedDisputes = 1 << 6   // of these, for auditors that have reported what they dispute
+	maxLeaseBytes    = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read
+	maxKeepers       = 16
+	maxAuditors      = 16
+	maxKept          = MaxParties + maxKeepers   // keepers that a lease can have had, one after another
+	maxBarred        = 2*MaxParties + maxKeepers // the providers, the auditors, and the first keepers
+	maxRivals        = 64                        // challengers that share a jackpot: of so many, none gets anything
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -188,7 +188,7 @@ func (o *Order) Check() error {
 	if err := o.Conditions.check(o.Problem.Segments()); err != nil {
 		return err
 	}
-	return o.checkRecord()
+	return o.checkSize()
 }
 
 // checkParties bounds what an order says of people and where they are.
@@ -229,17 +229,17 @@ func (p *Problem) check() error {
 	if err := p.checkFiles(); err != nil {
 		return err
 	}
-	if err := bounded(
-		extent{"rounds", int64(p.Rounds), 1, MaxUnits},
-		extent{"shards", int64(p.Shards), 1, MaxUnits},
-		extent{"steps of a unit", int64(p.Steps), 1, 1 << 20},
-		extent{"checkpoint interval", int64(p.Interval), 1, int64(p.Steps)},
-		extent{"batch", int64(p.Batch), 1, 1 << 20},
-		extent{"records", int64(p.Records), int64(p.Shards), 1 << 40},
+	if err := checkBounds(
+		bound{"rounds", int64(p.Rounds), 1, MaxUnits},
+		bound{"shards", int64(p.Shards), 1, MaxUnits},
+		bound{"steps of a unit", int64(p.Steps), 1, 1 << 20},
+		bound{"checkpoint interval", int64(p.Interval), 1, int64(p.Steps)},
+		bound{"batch", int64(p.Batch), 1, 1 << 20},
+		bound{"records", int64(p.Records), int64(p.Shards), 1 << 40},
 	); err != nil {
 		return err
 	}
-	return bounded(extent{"segments of a unit", int64(p.Segments()), 1, MaxSegments})
+	return checkBounds(bound{"segments of a unit", int64(p.Segments()), 1, MaxSegments})
 }
 
 // check returns an error unless conditions suit units of so many segments.
@@ -247,15 +247,15 @@ func (c *Conditions) check(segments int) error {
 	if c.MaxPrice == 0 {
 		return fmt.Errorf("the maximum price is zero; nobody works for nothing")
 	}
-	if err := bounded(
-		extent{"expiry (ms)", c.Expires, 1, maxWindow},
-		extent{"providers", int64(c.MinProviders), 1, 1 << 10},
-		extent{"auditors", int64(c.Auditors), 0, maxAuditors},
-		extent{"keepers", int64(c.Keepers), 1, maxKeepers},
-		extent{"unit timeout (ms)", c.UnitTimeout, 1, maxWindow},
-		extent{"unit window (ms)", c.UnitWindow, 1, maxWindow},
-		extent{"challenge window (ms)", c.Window, 1, maxWindow},
-		extent{"audited segments", int64(c.AuditSegments), 0, int64(segments)},
+	if err := checkBounds(
+		bound{"expiry (ms)", c.Expires, 1, maxWindow},
+		bound{"providers", int64(c.MinProviders), 1, 1 << 10},
+		bound{"auditors", int64(c.Auditors), 0, maxAuditors},
+		bound{"keepers", int64(c.Keepers), 1, maxKeepers},
+		bound{"unit timeout (ms)", c.UnitTimeout, 1, maxWindow},
+		bound{"unit window (ms)", c.UnitWindow, 1, maxWindow},
+		bound{"challenge window (ms)", c.Window, 1, maxWindow},
+		bound{"audited segments", int64(c.AuditSegments), 0, int64(segments)},
 	); err != nil {
 		return err
 	}
@@ -266,33 +266,33 @@ func (c *Conditions) check(segments int) error {
 	if c.Auditors == 0 {
 		most = 0
 	}
-	return bounded(
-		extent{"floor of the audited segments", int64(c.AuditFloor), 0, int64(c.AuditSegments)},
-		extent{"segments with the largest updates", int64(c.TopSegments), 0, int64(most)},
+	return checkBounds(
+		bound{"floor of the audited segments", int64(c.AuditFloor), 0, int64(c.AuditSegments)},
+		bound{"segments with the largest updates", int64(c.TopSegments), 0, int64(most)},
 	)
 }
 
-// checkRecord bounds what is recorded of a lease: every role reads it whole. Of a unit that
+// checkSize bounds what is recorded of a lease: every role reads it whole. Of a unit that
 // is a root for each segment, what each auditor looked at, and what each keeper keeps.
-func (o *Order) checkRecord() error {
+func (o *Order) checkSize() error {
 	const root, audit, segment, attestation = 32, 128, 4, 192 // bytes
 	p, c := &o.Problem, &o.Conditions
 	unit := root*(p.Segments()+1) + c.Auditors*(audit+segment*(c.AuditSegments+c.TopSegments)) + c.Keepers*attestation
-	if all := unit * p.Units(); all > maxRecord {
+	if all := unit * p.Units(); all > maxLeaseBytes {
 		return fmt.Errorf("the record of %d units with %d segments, %d auditors and %d keepers may have %d bytes, the limit is %d: use fewer units, or more steps between checkpoints",
-			p.Units(), p.Segments(), c.Auditors, c.Keepers, all, maxRecord)
+			p.Units(), p.Segments(), c.Auditors, c.Keepers, all, maxLeaseBytes)
 	}
 	return nil
 }
 
-// extent is a number of an order with its bounds.
-type extent struct {
+// bound is a number of an order with its bounds.
+type bound struct {
 	what          string
 	value, lo, hi int64
 }
 
-// bounded returns an error about the first number that is out of its bounds.
-func bounded(all ...extent) error {
+// checkBounds returns an error about the first number that is out of its bounds.
+func checkBounds(all ...bound) error {
 	for _, x := range all {
 		if x.value < x.lo || x.value > x.hi {
 			return fmt.Errorf("%s is %d, must be between %d and %d", x.what, x.value, x.lo, x.hi)

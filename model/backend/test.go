@@ -13,8 +13,8 @@ import (
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/format/bounded"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model"
 )
 

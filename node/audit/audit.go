@@ -248,16 +248,21 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 		}
 		if accusation != nil {
 			answer = append(answer, accusation)
-			a.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: i, Text: fmt.Sprintf("segment %d is wrong", wrong)})
 		}
 	}
-	if _, err = a.kit.Account.Send(ctx, answer...); err != nil && len(answer) > 1 { // it can be disputed later
-		_, err = a.kit.Account.Send(ctx, answer[0])
+	_, err = a.kit.Account.Send(ctx, answer...)
+	if err != nil && len(answer) > 1 { // then the dispute is opened by itself, in a later block
+		a.kit.Log.Warn("a report was refused together with its dispute", "unit", i, "error", err)
+		answer = answer[:1]
+		_, err = a.kit.Account.Send(ctx, answer...)
 	}
 	if err != nil {
 		return fmt.Errorf("report on unit %d: %w", i, err)
 	}
 	a.kit.Emit(role.Event{Kind: role.Audited, Order: l.Order.ID(), Unit: i, Text: text})
+	if len(answer) > 1 {
+		a.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: i, Text: fmt.Sprintf("segment %d is wrong", wrong)})
+	}
 	return nil
 }
 

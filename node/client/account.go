@@ -81,7 +81,7 @@ func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 				}
 			}
 		}
-		if passing(err) && try < 5 && ctx.Err() == nil {
+		if retryable(err) && try < 5 && ctx.Err() == nil {
 			a.known = false
 			if _, err := a.client.Next(ctx, a.client.Head().Height); err != nil {
 				return Result{}, err
@@ -95,10 +95,10 @@ func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	}
 }
 
-// passing reports whether the same messages may be taken if they are tried and signed
+// retryable reports whether the same messages may be taken if they are tried and signed
 // anew: another process has the same key, or a node lost its mempool; or others, who
 // came first in the block, made more to read and write than the margin is for.
-func passing(err error) bool {
+func retryable(err error) bool {
 	return errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
 }
 

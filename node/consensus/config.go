@@ -17,7 +17,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 // gossipPause is how long a node rests when it has nothing for a peer. CometBFT's

@@ -12,7 +12,7 @@ import (
 	"github.com/cometbft/cometbft/p2p"
 	"github.com/cometbft/cometbft/privval"
 
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 // Identity is what others must know of a node before it starts.

@@ -12,8 +12,8 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/train"
-	"github.com/tally-network/tally/format/bounded"
 	"github.com/tally-network/tally/format/yaml"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 // Spec is an order as a person writes it, in YAML.

@@ -286,7 +286,7 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 		return fmt.Errorf("a dispute about the %v is open: it is looked at again when that is over", t)
 	}
 	p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), costOf(l), w)
-	if _, err = p.kit.Account.Send(ctx, p.message(l, t, attempt, o)); err != nil {
+	if _, err = p.kit.Account.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
 		return fmt.Errorf("open a dispute: %w", err)
 	}
 	return nil
@@ -306,10 +306,10 @@ func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*
 	if u.Attempt != attempt || u.Status != job.Counted || slices.ContainsFunc(l.Contests(t, attempt), mine) {
 		return nil, nil
 	}
-	return p.message(l, t, attempt, dispute.OpeningOf(u.Receipt.Checkpoints, segment)), nil
+	return p.openMsg(l, t, attempt, dispute.OpeningOf(u.Receipt.Checkpoints, segment)), nil
 }
 
-func (p *Player) message(l *job.Lease, t job.Target, attempt int, o dispute.Opening) *disputev1.MsgOpen {
+func (p *Player) openMsg(l *job.Lease, t job.Target, attempt int, o dispute.Opening) *disputev1.MsgOpen {
 	return &disputev1.MsgOpen{
 		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
 		Target:  work.TargetToProto(t),

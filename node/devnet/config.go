@@ -19,10 +19,10 @@ import (
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/format/bounded"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
 )

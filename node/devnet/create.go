@@ -15,9 +15,9 @@ import (
 	cmtjson "github.com/cometbft/cometbft/libs/json"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/format/bounded"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
 )

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tally-network/tally/format/bounded"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/home"
 )

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 // trustFile is where who made a bundle leaves the trust root beside it. It anchors

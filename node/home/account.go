@@ -21,7 +21,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 // AccountName is the name of a home's account in its keyring.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
-	"github.com/tally-network/tally/format/bounded"
 	supplyv1 "github.com/tally-network/tally/gen/tally/supply/v1"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/role"

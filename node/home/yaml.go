@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tally-network/tally/format/bounded"
 	plain "github.com/tally-network/tally/format/yaml"
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 const maxSettings = 64 << 10

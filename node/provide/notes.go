@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/format/bounded"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
 )

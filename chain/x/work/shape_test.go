@@ -18,7 +18,7 @@ import (
 )
 
 // shaped returns a lease with so many shards and segments, of which few units are
-// received and the rest assigned, as many as a message may.
+// received and the rest assigned, as many as a message may, but for one.
 func shaped(t testing.TB, shards, segments int) *worktest.Play {
 	t.Helper()
 	o := worktest.Order()
@@ -32,7 +32,7 @@ func shaped(t testing.TB, shards, segments int) *worktest.Play {
 		}
 	})...)
 	p := worktest.Begin(t, c, o)
-	for u := range min(shards, 128) {
+	for u := range min(shards, 128) - 1 {
 		p.Queue(p.Lead(), p.AssignMsg(u, "p0"))
 		if u%20 == 19 {
 			p.Flush()
@@ -77,9 +77,9 @@ func spoken(t testing.TB, p *worktest.Play, shards int) map[string]sdk.Msg {
 			Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(job.UnitTarget(5)), Opening: canon.Marshal(&opening),
 		},
 	}
-	if last := min(shards, 128) - 1; last >= 8 {
-		out["submit"] = p.SubmitMsg(p.Receipt(last))
-	}
+	open := min(shards, 128) - 1
+	out["submit"] = p.SubmitMsg(p.Receipt(open - 1))
+	out["assign"] = p.AssignMsg(open, "p0")
 	for _, a := range u.Audits {
 		out["report"] = p.ReportMsg(4, worktest.Named(t, a.Auditor), true)
 	}
@@ -91,18 +91,18 @@ func spoken(t testing.TB, p *worktest.Play, shards int) map[string]sdk.Msg {
 func TestGasDoesNotGrowWithTheOrder(t *testing.T) {
 	const limit = 1_000_000 // a fifth of what a client ever gives
 	cost := map[string]uint64{}
-	for _, shape := range []struct{ shards, segments int }{{9, 2}, {128, 2}, {9, 256}, {128, 256}} {
+	for _, shape := range []struct{ shards, segments int }{{10, 2}, {128, 2}, {10, 256}, {128, 256}} {
 		p := shaped(t, shape.shards, shape.segments)
 		for name, m := range spoken(t, p, shape.shards) {
 			cost[fmt.Sprint(name, shape)] = gas(t, p, m)
 		}
 	}
 	t.Log(cost)
-	for _, name := range []string{"attest", "open", "submit", "report"} {
+	for _, name := range []string{"assign", "attest", "open", "submit", "report"} {
 		for _, segments := range []string{" 2}", " 256}"} {
-			few, many := cost[name+"{9"+segments], cost[name+"{128"+segments]
+			few, many := cost[name+"{10"+segments], cost[name+"{128"+segments]
 			if many > 2*few || many > limit {
-				t.Errorf("%s takes %d gas of 9 units and %d of 128, of segments%s", name, few, many, segments)
+				t.Errorf("%s takes %d gas of 10 units and %d of 128, of segments%s", name, few, many, segments)
 			}
 		}
 	}

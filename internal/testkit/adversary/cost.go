@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"runtime/metrics"
 	"slices"
-	"syscall"
 	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/internal/cputime"
 )
 
 // costs compares what messages take of a validator with the gas that is paid for it:
@@ -52,13 +53,6 @@ func (c *costs) allocated() uint64 {
 	return c.read[0].Value.Uint64()
 }
 
-// processor returns the time that this process has had of processors.
-func processor() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 // measure compares one message with the others.
 func (p *play) measure(op Op, m sdk.Msg, gas, bytes uint64, took time.Duration) {
 	c := &p.costs
@@ -72,9 +66,9 @@ func (p *play) measure(op Op, m sdk.Msg, gas, bytes uint64, took time.Duration) 
 		return
 	}
 	for range 3 { // again: what others do is in the first figures
-		begun, at := c.allocated(), processor()
+		begun, at := c.allocated(), cputime.Used()
 		p.time(m)
-		took, bytes = min(took, processor()-at), min(bytes, c.allocated()-begun)
+		took, bytes = min(took, cputime.Used()-at), min(bytes, c.allocated()-begun)
 	}
 	switch n, k := float64(bytes)/paid/c.bytes.median, float64(took)/paid/c.time.median; {
 	case n >= above && bytes >= leastSize:

@@ -10,6 +10,7 @@ trap 'git -C "$top" worktree remove --force "$dir/tally"; rm -rf "$dir"' EXIT
 git -C "$top" worktree add --detach "$dir/tally" $before
 cd "$dir/tally"
 cp -r "$top/$here" internal/testkit/
+cp -r "$top/internal/cputime" internal/
 cp "$top/internal/testkit/worktest/training.go" internal/testkit/worktest/
 git apply "$top/$here/testdata/before/adapt.patch"
 cp "$top/$here/testdata/before/before_test.go.txt" $here/before_test.go

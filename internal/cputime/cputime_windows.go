@@ -1,4 +1,4 @@
-package bench
+package cputime
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// processorTime is what the process has used of all processors.
-func processorTime() time.Duration {
+// Used is what the process has used of all processors.
+func Used() time.Duration {
 	var created, exited, kernel, user windows.Filetime
 	_ = windows.GetProcessTimes(windows.CurrentProcess(), &created, &exited, &kernel, &user)
 	ticks := func(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 + int64(t.LowDateTime) }

@@ -25,11 +25,11 @@ func TestWhatIsSentAgain(t *testing.T) {
 		{sdkerrors.ErrOutOfGas.ABCICode(), "dispute", false},
 	} {
 		_, err := resultOf(&coretypes.ResultTx{TxResult: abci.ExecTxResult{Code: c.code, Codespace: c.space, Log: "in its block"}}, 0)
-		if err == nil || passing(err) != c.again {
-			t.Errorf("%s %d: sent again is %v", c.space, c.code, passing(err))
+		if err == nil || retryable(err) != c.again {
+			t.Errorf("%s %d: sent again is %v", c.space, c.code, retryable(err))
 		}
 	}
-	if passing(nil) || passing(errors.New("something else")) {
+	if retryable(nil) || retryable(errors.New("something else")) {
 		t.Error("what was taken, or is unknown, is sent again")
 	}
 }

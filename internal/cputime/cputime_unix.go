@@ -1,6 +1,6 @@
 //go:build unix
 
-package bench
+package cputime
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is what the process has used of all processors.
-func processorTime() time.Duration {
+// Used is what the process has used of all processors.
+func Used() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it cannot fail with these arguments
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
