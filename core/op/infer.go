@@ -22,7 +22,8 @@ type Typed struct {
 // fault.
 func Infer(g *graph.Graph) (*Typed, error) { return FP32.Infer(g) }
 
-// InferOwn is Infer for a graph that comes from no file: it may take any memory.
+// InferOwn is Infer for a graph that comes from no file, and is not differentiated: it may
+// take any memory, and does not hold what gradients would need.
 func InferOwn(g *graph.Graph) (*Typed, error) { return FP32.infer(g, own) }
 
 // purpose says what a graph is lowered for.
@@ -69,7 +70,9 @@ func (p Profile) infer(g *graph.Graph, why purpose) (*Typed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, err)
 		}
-		t.calls = append(t.calls, calls...)
+		if why != own {
+			t.calls = append(t.calls, calls...)
+		}
 	}
 	return t, t.finish()
 }

@@ -118,7 +118,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 	// A second order, whose units stay open while its lead does nothing.
 	n.End("validator-0")
 	second := n.Post(nil)
-	n.Lease(second, "a lease", func(*job.Lease) bool { return true })
+	n.Lease(second, "its files had", func(l *job.Lease) bool { return l.Files.Said == job.Had })
 	for from, words := range map[string]string{
 		"validator-1": "whose peer you are not", "provider-1": "whose peer you are not", "watcher-0": "whose peer you are not", "validator-0": "taken",
 	} {

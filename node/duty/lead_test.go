@@ -94,12 +94,18 @@ func missing(t *testing.T, n *nettest.Network, l *job.Lease) {
 	}
 }
 
-// An order whose files are those of another, or cost less than it says, costs its deposit.
+// An order that says a step costs a thousand times what it does, so that accomplices are
+// credited with as much power, costs its deposit.
+func TestOrderThatOverstatesItsCost(t *testing.T) {
+	t.Parallel()
+	n := nettest.Start(t, nettest.Options{})
+	missing(t, n, n.Settle(n.Post(func(o *job.Order) { o.Problem.StepFLOPs *= 1000; o.Conditions.MaxPrice *= 1000 })))
+}
+
+// An order whose files are those of another costs its deposit.
 func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})
-	// Accomplices would be credited with a thousand times the power that they have.
-	missing(t, n, n.Settle(n.Post(func(o *job.Order) { o.Problem.StepFLOPs *= 1000; o.Conditions.MaxPrice *= 1000 })))
 	id := n.Post(func(o *job.Order) {
 		data := n.Draft.Work.Data.Clone()
 		data.Set(5, data.At(5)^1)

@@ -1,6 +1,7 @@
 package duty_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/p2p"
 )
 
 // cut makes an order whose four keepers keep a piece each.
@@ -130,11 +132,17 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	l := n.Lease(id, "drawn keepers", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
 	faker := n.Name(l.Units[0].Attested[2].Keeper)
 	k := n.Member(faker).Kit
-	piece, err := wrongPiece(t, k, l)
-	if err != nil {
+	var piece *job.Piece
+	if err := n.EachBlock(func(client.Block) (again bool, err error) { // until the provider knows who is drawn
+		piece, err = wrongPiece(t, k, l)
+		if errors.Is(err, p2p.ErrRefused) {
+			return true, nil
+		}
+		return false, err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = k.Account.Send(t.Context(), &workv1.MsgAttest{Keeper: k.Account.Address, Order: id.String(), Piece: work.PieceToProto(piece)})
+	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Keeper: k.Account.Address, Order: id.String(), Piece: work.PieceToProto(piece)})
 	if err != nil {
 		t.Fatal(err)
 	}

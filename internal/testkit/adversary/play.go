@@ -220,6 +220,17 @@ func where() string {
 
 const ours = "github.com/tally-network/tally/"
 
+// ticked reports whether time has passed for a lease, which need not leave an event: a
+// question is drawn without one.
+func (p *play) ticked() bool {
+	for i := range p.orders {
+		if l := p.live(i); l != nil && l.Wake() <= p.clock() {
+			return true
+		}
+	}
+	return false
+}
+
 // endBlock ends a block, and looks for what must never be.
 func (p *play) endBlock() {
 	if p.found != nil {
@@ -231,7 +242,7 @@ func (p *play) endBlock() {
 		p.fail("halt", "the end of a block: %v", err)
 		return
 	}
-	if len(end.Events) > 0 {
+	if len(end.Events) > 0 || p.ticked() {
 		p.dirty = true
 	}
 	stuck, err := event.Of[*workv1.EventStuck](end.Events)
