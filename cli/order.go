@@ -267,6 +267,7 @@ type validated struct {
 	Records   int     `json:"records"`
 	HeldOut   int     `json:"heldout_records"`
 	Loss      float32 `json:"loss_first"`
+	Unknown   float64 `json:"unknown"` // share of the text whose characters have no token
 	Units     int     `json:"units"`
 	Steps     int     `json:"steps"`
 	StepFLOPs uint64  `json:"step_flops"`
@@ -363,7 +364,7 @@ func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	return &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
 		Model: cmp.Or(s.Problem.Model, s.Problem.Continue), Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
-		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Units: p.Units(), Steps: p.Units() * p.Steps,
+		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Unknown: d.Unknown, Units: p.Units(), Steps: p.Units() * p.Steps,
 		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Detected: newOdds(p, &c),
@@ -425,6 +426,9 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "%s can be trained\n", v.Model)
 	fmt.Fprintf(w, "  data      %d records, %d held out\n", v.Records, v.HeldOut)
 	fmt.Fprintf(w, "  loss      %.3f nats per token at the first step\n", v.Loss)
+	if v.Unknown > 0 {
+		fmt.Fprintf(w, "  WARNING   %.2g %% of the text are characters without a token: give the model one output more than there are different characters\n", 100*v.Unknown)
+	}
 	fmt.Fprintf(w, "  work      %d units, %d steps of %.4g GFLOP and %.3g MB; a checkpoint has %.3g MB\n", v.Units, v.Steps, float64(v.StepFLOPs)/1e9, float64(v.StepPeak)/1e6, float64(v.StateSize)/1e6)
 	limit := fmt.Sprintf("within the %d GB", home.MemoryGB)
 	if v.Declined {

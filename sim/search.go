@@ -65,6 +65,9 @@ func Coalitions(ctx context.Context, s Search) ([]Found, error) {
 		return nil, err
 	}
 	all := slices.DeleteFunc(coalitions(), func(c Coalition) bool { return s.Only != nil && !s.Only.MatchString(c.String()) })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no coalition's name matches %q", s.Only)
+	}
 	out, errs := make([]Found, len(all)), make([]error, len(all))
 	var mu sync.Mutex
 	begun, done := 0, 0

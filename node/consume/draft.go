@@ -34,6 +34,7 @@ type Draft struct {
 	Tokenizer *text.Tokenizer
 	Files     []DraftFile
 	Loss      float32 // of the start state on the first batch, nats a character
+	Unknown   float64 // share of the training text whose characters have no token, for the model has too few outputs
 }
 
 // DraftFile is one of the order's files.
@@ -116,6 +117,7 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if err != nil {
 		return nil, fmt.Errorf("training text: %w", err)
 	}
+	d.Unknown = unknown(data)
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
 	}
@@ -165,6 +167,17 @@ func (d *Draft) Suits(p *job.Params, games dispute.Rules) error {
 // more than they have: of all values of its largest program.
 func (d *Draft) Memory() uint64 {
 	return max(engine.Memory(d.Work.Step.Program), engine.Memory(d.Work.Merge.Program))
+}
+
+// unknown returns the share of tokens that stand for a character that has none.
+func unknown(data *tensor.Tensor) float64 {
+	ids, n := tensor.Of[int32](data), 0
+	for _, id := range ids {
+		if id == 0 {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(ids), 1))
 }
 
 // languageShape returns the context and the vocabulary of a language model: its

@@ -3,6 +3,7 @@ package home
 import (
 	"bytes"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +160,22 @@ func FuzzSettings(f *testing.F) {
 			t.Fatalf("%v\n%s\nbecame\n%s", err, once, twice)
 		}
 	})
+}
+
+// A fraction was cut off: half a gigabyte of memory became none, which stands for four.
+func TestSettingsAreWholeNumbers(t *testing.T) {
+	s := full(t)
+	text, err := s.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"0.5", "1.9", "1e-4"} {
+		bent := regexp.MustCompile(`(?m)^memory_gb: \d+`).ReplaceAll(text, []byte("memory_gb: "+value))
+		if bytes.Equal(bent, text) {
+			t.Fatalf("no memory_gb in %s", text)
+		}
+		if _, err := ParseSettings(bent); err == nil || !strings.Contains(err.Error(), value+" is no whole number") {
+			t.Errorf("memory_gb: %s: %v", value, err)
+		}
+	}
 }

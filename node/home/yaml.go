@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -44,6 +45,9 @@ func ParseSettings(text []byte) (s Settings, err error) {
 	if err := plain.Plain(text); err != nil {
 		return s, err
 	}
+	if err := wholeNumbers(text); err != nil {
+		return s, err
+	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&s); errors.Is(err, io.EOF) {
@@ -52,6 +56,25 @@ func ParseSettings(text []byte) (s Settings, err error) {
 		return s, errors.New(unknown.ReplaceAllString(err.Error(), `unknown key "$1"`))
 	}
 	return s, s.Check()
+}
+
+// wholeNumbers returns an error about the first number with a fraction: no setting has
+// one, and the decoder would cut it off.
+func wholeNumbers(text []byte) error {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return nil // the decoder says why
+	}
+	nodes := []*yaml.Node{&root}
+	for len(nodes) > 0 {
+		n := nodes[0]
+		nodes = append(nodes[1:], n.Content...)
+		var x float64
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!float" && n.Decode(&x) == nil && x != math.Trunc(x) {
+			return fmt.Errorf("line %d: %s is no whole number", n.Line, n.Value)
+		}
+	}
+	return nil
 }
 
 // Save writes the settings of a home, each with a comment on what it means.
