@@ -196,7 +196,7 @@ func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) 
 				over++
 			case d.Turn == disputev1.SIDE_CHALLENGER && !d.Waiting && a != nil:
 				moves.Go(func() error { return c.move(moving, a, d) })
-			case d.Turn == disputev1.SIDE_UNSPECIFIED:
+			case d.Turn == disputev1.SIDE_UNSPECIFIED && !d.Waiting:
 				over++
 			}
 		}
@@ -246,6 +246,8 @@ func (c *crowd) move(ctx context.Context, a *client.Account, d *disputev1.Disput
 	default:
 		m = &dispute.Pick{Index: int(d.Id) % max(len(g.Posted), len(g.BlockState), 1)}
 	}
-	_, err = a.Send(ctx, &disputev1.MsgMove{Player: a.Address, Dispute: d.Id, Move: dispute.EncodeMove(m)})
-	return err
+	if _, err := a.Send(ctx, &disputev1.MsgMove{Player: a.Address, Dispute: d.Id, Move: dispute.EncodeMove(m)}); err != nil {
+		c.tell("a move in dispute %d was refused, and is tried again: %v", d.Id, err) // it was made already, or the defender was asked first
+	}
+	return ctx.Err()
 }

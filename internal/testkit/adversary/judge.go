@@ -31,7 +31,8 @@ func (p *play) bounds() {
 func window(l *job.Lease) int64 {
 	c, r := &l.Order.Conditions, &l.Params
 	games := int64(1 + len(l.Disputes))
-	return r.LeadTimeout*int64(len(l.Leads)+1) + 4*c.UnitTimeout + 2*c.UnitWindow + c.Window +
+	files := int64(min(l.Order.Problem.FileBytes()/r.Link, 1<<40)) * 1000 // to fetch them, at each draw of their keepers
+	return files*int64(1+r.MaxLate) + r.LeadTimeout*int64(len(l.Leads)+1) + 4*c.UnitTimeout + 2*c.UnitWindow + c.Window +
 		r.AnswerTime*int64(3+r.MaxLate+len(l.Requests)) + 4*clock*games
 }
 
