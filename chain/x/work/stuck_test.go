@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"cosmossdk.io/core/store"
+
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/coin"
@@ -92,11 +94,11 @@ func party(name string, rate uint64) job.Party {
 	return job.Party{Account: a.String(), Key: a.PeerKey(), VRF: a.VRFKey(), Rates: job.Rates{GFLOP: rate}}
 }
 
-// A lease that cannot be moved on does not stop the chain; it stays as it is and
-// is tried again.
-func TestLeaseThatCannotSettle(t *testing.T) {
+// alone returns a keeper among such neighbours, with rules by which the files of an order
+// are asked of one draw of keepers.
+func alone(t *testing.T, n *neighbours) (*work.Keeper, job.Params, sdk.Context, store.KVStoreService) {
+	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)
-	n := &neighbours{err: errors.New("it rains")}
 	k := work.NewKeeper(cdc, svc, n, n, n, n)
 	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,15 @@ func TestLeaseThatCannotSettle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules.MaxLate = 0 // one draw of keepers, who are silent
+	rules.MaxLate = 0
+	return k, rules, ctx, svc
+}
+
+// A lease that cannot be moved on does not stop the chain; it stays as it is and
+// is tried again.
+func TestLeaseThatCannotSettle(t *testing.T) {
+	n := &neighbours{err: errors.New("it rains")}
+	k, rules, ctx, _ := alone(t, n)
 	m := job.Match{
 		Order: worktest.Order(), Lead: chaintest.Named("v0").String(), Params: rules,
 		Providers:  []job.Party{party("p0", 10), party("p1", 20)},
@@ -146,17 +156,7 @@ func TestLeaseThatCannotSettle(t *testing.T) {
 // Leases whose time cannot pass, however many, hold up no other: they are tried again
 // after a while, ever more seldom, and go on once they can.
 func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
-	ctx, svc, cdc := chaintest.Store(t)
-	n := &neighbours{}
-	k := work.NewKeeper(cdc, svc, n, n, n, n)
-	if err := k.InitGenesis(ctx, work.DefaultGenesis()); err != nil {
-		t.Fatal(err)
-	}
-	rules, err := k.Rules(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules.MaxLate = 0 // one draw of keepers, who are silent
+	k, rules, ctx, svc := alone(t, &neighbours{})
 	begin := func(nonce uint64) canon.Hash {
 		o := worktest.Order()
 		o.Nonce = nonce
@@ -174,6 +174,7 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 	for i := range uint64(300) {
 		id := begin(i)
 		key := append([]byte{course}, id[:]...)
+		var err error
 		if broken[id], err = store.Get(key); err != nil || len(broken[id]) == 0 {
 			t.Fatal(broken[id], err)
 		}
@@ -184,13 +185,14 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 	ctx = ctx.WithBlockTime(ctx.BlockTime().Add(time.Second))
 	healthy := begin(1_000)
 	moved := map[string]bool{} // leases that went on
-	block := func(after time.Duration) (stuck []*workv1.EventStuck) {
+	block := func(after time.Duration) []*workv1.EventStuck {
 		t.Helper()
 		ctx = ctx.WithBlockTime(ctx.BlockTime().Add(after)).WithEventManager(sdk.NewEventManager())
 		if err := k.EndBlock(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if stuck, err = event.Of[*workv1.EventStuck](ctx.EventManager().ABCIEvents()); err != nil {
+		stuck, err := event.Of[*workv1.EventStuck](ctx.EventManager().ABCIEvents())
+		if err != nil {
 			t.Fatal(err)
 		}
 		went, err := event.Of[*workv1.EventPhase](ctx.EventManager().ABCIEvents())
