@@ -12,6 +12,9 @@ cd "$dir/tally"
 cp -r "$top/$here" internal/testkit/
 cp -r "$top/internal/cputime" internal/
 cp "$top/internal/testkit/worktest/training.go" internal/testkit/worktest/
-git apply "$top/$here/testdata/before/adapt.patch"
+git apply "$top/$here/testdata/before/adapt.patch" || {
+	echo "adapt.patch no longer fits the package: adapt it" >&2
+	exit 1
+}
 cp "$top/$here/testdata/before/before_test.go.txt" $here/before_test.go
 go test -count=1 -timeout 3h -v -run TestBefore ./$here
