@@ -5,10 +5,11 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // argMax is the position of the greatest term, the first or the last of equals.
-type argMax[T ordered] struct {
+type argMax[T mem.Ordered] struct {
 	folding
 	least, greatest T
 	last            bool
@@ -16,7 +17,7 @@ type argMax[T ordered] struct {
 	best, choose    loop // of two values, and of two positions
 }
 
-func newArgMax[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel {
+func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel {
 	k := &argMax[T]{folding: newFolding(p), least: least, greatest: greatest, last: p.Imm[0] != 0}
 	t, keeps := p.Args[0].Type, tensor.Le
 	if k.last {
@@ -50,12 +51,12 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 
 // column finds the positions for the elements from o on.
 func (k *argMax[T]) column(w *worker, args []*tensor.Tensor, at []int64, o int) {
-	best := room[T](w.lanes, columnChunk)[:len(at)]
+	best := mem.As[T](w.lanes, columnChunk)[:len(at)]
 	if len(k.view.bounds) == 0 && k.terms <= math.MaxInt32 && k.numbers(w, args, best, at, o) {
 		return
 	}
 	clear(at)
-	fill(best, k.least)
+	mem.Fill(best, k.least)
 	for t := range k.terms {
 		x, y := k.present(w, args, t*k.n+o, len(at))
 		for i := range at {
@@ -70,7 +71,7 @@ func (k *argMax[T]) column(w *worker, args []*tensor.Tensor, at []int64, o int) 
 func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int64, o int) bool {
 	n := len(at)
 	more := w.lanes[columnChunk:]
-	keeps, found, now := room[uint8](more, n), room[int32](more[columnChunk:], n), room[int32](more[2*columnChunk:], n)
+	keeps, found, now := mem.As[uint8](more, n), mem.As[int32](more[columnChunk:], n), mem.As[int32](more[2*columnChunk:], n)
 	clear(found)
 	for t := range k.terms {
 		x := load(k.view, args, row[T](w, 0), t*k.n+o, n, k.least)
@@ -78,10 +79,10 @@ func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int
 			copy(best, x)
 			continue
 		}
-		fill(now, int32(t))
-		k.keeps(first(keeps), first(x), first(best), nil, 1, n)
-		k.choose(first(found), first(keeps), first(found), first(now), 1, n)
-		k.best(first(best), first(best), first(x), nil, 1, n)
+		mem.Fill(now, int32(t))
+		k.keeps(mem.First(keeps), mem.First(x), mem.First(best), nil, 1, n)
+		k.choose(mem.First(found), mem.First(keeps), mem.First(found), mem.First(now), 1, n)
+		k.best(mem.First(best), mem.First(best), mem.First(x), nil, 1, n)
 	}
 	for i, b := range best {
 		if b != b {

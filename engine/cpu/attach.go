@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // A maker is a kernel that makes pieces of its output that are runs of elements.
@@ -132,7 +133,7 @@ func (k *headed) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	n := len(outs) - 1
 	through := func(at, size, rows, pitch int, from source) error {
 		if k.tail.head == none {
-			from.copy(words(outs[n]), at, size, rows, pitch)
+			from.copy(mem.Words(outs[n]), at, size, rows, pitch)
 			from = source{}
 		}
 		return k.tail.runRows(w, outs[:n], args[k.operands:], at, size, rows, pitch, from)

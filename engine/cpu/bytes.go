@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Contractions of integers of 8 bits share everything with those of floats but
@@ -39,30 +40,16 @@ func newBytes(p *tensor.Primitive, set *asm.Set, x, y int) *bytes {
 	return k
 }
 
-// asFloats returns the memory of words as that of floats, whose bits nobody
-// looks at.
-func asFloats[T int32 | uint32](x []T) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
-}
-
-// words returns the elements of a tensor of float32 or int32.
-func words(x *tensor.Tensor) []float32 {
-	if x.Type == tensor.Int32 {
-		return asFloats(tensor.Of[int32](x))
-	}
-	return tensor.Of[float32](x)
-}
-
 // packBytes packs n rows for one tile, so many words for each group of terms.
 func (p *panels) packBytes(dst []float32, row, n, width int) {
 	const quad = 4
 	own, groups := p.own[row:][:n], len(p.terms)/quad
 	if p.group == quad && len(p.coords) == 0 && p.set.Weave != nil && n%16 == 0 && width == n && sideBySide(own) && groups > 0 {
-		p.moved = grow(p.moved, len(p.terms))
+		p.moved = mem.Grow(p.moved, len(p.terms))
 		for i, at := range p.terms {
 			p.moved[i] = at + own[0]
 		}
-		p.set.Weave(groups, &dst[0], width*word, &p.src.bytes[0], &p.moved[0], n/16, uint32(p.bias)*0x01010101)
+		p.set.Weave(groups, &dst[0], width*mem.Word, &p.src.bytes[0], &p.moved[0], n/16, uint32(p.bias)*0x01010101)
 		if groups < p.deep { // the last group is not full
 			p.packLines(dst[groups*width:], row, n, width, groups*quad)
 		}
@@ -74,11 +61,11 @@ func (p *panels) packBytes(dst []float32, row, n, width int) {
 // packLines packs the terms from one on, line by line.
 func (p *panels) packLines(dst []float32, row, n, width, from int) {
 	deep := p.deep - from/p.group
-	p.lines = grow(p.lines, n*deep+maxLanes)
-	p.places = grow(p.places, n)
+	p.lines = mem.Grow(p.lines, n*deep+mem.MaxLanes)
+	p.places = mem.Grow(p.places, n)
 	for i := range n {
 		p.places[i] = i * deep
-		line := unsafe.Slice((*uint8)(unsafe.Pointer(&p.lines[i*deep])), deep*word)
+		line := unsafe.Slice((*uint8)(unsafe.Pointer(&p.lines[i*deep])), deep*mem.Word)
 		p.readLine(line[:deep*p.group], row+i, from)
 		if p.group == 2 {
 			p.widenLine(line)
@@ -161,25 +148,25 @@ func (p *piece) unbias(from, n int, columns []int32, start bool) {
 }
 
 var (
-	oneEach = asFloats([]uint32{ // a one for each term, in every lane
+	oneEach = mem.AsFloats([]uint32{ // a one for each term, in every lane
 		0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101,
 		0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101,
 	})
 	nowhere [maxDeep]int
-	highest = slices.Repeat([]uint8{128}, maxDeep*word) // the bit that a shift by 128 turns
+	highest = slices.Repeat([]uint8{128}, maxDeep*mem.Word) // the bit that a shift by 128 turns
 )
 
 // sumColumns returns −α·ΣB′ − α·β for each column.
 func (p *piece) sumColumns() []int32 {
 	lanes := p.set.Lanes
-	sums := grow(p.columnSums, roundUp(p.broad, lanes))
+	sums := mem.Grow(p.columnSums, mem.RoundUp(p.broad, lanes))
 	p.columnSums = sums
 	alpha := p.bytes.biasA
 	for c := 0; c < p.broad && alpha != 0; {
 		n, tiles := p.strip(p.broad - c)
-		vectors := ceilDiv(n, lanes)
+		vectors := mem.CeilDiv(n, lanes)
 		b, next, bAt := p.top.columnsAt(c, n, vectors*lanes)
-		p.tiles[0][vectors-1](tiles, p.top.deep, &oneEach[0], 0, &nowhere[0], b, next, bAt, &asFloats(sums[c:])[0], 0, false)
+		p.tiles[0][vectors-1](tiles, p.top.deep, &oneEach[0], 0, &nowhere[0], b, next, bAt, &mem.AsFloats(sums[c:])[0], 0, false)
 		c += n * tiles
 	}
 	const each = 4
@@ -192,14 +179,14 @@ func (p *piece) sumColumns() []int32 {
 // sumRows returns ΣA′ of n rows, at the beginning of a vector each.
 func (p *piece) sumRows(from, n int) []int32 {
 	lanes := p.set.Lanes
-	p.rowSums = grow(p.rowSums, n*lanes)
+	p.rowSums = mem.Grow(p.rowSums, n*lanes)
 	if p.bytes.biasB == 0 {
 		return p.rowSums // which are not used
 	}
 	for i := 0; i < n; {
 		m := nextPart(n-i, p.tileRows, 1)
 		a, aRow, aAt := p.left.rowsAt(from+i, m)
-		p.tiles[m-1][0](1, p.left.deep, a, aRow, aAt, &oneEach[0], 0, &nowhere[0], &asFloats(p.rowSums[i*lanes:])[0], lanes*word, false)
+		p.tiles[m-1][0](1, p.left.deep, a, aRow, aAt, &oneEach[0], 0, &nowhere[0], &mem.AsFloats(p.rowSums[i*lanes:])[0], lanes*mem.Word, false)
 		i += m
 	}
 	return p.rowSums

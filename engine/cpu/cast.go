@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // castLoop returns the loop that converts elements of one type to another. From
@@ -48,7 +49,7 @@ func plainCast(from, to tensor.DType) loop {
 	return nil
 }
 
-func castInteger[S integer](to tensor.DType) loop {
+func castInteger[S mem.Integer](to tensor.DType) loop {
 	switch to {
 	case tensor.Float32:
 		return convert[float32, S]()
@@ -76,9 +77,9 @@ func castInteger[S integer](to tensor.DType) loop {
 	return convert[uint64, S]()
 }
 
-func convert[D ordered, S integer]() loop { return each(func(x S) D { return D(x) }) }
+func convert[D mem.Ordered, S mem.Integer]() loop { return each(func(x S) D { return D(x) }) }
 
-func castFloat[S float](to tensor.DType) loop {
+func castFloat[S mem.Float](to tensor.DType) loop {
 	switch to {
 	case tensor.Float32:
 		return each(func(x S) float32 { return canonical(float32(x)) })
@@ -115,7 +116,7 @@ func narrowLoop(from tensor.DType) loop {
 }
 
 // saturate truncates towards zero into [least, greatest]; NaN gives 0.
-func saturate[D integer, S float](least, greatest D) loop {
+func saturate[D mem.Integer, S mem.Float](least, greatest D) loop {
 	return each(func(x S) D {
 		switch v := float64(x); {
 		case v != v:

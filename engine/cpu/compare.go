@@ -1,9 +1,12 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
 
 // compareLoop is written out, as the commonest loops are.
-func compareLoop[T ordered](fn tensor.Fn) loop {
+func compareLoop[T mem.Ordered](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Eq:
 		return binary(func(dst []uint8, x, y []T) {

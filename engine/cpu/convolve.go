@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Contractions of which an operand is read through windows, or has terms outside, from
@@ -44,12 +45,12 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
 	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
-	parts := ceilDiv(k.cols.n, k.tileCols)
-	if ceilDiv(k.cols.n, k.set.Lanes)%k.set.Vectors() == 1 {
-		parts = ceilDiv(parts, 2) // or the last tile had one vector
+	parts := mem.CeilDiv(k.cols.n, k.tileCols)
+	if mem.CeilDiv(k.cols.n, k.set.Lanes)%k.set.Vectors() == 1 {
+		parts = mem.CeilDiv(parts, 2) // or the last tile had one vector
 	}
-	k.wide = roundUp(ceilDiv(k.cols.n, parts), k.set.Lanes)
-	k.beside = ceilDiv(k.cols.n, k.wide)
+	k.wide = mem.RoundUp(mem.CeilDiv(k.cols.n, parts), k.set.Lanes)
+	k.beside = mem.CeilDiv(k.cols.n, k.wide)
 	k.cut(fewPieces)
 	return true
 }
@@ -68,8 +69,8 @@ func (k *dot) cut(pieces int) {
 	if unit%k.tileRows == 0 || unit > maxHigh {
 		unit = k.tileRows
 	}
-	k.high = min(roundUp(ceilDiv(k.rows.n, ceilDiv(pieces, k.beside)), unit), maxHigh/unit*unit)
-	k.down = ceilDiv(k.rows.n, k.high)
+	k.high = min(mem.RoundUp(mem.CeilDiv(k.rows.n, mem.CeilDiv(pieces, k.beside)), unit), maxHigh/unit*unit)
+	k.down = mem.CeilDiv(k.rows.n, k.high)
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is
@@ -100,8 +101,8 @@ func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
 	}
 	k.divide(fewPieces)
 	for m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted); m.size > maxImage && k.wide > 1; {
-		k.wide = ceilDiv(k.wide, 2)
-		k.beside = ceilDiv(k.lines.n, k.wide)
+		k.wide = mem.CeilDiv(k.wide, 2)
+		k.beside = mem.CeilDiv(k.lines.n, k.wide)
 		m = newImage(k, y, &k.cols, batch, cols, terms, k.wide, sorted)
 	}
 	k.b = side{arg: y, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, inPlace: true, image: m}

@@ -4,15 +4,16 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // overlay copies elements at, at+1, … of the view to dst and leaves alone what
 // lies outside the operand. T is an integer of the elements' size.
-func overlay[T integer](v *view, args []*tensor.Tensor, dst []T, at int) {
+func overlay[T mem.Integer](v *view, args []*tensor.Tensor, dst []T, at int) {
 	if len(dst) == 0 {
 		return
 	}
-	src := bits[T](args[v.arg])
+	src := mem.Bits[T](args[v.arg])
 	inner := len(v.loops) - 1
 	in := v.loops[inner]
 	p := v.seek(at)
@@ -24,12 +25,12 @@ func overlay[T integer](v *view, args []*tensor.Tensor, dst []T, at int) {
 		n := min(in.extent-p.coord[inner], len(dst))
 		switch {
 		case len(v.bounds) == 0:
-			strided(dst[:n], src, p.at, in.stride)
+			mem.ReadStrided(dst[:n], src, p.at, in.stride)
 		case inner > 0 && len(v.bounds) == 1 && v.bounds[0].index != nil && in.extent == 1:
 			n = gather(v, args, dst, src, &p)
 		default:
 			lo, hi, shift := v.inside(args, &p, n)
-			strided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
+			mem.ReadStrided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
 		}
 		if dst = dst[n:]; len(dst) == 0 {
 			return
@@ -40,14 +41,14 @@ func overlay[T integer](v *view, args []*tensor.Tensor, dst []T, at int) {
 
 // copyPlanes copies elements from p on, as many rows at a time as lie at one
 // distance from each other.
-func copyPlanes[T integer](v *view, dst, src []T, p *position) {
+func copyPlanes[T mem.Integer](v *view, dst, src []T, p *position) {
 	l := len(v.loops) - 1
 	in, out := v.loops[l], v.loops[l-1]
 	for {
 		n, rows := in.extent, out.extent-p.coord[l-1]
 		if p.coord[l] != 0 || len(dst) < n {
 			n, rows = min(n-p.coord[l], len(dst)), 1
-			strided(dst[:n], src, p.at, in.stride)
+			mem.ReadStrided(dst[:n], src, p.at, in.stride)
 		} else {
 			if len(dst) < rows*n {
 				rows = len(dst) / n
@@ -65,7 +66,7 @@ func copyPlanes[T integer](v *view, dst, src []T, p *position) {
 
 // gather copies the elements that an index selects one by one, up to the end of
 // the last loop but one, of which p then is at the last. It returns their number.
-func gather[T integer](v *view, args []*tensor.Tensor, dst, src []T, p *position) int {
+func gather[T mem.Integer](v *view, args []*tensor.Tensor, dst, src []T, p *position) int {
 	l := len(v.loops) - 2
 	b := &v.bounds[0]
 	x := b.index
@@ -95,7 +96,7 @@ func gather[T integer](v *view, args []*tensor.Tensor, dst, src []T, p *position
 
 // copyPlane copies rows × cols elements that lie so far apart, from one on, along
 // the longer side where they lie side by side along neither.
-func copyPlane[T integer](dst, src []T, at, rows, cols, rowStep, colStep int) {
+func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int) {
 	switch {
 	case colStep == 1:
 		for r := range rows {
@@ -103,7 +104,7 @@ func copyPlane[T integer](dst, src []T, at, rows, cols, rowStep, colStep int) {
 		}
 	case colStep == 0:
 		for r := range rows {
-			fill(dst[r*cols:][:cols], src[at+r*rowStep])
+			mem.Fill(dst[r*cols:][:cols], src[at+r*rowStep])
 		}
 	case rows > cols || max(rowStep, -rowStep) < max(colStep, -colStep):
 		// In blocks, so that lines of dst stay in the cache.
@@ -111,41 +112,13 @@ func copyPlane[T integer](dst, src []T, at, rows, cols, rowStep, colStep int) {
 		for from := 0; from < rows; from += block {
 			n := min(block, rows-from)
 			for c := range cols {
-				step(dst[from*cols+c:], cols, src, at+from*rowStep+c*colStep, rowStep, n)
+				mem.CopyStrided(dst[from*cols+c:], cols, src, at+from*rowStep+c*colStep, rowStep, n)
 			}
 		}
 	default:
 		for r := range rows {
-			step(dst[r*cols:], 1, src, at+r*rowStep, colStep, cols)
+			mem.CopyStrided(dst[r*cols:], 1, src, at+r*rowStep, colStep, cols)
 		}
-	}
-}
-
-// step copies n elements that lie so many steps apart, in dst and, from one on,
-// in src.
-func step[T any](dst []T, dstStep int, src []T, at, srcStep, n int) {
-	last := n - 1
-	_, _, _ = dst[last*dstStep], src[at], src[at+last*srcStep] // nothing else is checked
-	size := int(unsafe.Sizeof(dst[0]))
-	to, from := first(dst), unsafe.Pointer(&src[at])
-	for i, j := 0, 0; n > 0; n-- {
-		*(*T)(unsafe.Add(to, i)) = *(*T)(unsafe.Add(from, j))
-		i, j = i+dstStep*size, j+srcStep*size
-	}
-}
-
-// strided copies src[at], src[at+stride], … to dst.
-func strided[T any](dst, src []T, at, stride int) {
-	if len(dst) == 0 {
-		return
-	}
-	switch stride {
-	case 1:
-		copy(dst, src[at:at+len(dst)])
-	case 0:
-		fill(dst, src[at])
-	default:
-		step(dst, 1, src, at, stride, len(dst))
 	}
 }
 
@@ -158,21 +131,21 @@ func load[T any](v *view, args []*tensor.Tensor, buf []T, at, n int, absent T) [
 	inner := v.loops[len(v.loops)-1]
 	if len(v.bounds) == 0 && inner.stride == 1 && at%inner.extent+n <= inner.extent {
 		from := v.seek(at).at
-		return slice[T](start(args[v.arg]), args[v.arg].Len())[from : from+n]
+		return mem.Slice[T](mem.Data(args[v.arg]), args[v.arg].Len())[from : from+n]
 	}
 	buf = buf[:n]
 	if len(v.bounds) != 0 {
-		fill(buf, absent)
+		mem.Fill(buf, absent)
 	}
-	switch to := first(buf); unsafe.Sizeof(absent) {
+	switch to := mem.First(buf); unsafe.Sizeof(absent) {
 	case 1:
-		overlay(v, args, slice[uint8](to, n), at)
+		overlay(v, args, mem.Slice[uint8](to, n), at)
 	case 2:
-		overlay(v, args, slice[uint16](to, n), at)
+		overlay(v, args, mem.Slice[uint16](to, n), at)
 	case 4:
-		overlay(v, args, slice[uint32](to, n), at)
+		overlay(v, args, mem.Slice[uint32](to, n), at)
 	default:
-		overlay(v, args, slice[uint64](to, n), at)
+		overlay(v, args, mem.Slice[uint64](to, n), at)
 	}
 	return buf
 }

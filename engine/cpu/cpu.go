@@ -11,7 +11,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
-	"github.com/tally-network/tally/engine/cpu/pages"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Executor runs programs on a number of threads.
@@ -44,7 +44,7 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 		return nil, err
 	}
 	for _, x := range p.Consts {
-		pages.Huge(x.Bytes())
+		mem.HugePages(x.Bytes())
 	}
 	r := &runner{program: p, threads: e.threads}
 	r.fused.plan = sync.OnceValue(func() *plan { return newPlan(p, e.set, true, e.worthwhile) })
@@ -238,7 +238,7 @@ func (a *arena) lasting(i int) (*tensor.Tensor, error) {
 	}
 	x, err := tensor.New(n.Type, n.Shape)
 	if err == nil {
-		pages.Huge(x.Bytes())
+		mem.HugePages(x.Bytes())
 	}
 	return x, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // depthwise is a contraction of windows of one plane for each plane of the output,
@@ -46,7 +47,7 @@ func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
 	}
 	k := &depthwise{window: w, other: other, base: base, own: steps(strides).pick(w.axes), step: strides[terms[0]]}
 	for i, t := range w.taps {
-		k.there, k.places = append(k.there, i*k.step*word), append(k.places, t*word)
+		k.there, k.places = append(k.there, i*k.step*mem.Word), append(k.places, t*mem.Word)
 	}
 	return k
 }
@@ -66,10 +67,10 @@ func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, p
 	most := len(k.set.Tiles[0])
 	for i, at := range s.planes {
 		for j := 0; j < n; {
-			vectors := min(ceilDiv(n-j, lanes), most)
+			vectors := min(mem.CeilDiv(n-j, lanes), most)
 			tiles := max((n-j)/(vectors*lanes), 1)
 			from := i*k.size() + j
-			k.set.Tiles[0][vectors-1](tiles, len(k.places), &terms[at], 0, &k.there[0], &s.values[from], vectors*lanes*word, &k.places[0], &row[from], 0, false)
+			k.set.Tiles[0][vectors-1](tiles, len(k.places), &terms[at], 0, &k.there[0], &s.values[from], vectors*lanes*mem.Word, &k.places[0], &row[from], 0, false)
 			j += tiles * vectors * lanes
 		}
 	}

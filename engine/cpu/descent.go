@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // descent finds the extreme of the lines that a line of windows reaches, where they
@@ -87,7 +88,7 @@ func (d *descent) across(w *window) *window {
 // places them anew in what it returns.
 func (d *descent) run(w *worker, set *asm.Set, src []float32) []float32 {
 	s := &w.sheet
-	s.down = grow(s.down, len(s.planes)*d.pitch)
+	s.down = mem.Grow(s.down, len(s.planes)*d.pitch)
 	for i := range d.bands {
 		b := &d.bands[i]
 		planes, rows, lines, gap := len(s.planes), b.n, 1, d.apart-d.width
@@ -98,7 +99,7 @@ func (d *descent) run(w *worker, set *asm.Set, src []float32) []float32 {
 			dst := s.down[plane*d.pitch+b.at*d.apart:]
 			if len(b.from) == 0 {
 				for row := range rows {
-					fill(dst[row*(lines*d.width+gap):][:lines*d.width], d.border)
+					mem.Fill(dst[row*(lines*d.width+gap):][:lines*d.width], d.border)
 				}
 				continue
 			}
@@ -106,7 +107,7 @@ func (d *descent) run(w *worker, set *asm.Set, src []float32) []float32 {
 			for _, line := range b.from[1:] {
 				w.steps = append(w.steps, asm.Step{Fn: d.fn + 1, At: unsafe.Pointer(&src[at+line*d.high.stride])})
 			}
-			set.Flow(rows, lines, d.width, gap*word, 0, 0, &dst[0], &src[at+b.from[0]*d.high.stride], (*byte)(first(w.steps)), len(w.steps))
+			set.Flow(rows, lines, d.width, gap*mem.Word, 0, 0, &dst[0], &src[at+b.from[0]*d.high.stride], (*byte)(mem.First(w.steps)), len(w.steps))
 		}
 	}
 	clear(w.steps)

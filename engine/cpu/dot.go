@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // dot is a contraction of floats to float32, or of integers of 8 bits to int32.
@@ -171,10 +172,10 @@ func (k *dot) choose(batch, rows, cols, terms []int) {
 		k.divide(minPieces)
 	}
 	k.readA()
-	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (ceilDiv(k.high, k.tileRows) <= fewTiles || k.spread())
+	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.high, k.tileRows) <= fewTiles || k.spread())
 	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon
 		k.wide = min(k.wide, 2*k.tileCols)
-		k.beside = ceilDiv(k.lines.n, k.wide)
+		k.beside = mem.CeilDiv(k.lines.n, k.wide)
 	}
 	k.stream()
 }
@@ -194,7 +195,7 @@ func (k *dot) nearB() bool {
 // there while tiles read it in place.
 func (k *dot) spread() bool {
 	const crowded = 512
-	return last(k.b.terms)*word%crowded != 0
+	return last(k.b.terms)*mem.Word%crowded != 0
 }
 
 // readA chooses how tiles read operand a: where it lies, if it is regular and
@@ -202,7 +203,7 @@ func (k *dot) spread() bool {
 // by side, if they lie so in the operand.
 func (k *dot) readA() {
 	a := &k.a
-	a.inPlace = k.regular(&k.rows) && k.terms.simple() && ceilDiv(k.wide*k.lines.pitch, k.tileCols) <= fewTiles
+	a.inPlace = k.regular(&k.rows) && k.terms.simple() && mem.CeilDiv(k.wide*k.lines.pitch, k.tileCols) <= fewTiles
 	a.lined = !a.inPlace && k.bytes == nil && !a.matrix && a.termRun.length() >= min(a.ownRun.length(), k.tileRows)
 }
 
@@ -215,7 +216,7 @@ func (k *dot) stream() {
 		k.a.inPlace, k.b.inPlace, k.b.swept = true, true, true
 		k.whole = asm.SweptTerms
 		k.wide = min(max(k.wide, sweptWide), k.lines.n)
-		k.beside = ceilDiv(k.lines.n, k.wide)
+		k.beside = mem.CeilDiv(k.lines.n, k.wide)
 	case even && k.b.terms[0] == 1 && k.rows.n <= turnedTiles*len(k.set.Turned) && k.cols.n >= asm.TurnedColumns:
 		k.a.inPlace, k.a.lined = k.rows.n == 1 && k.a.terms[0] == 1, false
 		k.b.inPlace, k.b.turned = true, true
@@ -314,26 +315,24 @@ func (s *side) runs(own, terms *grid) {
 // divide chooses the size of pieces: large ones pack less, but several threads
 // need a few each. So many are enough.
 func (k *dot) divide(enough int) {
-	tileRows, tileCols := k.tileRows, ceilDiv(k.tileCols, k.lines.pitch)
-	k.high, k.wide = min(k.rows.n, maxHigh), min(k.lines.n, ceilDiv(maxWide, k.lines.pitch))
+	tileRows, tileCols := k.tileRows, mem.CeilDiv(k.tileCols, k.lines.pitch)
+	k.high, k.wide = min(k.rows.n, maxHigh), min(k.lines.n, mem.CeilDiv(maxWide, k.lines.pitch))
 	for {
-		k.down, k.beside = ceilDiv(k.rows.n, k.high), ceilDiv(k.lines.n, k.wide)
+		k.down, k.beside = mem.CeilDiv(k.rows.n, k.high), mem.CeilDiv(k.lines.n, k.wide)
 		broad := k.wide * k.lines.pitch
 		large := !k.direct && k.high*broad > maxStored
 		switch {
 		case !large && (k.pieces() >= enough || k.high*broad*k.terms.n < 2*minWork):
 			return
 		case k.high > tileRows && (k.high > broad || k.nearB()) || k.wide <= tileCols && k.high > tileRows:
-			k.high = roundUp(ceilDiv(k.high, 2), tileRows)
+			k.high = mem.RoundUp(mem.CeilDiv(k.high, 2), tileRows)
 		case k.wide > tileCols:
-			k.wide = roundUp(ceilDiv(k.wide, 2), tileCols)
+			k.wide = mem.RoundUp(mem.CeilDiv(k.wide, 2), tileCols)
 		default:
 			return
 		}
 	}
 }
-
-func roundUp(x, to int) int { return (x + to - 1) / to * to }
 
 func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
 
@@ -343,7 +342,7 @@ func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi i
 
 // next implements maker: several pieces pack less together.
 func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error) {
-	p, words := &w.piece, words(out)
+	p, words := &w.piece, mem.Words(out)
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
 	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
 	if higher == k.down && k.b.image == nil {

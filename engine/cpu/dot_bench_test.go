@@ -7,7 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
-	"github.com/tally-network/tally/engine/cpu/pages"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // typed returns p with operands of another type, and what it sums them in.
@@ -127,7 +127,7 @@ func BenchmarkRead(b *testing.B) {
 	for _, where := range []string{"small", "huge"} {
 		x := normal(tensor.Float32, tensor.Shape{n, n})
 		if where == "huge" {
-			pages.Huge(x.Bytes())
+			mem.HugePages(x.Bytes())
 		}
 		floats := tensor.Of[float32](x)
 		for _, threads := range []int{1, 2} {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Which operand of a contraction had better be rows, and which columns.
@@ -26,7 +27,7 @@ func windowed(p *tensor.Primitive, arg, axis int) bool {
 // output.
 func (k *dot) effort(x, y int, batch, rows, cols, terms []int) int {
 	k.arrange(x, y, batch, rows, cols, terms, neither)
-	e := (k.rows.n + 1) * roundUp(k.cols.n, k.set.Lanes)
+	e := (k.rows.n + 1) * mem.RoundUp(k.cols.n, k.set.Lanes)
 	if last(k.a.terms) != 1 { // a is read across its lines
 		e += k.rows.n
 	}

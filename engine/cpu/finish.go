@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // How a piece of a contraction comes to the output.
@@ -17,7 +18,7 @@ type stretch struct{ at, n, out, step int }
 // outputs finds where the rows and the columns lie in the output; an element
 // lies at the sum.
 func (p *piece) outputs() {
-	p.rowsOut = grow(p.rowsOut, p.tall)
+	p.rowsOut = mem.Grow(p.rowsOut, p.tall)
 	p.rows.table(p.rowsOut, p.batch.at(p.out.at, p.out.batch, p.batchAt), p.out.rows, p.row)
 	inner := len(p.cols.extents) - 1
 	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, p.lineCount*p.lines.columns
@@ -141,11 +142,11 @@ func (p *piece) turn(out []float32, i, n int) {
 		for r := range from {
 			from[r] = (i + at + r) * p.pitch
 		}
-		p.set.Turn(whole, &out[p.rowsOut[i+at]+c.out], c.step*word, &p.chains[c.at], from)
+		p.set.Turn(whole, &out[p.rowsOut[i+at]+c.out], c.step*mem.Word, &p.chains[c.at], from)
 	}
 	done := whole * rows
 	for r := i; done < c.n && r < i+n; r++ {
-		step(out[p.rowsOut[r]+c.out+done*c.step:], c.step, p.chains[r*p.pitch:], c.at+done, 1, c.n-done)
+		mem.CopyStrided(out[p.rowsOut[r]+c.out+done*c.step:], c.step, p.chains[r*p.pitch:], c.at+done, 1, c.n-done)
 	}
 }
 
@@ -156,7 +157,7 @@ func (p *piece) store(out []float32, i int) {
 		if c.step == 1 {
 			copy(out[row+c.out:][:c.n], line[c.at:])
 		} else {
-			step(out[row+c.out:], c.step, line, c.at, 1, c.n)
+			mem.CopyStrided(out[row+c.out:], c.step, line, c.at, 1, c.n)
 		}
 	}
 }

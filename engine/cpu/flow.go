@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Flows: maps of float32 of which each takes what the one before has made. One
@@ -184,7 +185,7 @@ type field struct{ rows, lines, width, gap, lineLead, rowLead, number int }
 
 // through takes rows through a flow.
 func (c *fusion) through(l *link, w *worker, f field) {
-	w.steps = grow(w.steps, len(l.flow))
+	w.steps = mem.Grow(w.steps, len(l.flow))
 	for i, fn := range l.flow {
 		v := l.src[i+1]
 		w.steps[i] = asm.Step{Fn: fn, At: w.at[v], Row: f.number}
@@ -195,8 +196,8 @@ func (c *fusion) through(l *link, w *worker, f field) {
 	if !c.isHead(l.src[0]) {
 		f.lineLead, f.rowLead = 0, 0
 	}
-	c.flows(f.rows, f.lines, f.width, f.gap*word, f.lineLead*word, f.rowLead*word,
-		(*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(first(w.steps)), len(w.steps))
+	c.flows(f.rows, f.lines, f.width, f.gap*mem.Word, f.lineLead*mem.Word, f.rowLead*mem.Word,
+		(*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(mem.First(w.steps)), len(w.steps))
 }
 
 // runRows computes rows of n elements that begin so many apart, and may still lie in

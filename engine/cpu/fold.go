@@ -2,10 +2,10 @@ package cpu
 
 import (
 	"math"
-	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // folding is what all folds share that are no links of a fusion: their rows are
@@ -79,7 +79,7 @@ func newFold(p *tensor.Primitive, set *asm.Set) kernel {
 	return nil
 }
 
-func foldOf[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, finish func(T) T) kernel {
+func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, finish func(T) T) kernel {
 	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
@@ -96,20 +96,20 @@ func foldOf[T ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, fin
 
 // inRows folds a part of a row into what those before have given, by the
 // machine's kernel if there is one. join folds in plain Go.
-func inRows[T ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
+func inRows[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
 	if set.Folds[fn] == nil || t != tensor.Float32 {
 		return func(acc T, x []T) T { return finish(join(acc, x)) }
 	}
 	whole := rowFold(set, fn, t)
 	return func(acc T, x []T) T {
 		var part [1]T
-		whole(first(part[:]), first(x), nil, nil, 1, len(x))
+		whole(mem.First(part[:]), mem.First(x), nil, nil, 1, len(x))
 		return finish(join(acc, part[:]))
 	}
 }
 
 // running folds terms one after the other into one value.
-type running[T ordered] struct {
+type running[T mem.Ordered] struct {
 	folding
 	identity T
 	column   loop // of two rows of many elements
@@ -118,7 +118,7 @@ type running[T ordered] struct {
 
 func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)[lo:hi]
-	fill(dst, k.identity)
+	mem.Fill(dst, k.identity)
 	buf := row[T](w, 0)
 	if !k.columns {
 		for i := range dst {
@@ -132,11 +132,8 @@ func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, l
 		acc := dst[o-lo : min(o-lo+columnChunk, hi-lo)]
 		for t := range k.terms {
 			x := load(k.view, args, buf, t*k.n+o, len(acc), k.identity)
-			k.column(first(acc), first(acc), first(x), nil, 1, len(acc))
+			k.column(mem.First(acc), mem.First(acc), mem.First(x), nil, 1, len(acc))
 		}
 	}
 	return nil
 }
-
-// first returns the address of the first element.
-func first[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }

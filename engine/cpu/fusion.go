@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // fusion is several nodes that are computed together, a block of rows at a time,
@@ -66,21 +67,21 @@ func (c *fusion) pieces() int { return c.rows }
 
 // begin finds where the values lie from a row on. The head may lie elsewhere.
 func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int, head unsafe.Pointer) {
-	w.scratch = grow(w.scratch, c.scratch)
-	w.at = grow(w.at, len(c.values))
+	w.scratch = mem.Grow(w.scratch, c.scratch)
+	w.at = mem.Grow(w.at, len(c.values))
 	for i := range c.values {
 		v := &c.values[i]
 		size := v.typ.Size()
 		switch {
 		case v.number.count > 0: // found for each block
 		case v.place == inScratch:
-			w.at[i] = unsafe.Add(first(w.scratch), v.base)
+			w.at[i] = unsafe.Add(mem.First(w.scratch), v.base)
 		case head != nil && c.isHead(i):
 			w.at[i] = head
 		case v.place == inOutput:
-			w.at[i] = unsafe.Add(start(outs[v.index]), row*v.width*size)
+			w.at[i] = unsafe.Add(mem.Data(outs[v.index]), row*v.width*size)
 		default:
-			w.at[i] = unsafe.Add(start(args[v.index]), (v.base+row*v.width)*size)
+			w.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+row*v.width)*size)
 		}
 	}
 	c.number(w, args, row)
@@ -95,7 +96,7 @@ func (c *fusion) isHead(v int) bool {
 func (c *fusion) number(w *worker, args []*tensor.Tensor, row int) {
 	for i := range c.values {
 		if v := &c.values[i]; v.number.count > 0 {
-			w.at[i] = unsafe.Add(start(args[v.index]), (v.base+c.place(row)%v.number.count)*word)
+			w.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+c.place(row)%v.number.count)*mem.Word)
 		}
 	}
 }
@@ -162,23 +163,15 @@ func (c *fusion) perform(l *link, w *worker, args []*tensor.Tensor, lo, rows int
 }
 
 // bring loads n elements of the view from element at on.
-func bring[T integer](l *link, w *worker, args []*tensor.Tensor, at, n int) {
+func bring[T mem.Integer](l *link, w *worker, args []*tensor.Tensor, at, n int) {
 	if n == 0 {
 		return
 	}
-	dst := slice[T](w.at[l.dst], n)
+	dst := mem.Slice[T](w.at[l.dst], n)
 	if len(l.views[0].bounds) != 0 {
-		fill(dst, T(l.absent))
+		mem.Fill(dst, T(l.absent))
 	}
 	for _, v := range l.views {
 		overlay(v, args, dst, at)
 	}
-}
-
-// start returns the address of the first element.
-func start(t *tensor.Tensor) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(t.Bytes())) }
-
-// bits returns the elements of t as integers of their size.
-func bits[T integer](t *tensor.Tensor) []T {
-	return unsafe.Slice((*T)(start(t)), t.Len())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // image is a copy of the part of an operand that a piece of a convolution reads,
@@ -64,7 +65,7 @@ func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int, s
 		}
 		spread(termSteps[d], k.terms.extents, m.terms)
 		spread(ownSteps, extents, m.own)
-		x.n = ceilDiv(x.n, x.phases)
+		x.n = mem.CeilDiv(x.n, x.phases)
 		x.line = ownSteps[0]
 		m.dims[d] = x
 		if m.size *= x.n; m.size > tensor.MaxDim {
@@ -74,7 +75,7 @@ func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int, s
 	for d := range m.dims {
 		x := &m.dims[d]
 		if x.phases > 1 {
-			m.size += maxLanes // which the last line of a phase may write
+			m.size += mem.MaxLanes // which the last line of a phase may write
 		}
 		x.phasePitch = m.size
 		if m.size *= x.phases; m.size > tensor.MaxDim {
@@ -217,17 +218,17 @@ type elements struct {
 // is no room for the segments of a line, or no kernel for its phases.
 func (e *elements) copyLines(dst []float32, lines, at, apart int, x *imageDim, from int) (absent, ok bool) {
 	lanes := e.set.Lanes
-	n := ceilDiv(x.n, lanes)
+	n := mem.CeilDiv(x.n, lanes)
 	if n > len(e.segments) || x.stride != 1 || x.phases > 2 || x.phases == 2 && e.set.Unzip == nil {
 		return false, false
 	}
-	e.lines = grow(e.lines, lines)
+	e.lines = mem.Grow(e.lines, lines)
 	for i := range e.lines {
 		e.lines[i] = at + i*apart
 	}
 	if x.phases == 2 {
 		zip(e.segments[:0], from, x.extent, x.n, lanes)
-		e.set.Unzip(lines, &dst[0], x.n*word, x.phasePitch*word, unsafe.SliceData(e.floats), &e.lines[0], positionSize, &e.segments[0], n)
+		e.set.Unzip(lines, &dst[0], x.n*mem.Word, x.phasePitch*mem.Word, unsafe.SliceData(e.floats), &e.lines[0], mem.IntSize, &e.segments[0], n)
 		return from < 0 || from+2*x.n > x.extent, true
 	}
 	lo, hi := within(from, 1, x.extent, x.n)
@@ -238,7 +239,7 @@ func (e *elements) copyLines(dst []float32, lines, at, apart int, x *imageDim, f
 		}
 		e.segments[i] = asm.Segment{from + j, j, mask}
 	}
-	e.set.Patch(lines, &dst[0], x.n*word, unsafe.SliceData(e.floats), &e.lines[0], positionSize, &e.segments[0], n)
+	e.set.Patch(lines, &dst[0], x.n*mem.Word, unsafe.SliceData(e.floats), &e.lines[0], mem.IntSize, &e.segments[0], n)
 	return lo > 0 || hi < x.n, true
 }
 
@@ -254,7 +255,7 @@ func (e *elements) readApart(dst []float32, at, step int) {
 	case step == 2 && e.set.Sift != nil:
 		e.sift(dst, at)
 	default:
-		strided(dst, e.floats, at, step)
+		mem.ReadStrided(dst, e.floats, at, step)
 	}
 }
 
@@ -269,5 +270,5 @@ func (e *elements) sift(dst []float32, at int) {
 		e.set.Sift(1, &dst[0], 0, &e.floats[0], &e.at, 0, &e.segments[0], n)
 		dst, e.at = dst[n*lanes:], e.at+2*n*lanes
 	}
-	strided(dst, e.floats, e.at, 2)
+	mem.ReadStrided(dst, e.floats, e.at, 2)
 }

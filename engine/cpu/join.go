@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Joins in place: where the operands of a join are its parts, one after the other,
@@ -127,26 +128,26 @@ func newWholes(p *program, last []int) *wholes {
 
 // lay gives a whole, of which node i is the first part that is computed, a place,
 // and with it all parts.
-func (w *wholes) lay(pl *plan, arena *shelf, i int) {
+func (w *wholes) lay(pl *plan, arena *mem.Planner, i int) {
 	whole := w.of[i]
 	if whole == i || pl.place[whole] != none {
 		return
 	}
-	pl.place[whole], pl.lent[whole] = arena.put(pl.size(whole)), true
+	pl.place[whole], pl.lent[whole] = arena.Allocate(pl.size(whole)), true
 	for _, x := range w.parts[whole] {
 		pl.place[x], pl.lent[x] = pl.place[whole]+w.at[x], true
 	}
 }
 
 // remove frees the places of wholes that nobody reads after a task.
-func (w *wholes) remove(pl *plan, arena *shelf, task int) {
+func (w *wholes) remove(pl *plan, arena *mem.Planner, task int) {
 	for _, whole := range w.ends[task] {
-		arena.remove(pl.place[whole])
+		arena.Free(pl.place[whole])
 	}
 }
 
 // layHead gives the head of a fusion a place: that of a part, if it may lie there.
-func (pl *plan) layHead(arena *shelf, k *task, over func(o int) []int) {
+func (pl *plan) layHead(arena *mem.Planner, k *task, over func(o int) []int) {
 	head := k.outs[len(k.outs)-1]
 	for o, i := range k.outs[:len(k.outs)-1] {
 		if pl.lent[i] && pl.size(i) == pl.size(head) && len(over(o)) > 0 {
@@ -154,5 +155,5 @@ func (pl *plan) layHead(arena *shelf, k *task, over func(o int) []int) {
 			return
 		}
 	}
-	pl.place[head] = arena.put(pl.size(head))
+	pl.place[head] = arena.Allocate(pl.size(head))
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine/cpu/pages"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Constants that contractions pack, the weights of inference, are packed once, when
@@ -56,7 +56,7 @@ func (p *program) keep(k kernel, node, left int) int {
 // better reports whether tiles that read a side in place had better read it packed,
 // if that costs nothing: if there are many.
 func (k *dot) better(s *side) bool {
-	return s == &k.b && !s.turned && !s.swept && ceilDiv(k.rows.n, k.tileRows) > fewTiles
+	return s == &k.b && !s.turned && !s.swept && mem.CeilDiv(k.rows.n, k.tileRows) > fewTiles
 }
 
 // keep packs an operand of which pieces have so many rows, or columns.
@@ -64,19 +64,19 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 	if args[s.arg] == nil || s.image != nil || s.inPlace && !k.better(s) {
 		return left
 	}
-	m := &kept{rows: roundUp(g.n, vector), batches: 1, least: noFloor}
+	m := &kept{rows: mem.RoundUp(g.n, vector), batches: 1, least: noFloor}
 	if slices.ContainsFunc(s.batch, func(step int) bool { return step != 0 }) {
 		if m.batches = k.batch.n; slices.Contains(s.batch, 0) {
 			return left
 		}
 	}
 	size := m.batches * m.rows * k.terms.n
-	if size > left/word {
+	if size > left/mem.Word {
 		return left
 	}
 	s.lined, s.inPlace = false, false
-	m.words = make([]float32, size+maxLanes)
-	pages.Huge(slice[byte](first(m.words), len(m.words)*word))
+	m.words = make([]float32, size+mem.MaxLanes)
+	mem.HugePages(mem.Slice[byte](mem.First(m.words), len(m.words)*mem.Word))
 	var p panels
 	src := k.operand(s, args)
 	for batch := range m.batches {
@@ -90,7 +90,7 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 					rows = min(rows, maxRows)
 				}
 				p.pack(i, rows, most, vector)
-				copy(m.at(batch, k.terms.n, t, n, i), p.words[:roundUp(rows, vector)*p.deep])
+				copy(m.at(batch, k.terms.n, t, n, i), p.words[:mem.RoundUp(rows, vector)*p.deep])
 				i += rows
 			}
 			t += n
@@ -98,7 +98,7 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 		m.least, m.absent = min(m.least, p.least), m.absent || p.absent
 	}
 	s.kept = m
-	return left - size*word
+	return left - size*mem.Word
 }
 
 // at returns the words from a row on, of a block of n terms from t on.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Constants that contractions would pack are packed once, within a bound.
@@ -25,7 +26,7 @@ func TestKeep(t *testing.T) {
 			}
 			for _, m := range []*kept{dot.a.kept, dot.b.kept} {
 				if m != nil {
-					left += m.batches * m.rows * p.Terms() * word
+					left += m.batches * m.rows * p.Terms() * mem.Word
 				}
 			}
 			if left != maxKept {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // kernel computes one primitive. It holds no state, so that several runs can
@@ -38,11 +39,8 @@ func newWorker() *worker {
 	return w
 }
 
-// room returns n elements in the memory of words.
-func room[T any](words []uint64, n int) []T { return slice[T](unsafe.Pointer(&words[0]), n) }
-
 // row returns memory for chunk elements.
-func row[T any](w *worker, i int) []T { return room[T](w.rows[i], chunk) }
+func row[T any](w *worker, i int) []T { return mem.As[T](w.rows[i], chunk) }
 
 // compile returns the fastest kernel for a checked primitive that is not a link
 // of a fusion.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // linker writes a fusion.
@@ -305,14 +306,14 @@ func (l *linker) arrange() {
 			last[v] = k
 		}
 	}
-	var s shelf
+	var s mem.Planner
 	put := func(v int) {
 		x := &c.values[v]
 		if x.place == inScratch {
-			x.base = s.put(c.block * x.width * x.typ.Size())
+			x.base = s.Allocate(c.block * x.width * x.typ.Size())
 		}
 	}
-	remove := func(v int) { s.remove(c.values[v].base) }
+	remove := func(v int) { s.Free(c.values[v].base) }
 	for k := range c.once {
 		put(c.once[k].dst)
 		last[c.once[k].dst] = len(c.links)
@@ -347,7 +348,7 @@ func (l *linker) arrange() {
 			remove(n.dst)
 		}
 	}
-	c.scratch = s.high
+	c.scratch = s.Bytes
 }
 
 // reads returns the values that a link reads.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // A loop computes rows × width elements from as many of each operand; a fold
@@ -15,20 +16,18 @@ import (
 // The loops say again, over slices, what package tensor says of one element.
 type loop func(dst, x, y, z unsafe.Pointer, rows, width int)
 
-func slice[T any](p unsafe.Pointer, n int) []T { return unsafe.Slice((*T)(p), n) }
-
 // unary, binary and ternary make a loop of one over slices of one length.
 func unary[D, S any](f func(dst []D, x []S)) loop {
 	return func(dst, x, _, _ unsafe.Pointer, rows, width int) {
 		n := rows * width
-		f(slice[D](dst, n), slice[S](x, n))
+		f(mem.Slice[D](dst, n), mem.Slice[S](x, n))
 	}
 }
 
 func binary[D, S any](f func(dst []D, x, y []S)) loop {
 	return func(dst, x, y, _ unsafe.Pointer, rows, width int) {
 		n := rows * width
-		f(slice[D](dst, n), slice[S](x, n), slice[S](y, n))
+		f(mem.Slice[D](dst, n), mem.Slice[S](x, n), mem.Slice[S](y, n))
 	}
 }
 
@@ -54,7 +53,7 @@ func pairs[D, S any](f func(x, y S) D) loop {
 // choose is Where, on the bits of elements.
 func choose[T any](dst, c, x, y unsafe.Pointer, rows, width int) {
 	n := rows * width
-	to, from, other, when := slice[T](dst, n), slice[T](x, n), slice[T](y, n), slice[uint8](c, n)
+	to, from, other, when := mem.Slice[T](dst, n), mem.Slice[T](x, n), mem.Slice[T](y, n), mem.Slice[uint8](c, n)
 	from, other, when = from[:len(to)], other[:len(to)], when[:len(to)]
 	for i := range to {
 		if when[i] != 0 {
@@ -67,15 +66,15 @@ func choose[T any](dst, c, x, y unsafe.Pointer, rows, width int) {
 
 // spread repeats each element of x over a row.
 func spread[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
-	to := slice[T](dst, rows*width)
-	for i, v := range slice[T](x, rows) {
-		fill(to[i*width:][:width], v)
+	to := mem.Slice[T](dst, rows*width)
+	for i, v := range mem.Slice[T](x, rows) {
+		mem.Fill(to[i*width:][:width], v)
 	}
 }
 
 // move copies.
 func move[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
-	copy(slice[T](dst, rows*width), slice[T](x, rows*width))
+	copy(mem.Slice[T](dst, rows*width), mem.Slice[T](x, rows*width))
 }
 
 // bySize returns the loop for elements of a type that are only moved.
@@ -156,10 +155,8 @@ func plainLoop(fn tensor.Fn, t tensor.DType) loop {
 	return nil
 }
 
-type float interface{ float32 | float64 }
-
 // canonical returns x, or the one NaN.
-func canonical[T float](x T) T {
+func canonical[T mem.Float](x T) T {
 	if x != x {
 		return nan[T]()
 	}
@@ -167,7 +164,7 @@ func canonical[T float](x T) T {
 }
 
 // nan is the one NaN of a type.
-func nan[T float]() T {
+func nan[T mem.Float]() T {
 	if unsafe.Sizeof(T(0)) == 4 {
 		return T(math.Float32frombits(0x7fc00000))
 	}
@@ -176,7 +173,7 @@ func nan[T float]() T {
 
 // floatLoop holds what float32 and float64 share. The commonest loops are
 // written out, for a call an element would cost more than its sum.
-func floatLoop[T float](fn tensor.Fn) loop {
+func floatLoop[T mem.Float](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Add:
 		return binary(addFloats[T])
@@ -226,7 +223,7 @@ func floatLoop[T float](fn tensor.Fn) loop {
 	return compareLoop[T](fn)
 }
 
-func addFloats[T float](dst, x, y []T) {
+func addFloats[T mem.Float](dst, x, y []T) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = canonical(x[i] + y[i])
@@ -258,7 +255,7 @@ func doubleLoop(fn tensor.Fn) loop {
 }
 
 // pairsOrEach makes a loop of the definition itself.
-func pairsOrEach[T float](fn tensor.Fn, f func(x, y T) T) loop {
+func pairsOrEach[T mem.Float](fn tensor.Fn, f func(x, y T) T) loop {
 	if fn == tensor.Rem {
 		return pairs(func(x, y T) T { return canonical(f(x, y)) })
 	}
@@ -277,13 +274,7 @@ func boolLoop(fn tensor.Fn) loop {
 	return compareLoop[uint8](fn)
 }
 
-type integer interface {
-	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
-}
-
-type ordered interface{ float | integer }
-
-func integerLoop[T integer](fn tensor.Fn) loop {
+func integerLoop[T mem.Integer](fn tensor.Fn) loop {
 	switch fn {
 	case tensor.Add:
 		return binary(addIntegers[T])
@@ -347,7 +338,7 @@ func integerLoop[T integer](fn tensor.Fn) loop {
 	return compareLoop[T](fn)
 }
 
-func addIntegers[T integer](dst, x, y []T) {
+func addIntegers[T mem.Integer](dst, x, y []T) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = x[i] + y[i]
@@ -355,10 +346,10 @@ func addIntegers[T integer](dst, x, y []T) {
 }
 
 // shiftable reports whether a shift leaves bits of T.
-func shiftable[T integer](by T) bool { return by >= 0 && uint64(by) < 8*uint64(unsafe.Sizeof(by)) }
+func shiftable[T mem.Integer](by T) bool { return by >= 0 && uint64(by) < 8*uint64(unsafe.Sizeof(by)) }
 
 // quotient is x/y towards zero; x/0 is 0.
-func quotient[T integer](x, y T) T {
+func quotient[T mem.Integer](x, y T) T {
 	switch {
 	case y == 0:
 		return 0
@@ -368,19 +359,9 @@ func quotient[T integer](x, y T) T {
 	return x / y
 }
 
-func remainder[T integer](x, y T) T {
+func remainder[T mem.Integer](x, y T) T {
 	if y == 0 {
 		return 0
 	}
 	return x - quotient(x, y)*y
-}
-
-func fill[T any](dst []T, x T) {
-	const short = 16
-	for i := range dst[:min(short, len(dst))] {
-		dst[i] = x
-	}
-	for n := short; n < len(dst); n *= 2 {
-		copy(dst[n:], dst[:n])
-	}
 }

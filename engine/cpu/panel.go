@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // panels are the rows (or columns) of one operand that a piece needs, and what
@@ -86,9 +87,6 @@ func (o *operand) read(dst []float32, at int) {
 // coords are the coordinates of one bound: of each row, and what a term adds.
 type coords struct{ own, terms []int }
 
-// maxLanes is the room that kernels need behind what they write.
-const maxLanes = 16
-
 // batched reports whether batches read different elements.
 func (s *side) batched() bool {
 	moves := func(steps []int) bool { return slices.ContainsFunc(steps, func(step int) bool { return step != 0 }) }
@@ -119,12 +117,12 @@ func (p *panels) place(s *side, k *dot, g *grid, round, batch, from, n int) {
 	case s.inPlace:
 		p.base += from * s.own[0]
 	}
-	p.own = grow(p.own, n)
+	p.own = mem.Grow(p.own, n)
 	g.table(p.own, k.batch.at(s.base, s.batch, batch), s.own, from)
-	p.coords = grow(p.coords, len(s.bounds))
+	p.coords = mem.Grow(p.coords, len(s.bounds))
 	for i := range s.bounds {
 		b, c := &s.bounds[i], &p.coords[i]
-		c.own = grow(c.own, n)
+		c.own = mem.Grow(c.own, n)
 		g.table(c.own, k.batch.at(b.offset, b.batch, batch), b.own, from)
 	}
 }
@@ -145,7 +143,7 @@ func (p *panels) draw(src operand, line int) operand {
 		return src
 	}
 	if d := (drawing{m, p.round, p.at, line, p.drawing.absent, p.drawing.least}); d != p.drawing {
-		p.drawn = grow(p.drawn, m.size+maxLanes)
+		p.drawn = mem.Grow(p.drawn, m.size+mem.MaxLanes)
 		p.elements.operand, p.elements.set = src, p.set
 		absent := m.draw(p.drawn, &p.elements, p.batch, p.at, line)
 		d.absent, d.least = p.bounded && absent, p.leastOf(p.drawn, m.size)
@@ -158,26 +156,26 @@ func (p *panels) draw(src operand, line int) operand {
 // leastOf returns the floor of the first n words, and writes some zeros behind
 // them.
 func (p *panels) leastOf(words []float32, n int) floor {
-	clear(words[n:][:maxLanes])
+	clear(words[n:][:mem.MaxLanes])
 	if !p.bounded {
 		return noFloor
 	}
-	return floorOf(p.set.Least(ceilDiv(n, p.set.Lanes), &words[0]))
+	return floorOf(p.set.Least(mem.CeilDiv(n, p.set.Lanes), &words[0]))
 }
 
 // reach moves to terms t … t+n−1.
 func (p *panels) reach(src operand, t, n int) {
-	p.src, p.start, p.taken, p.deep = src, t, n, ceilDiv(n, p.group)
+	p.src, p.start, p.taken, p.deep = src, t, n, mem.CeilDiv(n, p.group)
 }
 
 // spread finds the positions of the terms, for what is packed.
 func (p *panels) spread() {
-	p.terms = grow(p.terms, p.taken)
+	p.terms = mem.Grow(p.terms, p.taken)
 	p.steps.table(p.terms, 0, p.side.terms, p.start)
 	p.straight = sideBySide(p.terms)
 	for i := range p.coords {
 		c := &p.coords[i]
-		c.terms = grow(c.terms, p.taken)
+		c.terms = mem.Grow(c.terms, p.taken)
 		p.steps.table(c.terms, 0, p.side.bounds[i].terms, p.start)
 	}
 }
@@ -199,7 +197,7 @@ func (s *side) list(terms *grid) {
 // scale makes bytes of positions.
 func scale(at []int) {
 	for i := range at {
-		at[i] *= word
+		at[i] *= mem.Word
 	}
 }
 
@@ -211,7 +209,7 @@ func (p *panels) locate() {
 	case s.offsets != nil:
 		p.offsets = s.offsets[p.start:]
 	default:
-		p.located = grow(p.located, p.taken)
+		p.located = mem.Grow(p.located, p.taken)
 		p.steps.table(p.located, 0, s.terms, p.start)
 		scale(p.located)
 		p.offsets = p.located
@@ -262,19 +260,19 @@ func (p *panels) packRest(from, n, most, vector int) (absent bool, least floor) 
 	before := p.absent
 	p.absent = false
 	p.spread()
-	p.words = grow(p.words, (roundUp(n, vector)+1)*p.deep+maxLanes)
+	p.words = mem.Grow(p.words, (mem.RoundUp(n, vector)+1)*p.deep+mem.MaxLanes)
 	if p.side.lined {
 		p.packRows(p.words, from, n)
 	} else {
 		for row, end := from, from+n; row < end; {
 			size := nextPart(end-row, most, vector)
-			p.packTile(p.words[(row-from)*p.deep:], row, size, roundUp(size, vector))
+			p.packTile(p.words[(row-from)*p.deep:], row, size, mem.RoundUp(size, vector))
 			row += size
 		}
 	}
 	absent, p.absent = p.absent, before
 	if p.bounded && p.side.image == nil {
-		return absent, p.leastOf(p.words, roundUp(n, vector)*p.deep)
+		return absent, p.leastOf(p.words, mem.RoundUp(n, vector)*p.deep)
 	}
 	return absent, noFloor
 }
@@ -339,7 +337,7 @@ func (p *panels) turn(dst, src []float32, own []int, at, deep, width int) {
 			rows[j] = own[i+min(j, n-1)] + at
 		}
 		if whole > 0 {
-			p.set.Turn(whole, &dst[i], width*word, &src[0], rows)
+			p.set.Turn(whole, &dst[i], width*mem.Word, &src[0], rows)
 		}
 		for t := whole * asm.TurnRows; t < deep; t++ {
 			d := dst[t*width+i:][:n]
@@ -355,36 +353,36 @@ func (p *panels) turn(dst, src []float32, own []int, at, deep, width int) {
 func (p *panels) rowsAt(row, n int) (first *float32, step int, terms *int) {
 	switch s := p.side; {
 	case s.line > 0:
-		return &p.src.floats[p.own[row]], last(s.own) * word, &p.offsets[0]
+		return &p.src.floats[p.own[row]], last(s.own) * mem.Word, &p.offsets[0]
 	case s.inPlace:
-		return &p.src.floats[p.base+row*s.own[0]], s.own[0] * word, &p.offsets[0]
+		return &p.src.floats[p.base+row*s.own[0]], s.own[0] * mem.Word, &p.offsets[0]
 	case s.lined:
-		return &p.panel[(row-p.packed)*p.deep], p.deep * word, p.evenly(1)
+		return &p.panel[(row-p.packed)*p.deep], p.deep * mem.Word, p.evenly(1)
 	}
-	return &p.panel[(row-p.packed)*p.deep], word, p.evenly(n)
+	return &p.panel[(row-p.packed)*p.deep], mem.Word, p.evenly(n)
 }
 
 // columnsAt returns where a tile of n columns, packed to so many, reads its
 // operand, the bytes from there to the next tile, and those to each term.
 func (p *panels) columnsAt(column, n, width int) (first *float32, next int, terms *int) {
 	if p.side.image != nil || p.ready(n, width) {
-		return &p.src.floats[p.base+column], n * word, &p.offsets[0]
+		return &p.src.floats[p.base+column], n * mem.Word, &p.offsets[0]
 	}
-	return &p.panel[(column-p.packed)*p.deep], n * p.deep * word, p.evenly(width)
+	return &p.panel[(column-p.packed)*p.deep], n * p.deep * mem.Word, p.evenly(width)
 }
 
 // termAt returns where the first row reads a term of those reached, in place, and
 // the bytes from row to row and from term to term.
 func (p *panels) termAt(t int) (first *float32, rowStep, termStep int) {
 	own, each := p.side.own[0], p.side.terms[0]
-	return &p.src.floats[p.base+(p.start+t)*each], own * word, each * word
+	return &p.src.floats[p.base+(p.start+t)*each], own * mem.Word, each * mem.Word
 }
 
 // turnedAt returns where a tile that turns its columns begins, and the bytes from
 // column to column.
 func (p *panels) turnedAt(column int) (first *float32, step int) {
 	own := p.side.own[0]
-	return &p.src.floats[p.base+column*own+p.start], own * word
+	return &p.src.floats[p.base+column*own+p.start], own * mem.Word
 }
 
 // evenly returns the distances of packed terms.
@@ -395,7 +393,7 @@ func (p *panels) evenly(width int) *int {
 	if len(p.even[width]) < p.deep {
 		p.even[width] = make([]int, max(maxDeep, p.deep))
 		for t := range p.even[width] {
-			p.even[width][t] = t * width * word
+			p.even[width][t] = t * width * mem.Word
 		}
 	}
 	return &p.even[width][0]
@@ -404,8 +402,8 @@ func (p *panels) evenly(width int) *int {
 // newLines makes room for n rows that are to be transposed, and returns where
 // each begins.
 func (p *panels) newLines(n int) []int {
-	p.lines = grow(p.lines, n*p.deep+maxLanes)
-	p.places = grow(p.places, n)
+	p.lines = mem.Grow(p.lines, n*p.deep+mem.MaxLanes)
+	p.places = mem.Grow(p.places, n)
 	for i := range p.places {
 		p.places[i] = i * p.deep
 	}
@@ -426,9 +424,9 @@ func within(c, step, extent, n int) (lo, hi int) {
 	case step == 1:
 		return max(-c, 0), min(n, end+1)
 	case step > 0:
-		return ceilDiv(-c, step), min(n, ceilDiv(end+1, step))
+		return mem.CeilDiv(-c, step), min(n, mem.CeilDiv(end+1, step))
 	default:
-		return ceilDiv(-end, -step), min(n, ceilDiv(c+1, -step))
+		return mem.CeilDiv(-end, -step), min(n, mem.CeilDiv(c+1, -step))
 	}
 }
 

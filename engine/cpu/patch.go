@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Packing of what is no matrix: rows or terms follow each other in runs alone, or
@@ -125,7 +126,7 @@ func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
 			p.addLine(lines, done, i, across, i*pitch)
 		}
 		if copies := p.patcher(across.run.step); copies != nil {
-			copies(times, &dst[done*pitch], period*pitch*word, unsafe.SliceData(p.src.floats),
+			copies(times, &dst[done*pitch], period*pitch*mem.Word, unsafe.SliceData(p.src.floats),
 				&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
 		} else {
 			for i := range times {
@@ -217,7 +218,7 @@ func (p *panels) readSegments(dst []float32, at, step int) {
 		case step == 1:
 			p.src.read(to, from)
 		case p.src.widen == nil:
-			strided(to, p.src.floats, from, step)
+			mem.ReadStrided(to, p.src.floats, from, step)
 		default:
 			for i := range to {
 				p.src.read(to[i:i+1], from+i*step)

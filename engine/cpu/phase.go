@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // phased is a contraction along whose output some axes count phases: each has
@@ -148,7 +149,7 @@ func (k *phased) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 
 // clear makes the elements of some lines zero: so are sums without terms.
 func (x *phase) clear(w *worker, out *tensor.Tensor, lo, hi int) {
-	dst, starts := tensor.Of[float32](out), room[int](w.rows[0], chunk)
+	dst, starts := tensor.Of[float32](out), mem.As[int](w.rows[0], chunk)
 	for ; lo < hi; lo += chunk {
 		starts := starts[:min(chunk, hi-lo)]
 		x.lines.table(starts, x.at, x.strides, lo)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // piece is a block of a contraction's output in the making, and the memory for
@@ -27,9 +28,6 @@ type piece struct {
 	stretches           []stretch
 }
 
-// word is the size of an element of a panel.
-const word = 4
-
 // place sets the piece of so many rows and lines, or those that are left, that
 // begins at a row and a line of a batch, in a round of the worker.
 func (p *piece) place(k *dot, round, batch, row, line, rows, lines int) {
@@ -38,15 +36,7 @@ func (p *piece) place(k *dot, round, batch, row, line, rows, lines int) {
 	p.broad = (p.lineCount-1)*k.lines.pitch + k.lines.span
 	p.left.place(&k.a, k, &k.rows, round, batch, row, p.tall)
 	p.top.place(&k.b, k, &k.cols, round, batch, line, p.broad)
-	p.edge = grow(p.edge, k.tileRows*k.tileCols)
-}
-
-// grow returns n elements, in the memory of s if there is room.
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
+	p.edge = mem.Grow(p.edge, k.tileRows*k.tileCols)
 }
 
 // compute runs all chains, in the output if they are kept there.
@@ -55,8 +45,8 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		p.pitch = p.out.rows[0]
 		p.chains = out[p.batch.at(p.out.at, p.out.batch, p.batchAt)+p.row*p.pitch+p.line*p.out.cols[0]:]
 	} else {
-		p.pitch = roundUp(p.broad, p.set.Lanes)
-		p.own = grow(p.own, p.tall*p.pitch)
+		p.pitch = mem.RoundUp(p.broad, p.set.Lanes)
+		p.own = mem.Grow(p.own, p.tall*p.pitch)
 		p.chains = p.own
 	}
 	p.done = p.done[:0]
@@ -161,7 +151,7 @@ func (p *piece) sweep(columns, n int, add bool) {
 	for t := 0; t < n; t += asm.SweptTerms {
 		a, aRow, aStep := p.left.termAt(t)
 		b, _, bRow := p.top.termAt(t)
-		run(columns/p.set.Lanes, a, aRow, aStep, b, bRow, &p.chains[0], p.pitch*word)
+		run(columns/p.set.Lanes, a, aRow, aStep, b, bRow, &p.chains[0], p.pitch*mem.Word)
 	}
 }
 
@@ -180,27 +170,27 @@ func (p *piece) strip(left int) (cols, tiles int) {
 // advanceTiles advances the chains of rows r… and columns c… by tiles side by side.
 func (p *piece) advanceTiles(r, rows, c, cols, tiles int, add bool) {
 	lanes := p.set.Lanes
-	vectors := ceilDiv(cols, lanes)
+	vectors := mem.CeilDiv(cols, lanes)
 	a, aRow, aAt := p.left.rowsAt(r, rows)
 	at := p.chains[r*p.pitch+c:]
 	deep := p.top.deep
 	if p.top.turns(cols) {
 		for i := range tiles {
 			b, column := p.top.turnedAt(c + i*cols)
-			p.set.Turned[rows-1](deep, (*float32)(unsafe.Add(unsafe.Pointer(a), *aAt)), b, column, &at[i*cols], p.pitch*word, add)
+			p.set.Turned[rows-1](deep, (*float32)(unsafe.Add(unsafe.Pointer(a), *aAt)), b, column, &at[i*cols], p.pitch*mem.Word, add)
 		}
 		return
 	}
 	b, next, bAt := p.top.columnsAt(c, cols, vectors*lanes)
 	run := p.tiles[rows-1][vectors-1]
 	if !p.direct || cols == vectors*lanes {
-		run(tiles, deep, a, aRow, aAt, b, next, bAt, &at[0], p.pitch*word, add)
+		run(tiles, deep, a, aRow, aAt, b, next, bAt, &at[0], p.pitch*mem.Word, add)
 		return
 	}
 	for i := 0; add && i < rows; i++ {
 		copy(p.edge[i*vectors*lanes:][:cols], at[i*p.pitch:])
 	}
-	run(1, deep, a, aRow, aAt, b, next, bAt, &p.edge[0], vectors*lanes*word, add)
+	run(1, deep, a, aRow, aAt, b, next, bAt, &p.edge[0], vectors*lanes*mem.Word, add)
 	for i := range rows {
 		copy(at[i*p.pitch:][:cols], p.edge[i*vectors*lanes:])
 	}
@@ -210,7 +200,7 @@ func (p *piece) advanceTiles(r, rows, c, cols, tiles int, add bool) {
 // as few parts of at most so many as possible, nearly equal, all but the last
 // multiples of a unit.
 func nextPart(n, most, unit int) int {
-	return min(roundUp(ceilDiv(n, ceilDiv(n, most)), unit), n)
+	return min(mem.RoundUp(mem.CeilDiv(n, mem.CeilDiv(n, most)), unit), n)
 }
 
 // endChain puts the chains of the nth K-block away; new ones begin.

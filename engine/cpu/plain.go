@@ -4,11 +4,12 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // plainDot is a contraction in plain Go, one element after the other, of types
 // that no tile takes. Integers wrap, so that no order shows.
-type plainDot[T ordered] struct {
+type plainDot[T mem.Ordered] struct {
 	n, terms int
 	a, b     reader[T]
 	dot      func(acc T, x, y []T) T
@@ -40,11 +41,11 @@ func newPlainDot(p *tensor.Primitive) kernel {
 	return nil
 }
 
-func newIntegerDot[T integer](p *tensor.Primitive) kernel {
+func newIntegerDot[T mem.Integer](p *tensor.Primitive) kernel {
 	return &plainDot[T]{p.Shape.Elements(), p.Terms(), reading[T](p, 0), reading[T](p, 1), sumProducts[T]}
 }
 
-func sumProducts[T integer](acc T, x, y []T) T {
+func sumProducts[T mem.Integer](acc T, x, y []T) T {
 	for i, v := range x {
 		acc += v * y[i]
 	}
@@ -77,10 +78,10 @@ func (k *plainDot[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, 
 // from one on, perhaps in buf. Absent ones are 0.
 type reader[T any] func(buf []uint64, args []*tensor.Tensor, at, n int) []T
 
-func reading[T ordered](p *tensor.Primitive, arg int) reader[T] {
+func reading[T mem.Ordered](p *tensor.Primitive, arg int) reader[T] {
 	v := newView(p, arg, axes(0, len(p.Shape)+len(p.Fold)))
 	return func(buf []uint64, args []*tensor.Tensor, at, n int) []T {
-		return load(v, args, room[T](buf, chunk), at, n, 0)
+		return load(v, args, mem.As[T](buf, chunk), at, n, 0)
 	}
 }
 
@@ -94,7 +95,7 @@ func widening(p *tensor.Primitive, arg int) reader[int32] {
 
 func widened[T int8 | uint8](read reader[T]) reader[int32] {
 	return func(buf []uint64, args []*tensor.Tensor, at, n int) []int32 {
-		out := room[int32](buf, n)
+		out := mem.As[int32](buf, n)
 		for i, x := range read(buf[chunk/2:], args, at, n) {
 			out[i] = int32(x)
 		}

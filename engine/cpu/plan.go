@@ -7,7 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
-	"github.com/tally-network/tally/engine/cpu/pages"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // task is what is run at a time: a kernel for one node, or a fusion of several.
@@ -62,7 +62,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 			})
 		}
 	}
-	var arena shelf
+	var arena mem.Planner
 	room := maxKept
 	for i := range pl.place {
 		pl.place[i], pl.slot[i] = none, none
@@ -105,7 +105,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 		pl.lay(&arena, &k, t, last, over)
 		wholes.remove(pl, &arena, t)
 	}
-	pl.bytes = arena.high
+	pl.bytes = arena.Bytes
 	return pl
 }
 
@@ -116,7 +116,7 @@ func (pl *plan) size(i int) int {
 }
 
 // lay gives the outputs of task t places, and takes those of what it reads last.
-func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) []int) {
+func (pl *plan) lay(arena *mem.Planner, k *task, t int, last []int, over func(o int) []int) {
 	dies := func(r graph.Ref) bool {
 		return r.Kind == graph.RefNode && last[r.Index] == t && pl.place[r.Index] != none && !pl.lent[r.Index]
 	}
@@ -137,19 +137,19 @@ func (pl *plan) lay(arena *shelf, k *task, t int, last []int, over func(o int) [
 			}
 		}
 		if pl.place[i] == none {
-			pl.place[i] = arena.put(pl.size(i))
+			pl.place[i] = arena.Allocate(pl.size(i))
 		}
 	}
 	done := map[int]bool{}
 	for _, r := range k.args {
 		if dies(r) && !inherited[r.Index] && !done[r.Index] {
 			done[r.Index] = true
-			arena.remove(pl.place[r.Index])
+			arena.Free(pl.place[r.Index])
 		}
 	}
 	for _, i := range k.outs {
 		if pl.place[i] != none && last[i] <= t && !made[i] { // nobody reads it
-			arena.remove(pl.place[i])
+			arena.Free(pl.place[i])
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (pl *plan) allocate() ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory for a program: %w", err)
 	}
-	pages.Huge(arena.Bytes())
+	mem.HugePages(arena.Bytes())
 	out := make([]*tensor.Tensor, len(pl.place))
 	for i, at := range pl.place {
 		if at != none {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // pool folds what lies in each window. A term is a row of a sheet, and rows flow
@@ -137,7 +138,7 @@ func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece,
 			w.steps = append(w.steps, asm.Step{Fn: k.fn, At: unsafe.Pointer(&zero)})
 		}
 		row := s.row(f.number, n+f.more)
-		k.set.Flow(1, 1, len(row)-maxBehind, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(first(w.steps)), len(w.steps))
+		k.set.Flow(1, 1, len(row)-maxBehind, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(mem.First(w.steps)), len(w.steps))
 	}
 	clear(w.steps)
 	k.spread(s, out, s.row(0, n))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // rowFold returns the loop that folds each row of a type to one element, nil if
@@ -41,7 +42,7 @@ func rowFold(set *asm.Set, fn tensor.Fn, t tensor.DType) loop {
 
 func same[T any](x T) T { return x }
 
-func reduction[T ordered](fn tensor.Fn, least, greatest T, finish func(T) T) loop {
+func reduction[T mem.Ordered](fn tensor.Fn, least, greatest T, finish func(T) T) loop {
 	switch fn {
 	case tensor.FoldSum:
 		return folds(func(x []T) T {
@@ -62,7 +63,7 @@ func reduction[T ordered](fn tensor.Fn, least, greatest T, finish func(T) T) loo
 // folds makes a loop of a function of a row.
 func folds[T any](f func(row []T) T) loop {
 	return func(dst, x, _, _ unsafe.Pointer, rows, width int) {
-		to, from := slice[T](dst, rows), slice[T](x, rows*width)
+		to, from := mem.Slice[T](dst, rows), mem.Slice[T](x, rows*width)
 		for i := range to {
 			to[i] = f(from[i*width:][:width])
 		}
@@ -71,7 +72,7 @@ func folds[T any](f func(row []T) T) loop {
 
 // takeTerms adds x to the lanes, from lane 0 on: eight lanes at a time, whose
 // sums stay in registers.
-func takeTerms[T ordered](lanes *[tensor.Lanes]T, x []T) {
+func takeTerms[T mem.Ordered](lanes *[tensor.Lanes]T, x []T) {
 	for g := 0; g < tensor.Lanes && g+8 <= len(x); g += 8 {
 		l := (*[8]T)(lanes[g:])
 		a0, a1, a2, a3, a4, a5, a6, a7 := l[0], l[1], l[2], l[3], l[4], l[5], l[6], l[7]
@@ -89,7 +90,7 @@ func takeTerms[T ordered](lanes *[tensor.Lanes]T, x []T) {
 
 // joinLanes adds the lanes by their tree. A lane without terms holds +0, and no
 // lane ever holds −0, so that adding it changes nothing.
-func joinLanes[T ordered](lanes *[tensor.Lanes]T) T {
+func joinLanes[T mem.Ordered](lanes *[tensor.Lanes]T) T {
 	for half := tensor.Lanes / 2; half > 0; half /= 2 {
 		for l := range half {
 			lanes[l] += lanes[l+half]
@@ -100,7 +101,7 @@ func joinLanes[T ordered](lanes *[tensor.Lanes]T) T {
 
 // Four chains at a time hide the latency of one.
 
-func greatestOf[T ordered](acc T, x []T) T {
+func greatestOf[T mem.Ordered](acc T, x []T) T {
 	a, b, c, d := acc, acc, acc, acc
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = max(a, x[0]), max(b, x[1]), max(c, x[2]), max(d, x[3])
@@ -111,7 +112,7 @@ func greatestOf[T ordered](acc T, x []T) T {
 	return max(a, b, c, d)
 }
 
-func leastOf[T ordered](acc T, x []T) T {
+func leastOf[T mem.Ordered](acc T, x []T) T {
 	a, b, c, d := acc, acc, acc, acc
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = min(a, x[0]), min(b, x[1]), min(c, x[2]), min(d, x[3])
@@ -122,7 +123,7 @@ func leastOf[T ordered](acc T, x []T) T {
 	return min(a, b, c, d)
 }
 
-func productOf[T ordered](acc T, x []T, finish func(T) T) T {
+func productOf[T mem.Ordered](acc T, x []T, finish func(T) T) T {
 	for _, v := range x {
 		acc = finish(T(acc * v))
 	}

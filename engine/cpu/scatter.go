@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
 
 // scatterer writes updates where indexes say, term by term in order, instead of
 // asking of every output element which terms it takes: the terms of one element
@@ -84,7 +87,7 @@ func newScatter(p *tensor.Primitive) kernel {
 }
 
 // merged is a map function of two integers.
-func merged[T integer](fn tensor.Fn) func(x, y T) T {
+func merged[T mem.Integer](fn tensor.Fn) func(x, y T) T {
 	switch fn {
 	case tensor.Add:
 		return func(x, y T) T { return x + y }
@@ -143,9 +146,9 @@ func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kerne
 func (k *scatterer[T]) pieces() int { return min(k.n, 1) }
 
 func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
-	dst, src := slice[T](start(out), out.Len()), slice[T](start(args[1]), args[1].Len())
+	dst, src := mem.Slice[T](mem.Data(out), out.Len()), mem.Slice[T](mem.Data(args[1]), args[1].Len())
 	var none T
-	if base := load(k.base, args, dst, 0, k.n, none); first(base) != first(dst) {
+	if base := load(k.base, args, dst, 0, k.n, none); mem.First(base) != mem.First(dst) {
 		copy(dst, base)
 	}
 	outStep, srcStep := 0, 0

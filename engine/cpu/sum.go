@@ -1,9 +1,12 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
 
 // sum adds the terms in tensor.Lanes lanes and joins them by a tree.
-type sum[T ordered] struct {
+type sum[T mem.Ordered] struct {
 	folding
 	add    loop
 	take   func(lanes *[tensor.Lanes]T, x []T)
@@ -34,9 +37,9 @@ func (k *sum[T]) column(w *worker, dst []T, args []*tensor.Tensor, o int) {
 	n := len(dst)
 	buf := row[T](w, 0)
 	half := startHalf(k.terms)
-	lanes := room[T](w.lanes, max(2*half, 1)*n)
+	lanes := mem.As[T](w.lanes, max(2*half, 1)*n)
 	clear(lanes)
-	add := func(dst, x []T) { k.add(first(dst), first(dst), first(x), nil, 1, len(dst)) }
+	add := func(dst, x []T) { k.add(mem.First(dst), mem.First(dst), mem.First(x), nil, 1, len(dst)) }
 	for t := range k.terms {
 		add(lanes[t%tensor.Lanes*n:][:n], load(k.view, args, buf, t*k.n+o, n, 0))
 	}

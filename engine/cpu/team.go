@@ -3,6 +3,8 @@ package cpu
 import (
 	"runtime"
 	"sync/atomic"
+
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // team is the goroutines of one run, of which the caller's is the first. Those
@@ -114,7 +116,7 @@ func (t *team) take(w int) {
 		if lo >= t.n {
 			return
 		}
-		hi := min(lo+int64(roundUp(int((t.n-lo+shares-1)/shares), int(t.grain))), t.n)
+		hi := min(lo+int64(mem.RoundUp(int((t.n-lo+shares-1)/shares), int(t.grain))), t.n)
 		if !t.next.CompareAndSwap(lo, hi) {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // vector makes a loop of a kernel in the machine's instructions, which takes
@@ -48,7 +49,7 @@ func spreadLoop(set *asm.Set, t tensor.DType) loop {
 }
 
 // takeLoop returns what adds terms to the lanes of a sum, from lane 0 on.
-func takeLoop[T ordered](set *asm.Set) func(lanes *[tensor.Lanes]T, x []T) {
+func takeLoop[T mem.Ordered](set *asm.Set) func(lanes *[tensor.Lanes]T, x []T) {
 	take, ok := any((func(*[tensor.Lanes]float32, *float32, int))(set.Take)).(func(*[tensor.Lanes]T, *T, int))
 	if !ok || take == nil {
 		return takeTerms[T]

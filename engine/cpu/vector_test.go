@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // edges are bits of float32 at which functions change their course.
@@ -61,8 +62,8 @@ func TestVectorsOfWholes(t *testing.T) {
 				y[i] = []int64{x[i], x[i] ^ 1<<r.IntN(64), r.Int64(), math.MinInt64}[r.IntN(4)]
 			}
 			got, want := make([]int64, n), make([]int64, n)
-			f((*byte)(first(got)), (*byte)(first(x)), (*byte)(first(y)), nil, n)
-			plainLoop(fn, tensor.Int64)(first(want), first(x), first(y), nil, 1, n)
+			f((*byte)(mem.First(got)), (*byte)(mem.First(x)), (*byte)(mem.First(y)), nil, n)
+			plainLoop(fn, tensor.Int64)(mem.First(want), mem.First(x), mem.First(y), nil, 1, n)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%s, %v: word %d is %#x, want %#x", set.Name, fn, i, got[i], want[i])

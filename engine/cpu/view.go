@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
 
 // view reads one operand of a primitive along an ordered list of the
 // primitive's axes, as if it were a dense tensor over them.
@@ -211,25 +214,17 @@ func (v *view) inside(args []*tensor.Tensor, p *position, n int) (lo, hi, shift 
 				return 0, 0, 0
 			}
 		case s > 0:
-			lo = max(lo, ceilDiv(-c, s))
-			hi = min(hi, ceilDiv(end+1, s))
+			lo = max(lo, mem.CeilDiv(-c, s))
+			hi = min(hi, mem.CeilDiv(end+1, s))
 		default:
-			lo = max(lo, ceilDiv(-end, -s))
-			hi = min(hi, ceilDiv(c+1, -s))
+			lo = max(lo, mem.CeilDiv(-end, -s))
+			hi = min(hi, mem.CeilDiv(c+1, -s))
 		}
 	}
 	if lo >= hi {
 		return 0, 0, 0
 	}
 	return lo, hi, shift
-}
-
-// ceilDiv returns x/y rounded up, or 0 if x is negative; y is positive.
-func ceilDiv(x, y int) int {
-	if x <= 0 {
-		return 0
-	}
-	return (x-1)/y + 1
 }
 
 func (x *index) value(args []*tensor.Tensor, p *position) int {
@@ -244,7 +239,7 @@ func (x *index) value(args []*tensor.Tensor, p *position) int {
 // commonest.
 func whole(t *tensor.Tensor, i int) int {
 	if t.Type == tensor.Int64 {
-		return int(bits[int64](t)[i])
+		return int(mem.Bits[int64](t)[i])
 	}
 	return int(int64(t.At(i)))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // window is how a primitive reads planes through windows that move along the last
@@ -160,14 +161,14 @@ func (w *window) size() int { return w.high.length * w.wide.length }
 
 // pitch returns the elements of a phase in a sheet, and what its last line may write
 // behind them.
-func (w *window) pitch() int { return w.each*w.size() + maxLanes }
+func (w *window) pitch() int { return w.each*w.size() + mem.MaxLanes }
 
 // length returns the elements of a row, for so many planes.
 func (w *window) length(planes int) int {
 	return (planes-1)*w.size() + (w.high.n-1)*w.wide.length + w.wide.n
 }
 
-func (w *window) pieces() int { return ceilDiv(w.planes.n, w.each) }
+func (w *window) pieces() int { return mem.CeilDiv(w.planes.n, w.each) }
 
 // sheet is the memory of a piece.
 type sheet struct {
@@ -183,18 +184,18 @@ type sheet struct {
 // place finds the planes of a piece.
 func (w *window) place(s *sheet, piece int) {
 	s.from, s.to = piece*w.each, min((piece+1)*w.each, w.planes.n)
-	s.planes = grow(s.planes, s.to-s.from)
+	s.planes = mem.Grow(s.planes, s.to-s.from)
 	w.planes.table(s.planes, w.base, w.steps, s.from)
 }
 
 // draw copies the planes that have been placed to the sheet.
 func (w *window) draw(s *sheet, src []float32, border float32) {
 	size := w.size()
-	s.values = grow(s.values, w.phases()*w.pitch()+maxBehind)
+	s.values = mem.Grow(s.values, w.phases()*w.pitch()+maxBehind)
 	for i, high := range w.high.phases {
 		lo, hi := within(w.high.offset+high, w.high.step, w.high.extent, w.high.length)
 		hi = max(lo, hi)
-		s.lines = grow(s.lines, hi-lo+1)
+		s.lines = mem.Grow(s.lines, hi-lo+1)
 		for j := range s.lines {
 			s.lines[j] = (w.high.offset + high + (lo+j)*w.high.step) * w.high.stride
 		}
@@ -203,7 +204,7 @@ func (w *window) draw(s *sheet, src []float32, border float32) {
 			at := (i*len(w.wide.phases) + j) * w.pitch()
 			for _, plane := range s.planes {
 				dst := s.values[at:]
-				fill(dst[:lo*w.wide.length], border)
+				mem.Fill(dst[:lo*w.wide.length], border)
 				if hi > lo && (j == 0 || !w.zipped()) {
 					w.copyLines(s, dst[lo*w.wide.length:], src, plane, hi-lo)
 				}
@@ -211,10 +212,10 @@ func (w *window) draw(s *sheet, src []float32, border float32) {
 					w.fillColumns(dst, lo, hi, 0, first, border)
 					w.fillColumns(dst, lo, hi, end, w.wide.length, border)
 				}
-				fill(dst[hi*w.wide.length:size], border)
+				mem.Fill(dst[hi*w.wide.length:size], border)
 				at += size
 			}
-			clear(s.values[at:][:maxLanes]) // which the last line may have written
+			clear(s.values[at:][:mem.MaxLanes]) // which the last line may have written
 		}
 	}
 	clear(s.values[len(s.values)-maxBehind:])
@@ -229,11 +230,8 @@ func (w *window) fillColumns(dst []float32, lo, hi, k, end int, x float32) {
 	}
 }
 
-// positionSize is the bytes of a position.
-const positionSize = 8
-
 // maxBehind is what tiles may read behind the last row.
-const maxBehind = 4 * maxLanes
+const maxBehind = 4 * mem.MaxLanes
 
 // zipped reports whether lines have two phases, which are copied at once.
 func (w *window) zipped() bool {
@@ -276,7 +274,7 @@ func zip(to []asm.Segment, offset, extent, n, lanes int) []asm.Segment {
 // copyLines copies so many lines of a plane, and their other phase with them.
 func (w *window) copyLines(s *sheet, dst, src []float32, plane, lines int) {
 	if w.zipped() {
-		w.set.Unzip(lines, &dst[0], w.wide.length*word, w.pitch()*word, &src[plane], &s.lines[0], positionSize, &s.segments[0], len(s.segments))
+		w.set.Unzip(lines, &dst[0], w.wide.length*mem.Word, w.pitch()*mem.Word, &src[plane], &s.lines[0], mem.IntSize, &s.segments[0], len(s.segments))
 		return
 	}
 	copies, pitch, step := asm.Patch(nil), w.wide.length, w.wide.step*w.wide.stride
@@ -287,7 +285,7 @@ func (w *window) copyLines(s *sheet, dst, src []float32, plane, lines int) {
 		copies = w.set.Sift
 	}
 	if copies != nil {
-		copies(lines, &dst[0], pitch*word, &src[plane], &s.lines[0], positionSize, &s.segments[0], len(s.segments))
+		copies(lines, &dst[0], pitch*mem.Word, &src[plane], &s.lines[0], mem.IntSize, &s.segments[0], len(s.segments))
 		return
 	}
 	for l, at := range s.lines[:lines] {
@@ -302,7 +300,7 @@ func readLanes(dst, src []float32, at, step, mask, lanes int) {
 	clear(dst[:lanes])
 	if mask != 0 {
 		lane, n := mathbits.TrailingZeros(uint(mask)), mathbits.OnesCount(uint(mask))
-		strided(dst[lane:][:n], src, at+lane*step, step)
+		mem.ReadStrided(dst[lane:][:n], src, at+lane*step, step)
 	}
 }
 
@@ -315,7 +313,7 @@ func (w *window) spread(s *sheet, out *tensor.Tensor, row []float32) {
 		copy(dst, row)
 		return
 	}
-	s.lines = grow(s.lines, planes*w.high.n)
+	s.lines = mem.Grow(s.lines, planes*w.high.n)
 	for i := range s.lines {
 		s.lines[i] = i/w.high.n*w.size() + i%w.high.n*w.wide.length
 	}
@@ -324,10 +322,10 @@ func (w *window) spread(s *sheet, out *tensor.Tensor, row []float32) {
 		for j := 0; j < n; j += w.set.Lanes {
 			s.segments = append(s.segments, asm.Segment{j, j, 1<<min(n-j, w.set.Lanes) - 1})
 		}
-		lines -= ceilDiv(w.set.Lanes, n) - 1 // whose last segments stay in the piece
+		lines -= mem.CeilDiv(w.set.Lanes, n) - 1 // whose last segments stay in the piece
 		lines = max(lines, 0)
 		if lines > 0 {
-			w.set.Patch(lines, &dst[0], n*word, &row[0], &s.lines[0], positionSize, &s.segments[0], len(s.segments))
+			w.set.Patch(lines, &dst[0], n*mem.Word, &row[0], &s.lines[0], mem.IntSize, &s.segments[0], len(s.segments))
 		}
 	}
 	for ; lines < len(s.lines); lines++ {
@@ -340,7 +338,7 @@ func (s *sheet) row(number, n int) []float32 {
 	for len(s.rows) <= number {
 		s.rows = append(s.rows, nil)
 	}
-	s.rows[number] = grow(s.rows[number], n+maxBehind)
+	s.rows[number] = mem.Grow(s.rows[number], n+maxBehind)
 	return s.rows[number]
 }
 

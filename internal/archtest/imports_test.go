@@ -48,8 +48,8 @@ var layers = []layer{
 	{folder: "core", own: []string{"core"}, std: pure},
 
 	{folder: "engine/cpu/asm", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys", "github.com/klauspost/cpuid"}},
-	{folder: "engine/cpu/pages", foreign: []string{"golang.org/x/sys"}},
-	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
+	{folder: "engine/cpu/mem", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys"}}, // huge pages
+	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}},                     // a module of its own
 	{folder: "engine", own: []string{"core"}},
 	{folder: "internal/bounded"},
 	{folder: "format/yaml", foreign: yaml},

@@ -1,4 +1,4 @@
-package pages
+package mem
 
 import (
 	"unsafe"
@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Huge asks for huge pages for the part of b that consists of whole ones. Those
+// HugePages asks for huge pages for the part of b that consists of whole ones. Those
 // that have been written to are moved. Smaller buffers stay as they are.
-func Huge(b []byte) {
-	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % size)
-	if len(b) < skip+size {
+func HugePages(b []byte) {
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % hugePage)
+	if len(b) < skip+hugePage {
 		return
 	}
 	b = b[skip:]
-	b = b[:len(b)/size*size]
+	b = b[:len(b)/hugePage*hugePage]
 	// Either may be refused: an older system, or no such memory left.
 	_ = unix.Madvise(b, unix.MADV_HUGEPAGE)
 	_ = unix.Madvise(b, unix.MADV_COLLAPSE)

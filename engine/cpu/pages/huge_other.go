@@ -1,6 +1,0 @@
-//go:build !linux
-
-package pages
-
-// Huge does nothing here.
-func Huge([]byte) {}
