@@ -249,14 +249,11 @@ func (b *bout) provider(by string, i int, u *job.Unit) string {
 func (b *bout) merge() (bool, error) {
 	l := &b.lease
 	by := l.Lead()
-	if l.Phase != job.Active || by == "" || len(l.RoundUnits()) == 0 {
+	if by == "" || !l.AwaitsMerge() {
 		return false, nil
 	}
 	var ends []canon.Hash
 	for _, u := range l.RoundUnits() {
-		if u.Status != job.Accepted {
-			return false, nil
-		}
 		ends = append(ends, u.Receipt.End())
 	}
 	action := b.chooses(by, chooseLeading)

@@ -299,14 +299,11 @@ func (s *scene) watch() (bool, error) {
 
 // join lets the lead merge a round whose units are accepted.
 func (s *scene) join() (bool, error) {
-	if s.lease.Phase != job.Active || len(s.lease.RoundUnits()) == 0 {
+	if !s.lease.AwaitsMerge() {
 		return false, nil
 	}
 	var ends []canon.Hash
 	for _, u := range s.lease.RoundUnits() {
-		if u.Status != job.Accepted {
-			return false, nil
-		}
 		ends = append(ends, u.Receipt.End())
 	}
 	by := s.lease.Lead()

@@ -61,12 +61,15 @@ func (l *Lease) watchLead(now int64) {
 // merge, or all that is left of it for providers. While others are at work, a provider
 // to whom the lead gives nothing says that it is ready (waitedFor).
 func (l *Lease) leadMustAct() bool {
+	l.count()
+	if l.AwaitsMerge() {
+		return true
+	}
+	c := &l.Count
 	if l.Phase != Active || l.Files.Said != Had || l.Round == len(l.Merges) {
 		return false
 	}
-	l.count()
-	c := &l.Count
-	if c.Status[Accepted] == l.Order.Problem.Shards || l.Leads[l.LeadIndex].Gone {
+	if l.Leads[l.LeadIndex].Gone {
 		return true
 	}
 	if c.Status[Open] == 0 || c.Status[Open]+c.Status[Accepted] < l.Order.Problem.Shards {

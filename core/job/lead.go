@@ -19,7 +19,7 @@ type TakeLead struct {
 
 func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	i := l.inLine(e.By)
-	if l.Phase != Active || i <= l.LeadIndex {
+	if !l.led() || i <= l.LeadIndex {
 		return nil, fmt.Errorf("%s is not next in line to lead this lease", e.By)
 	}
 	if !l.idle(i, now) && !l.waitedFor(e.Waiting, l.turns(i)*l.Params.LeadTimeout, now) {
@@ -45,10 +45,13 @@ func (e TakeLead) apply(l *Lease, now int64) ([]Effect, error) {
 	return append(effects, Effect{Reserve, e.By, bond, "lead"}, Effect{Emit, e.By, uint64(i), "lead taken over"}), nil
 }
 
+// led reports whether a lead may have something to do.
+func (l *Lease) led() bool { return l.Phase == Active || l.AwaitsMerge() }
+
 // keepsWaiting reports whether the lead owes a merge, or could give a unit to a provider
 // that has waited for one for half the lead's time.
 func (l *Lease) keepsWaiting(waiting []Standing, now int64) bool {
-	return l.Count.Status[Accepted] == l.Order.Problem.Shards || l.waitedFor(waiting, l.Params.LeadTimeout/2, now)
+	return l.AwaitsMerge() || l.waitedFor(waiting, l.Params.LeadTimeout/2, now)
 }
 
 // waitedFor reports whether a provider has waited so many ms for a unit that the lead

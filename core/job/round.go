@@ -8,7 +8,7 @@ import (
 )
 
 // PostMerge posts the state that a round's units merge into, and begins the next
-// round, or the closing window after the last.
+// round, or the closing window after the last and in a lease that has stopped.
 type PostMerge struct {
 	By    string
 	Round int
@@ -20,7 +20,7 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	switch {
 	case e.By != l.Lead():
 		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
-	case l.Phase != Active || e.Round != l.Round || e.Round >= len(l.Merges):
+	case l.Phase > Stopping || e.Round != l.Round || e.Round >= len(l.Merges):
 		return nil, fmt.Errorf("the lease is %v at round %d, round %d cannot be merged", l.Phase, l.Round, e.Round)
 	case e.Root.IsZero():
 		return nil, fmt.Errorf("the merge has no root")
@@ -38,7 +38,7 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	m := &l.Merges[e.Round]
 	*m = Merge{By: e.By, Root: e.Root, Inputs: inputs, Data: e.Data, Attempt: m.Attempt}
 	l.enter(l.Round + 1)
-	if l.Round == l.Order.Problem.Rounds {
+	if l.Round == l.Order.Problem.Rounds || l.Phase == Stopping {
 		l.close(now)
 	}
 	l.DueSince = 0
@@ -49,13 +49,20 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 // close begins the final window; where there is no work to challenge, it is
 // over at once. It leaves time to refute what was shown of forced attempts.
 func (l *Lease) close(now int64) {
-	l.Phase, l.WindowEnd = Closing, now
+	l.Phase, l.WindowEnd, l.DueSince = Closing, now, 0
 	if l.count(); len(l.Forced) > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
 		l.WindowEnd += l.Order.Conditions.Window
 	}
 	for i := range l.Forced {
 		l.WindowEnd = max(l.WindowEnd, l.Forced[i].Until)
 	}
+}
+
+// AwaitsMerge reports whether all units of the round are accepted, and nothing is left
+// to do but to merge them. That is done in a lease that has stopped, too: its consumer
+// pays for these units, and has no use of them else.
+func (l *Lease) AwaitsMerge() bool {
+	return l.Phase <= Stopping && l.Round < len(l.Merges) && l.Count.Status[Accepted] == l.Order.Problem.Shards
 }
 
 // stop ends the lease early: units under way are finished and paid, no others

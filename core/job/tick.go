@@ -42,13 +42,14 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		effects = append(effects, more...)
 	}
 	l.watchLead(now)
-	if l.Phase == Active && l.DueSince != 0 && now >= l.abandonedAt() {
+	abandoned := l.DueSince != 0 && now >= l.abandonedAt()
+	if l.Phase == Active && abandoned {
 		l.stop(now, "no validator led the work on in time")
 	}
 	if why := l.stuck(); l.Phase == Active && why != "" {
 		l.stop(now, why)
 	}
-	if l.Phase == Stopping && !l.underWay() {
+	if l.Phase == Stopping && !l.underWay() && (abandoned || !l.AwaitsMerge()) {
 		l.close(now)
 	}
 	if settles {
@@ -190,7 +191,9 @@ func (l *Lease) WakeSelf() int64 {
 			at(l.abandonedAt())
 		}
 	case Stopping:
-		if !l.underWay() {
+		if l.DueSince != 0 {
+			at(l.abandonedAt())
+		} else if !l.underWay() {
 			return 0
 		}
 	case Closing:

@@ -32,7 +32,7 @@ func (l *Lease) Eligible() []string {
 // as the lease knows: of providers that wait it does not know what they have staked.
 func (l *Lease) MayTakeLead(account string, now int64) bool {
 	i := l.inLine(account)
-	return l.Phase == Active && i > l.LeadIndex && (l.idle(i, now) || slices.ContainsFunc(l.Queue, func(w Waiting) bool {
+	return l.led() && i > l.LeadIndex && (l.idle(i, now) || slices.ContainsFunc(l.Queue, func(w Waiting) bool {
 		return l.waits(w.Provider, l.turns(i)*l.Params.LeadTimeout, now)
 	}))
 }

@@ -67,7 +67,7 @@ func (d *lead) takeOver(ctx context.Context, l *job.Lease) error {
 
 // lead does what a lease needs now.
 func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
-	if l.Phase != job.Active {
+	if l.Phase != job.Active && !l.AwaitsMerge() {
 		return nil
 	}
 	w, err := d.takeFiles(ctx, l)
@@ -77,20 +77,10 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	if err != nil {
 		return err
 	}
-	units := l.RoundUnits()
-	open, accepted := 0, 0
-	for _, u := range units {
-		switch u.Status {
-		case job.Open:
-			open++
-		case job.Accepted:
-			accepted++
-		}
-	}
 	switch {
-	case accepted == len(units):
+	case l.AwaitsMerge():
 		return d.merge(ctx, l, w)
-	case open > 0:
+	case l.Count.Status[job.Open] > 0:
 		return d.assign(ctx, l, now)
 	}
 	return nil
@@ -138,7 +128,7 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, w *replay.Work) error {
 	}
 	loss := replay.LossOf(s)
 	d.kit.Emit(role.Event{Kind: role.Posted, Order: order, Unit: -1, Step: l.Round, Loss: loss, Text: "merge " + root.Short()})
-	if l.Round+1 < l.Order.Problem.Rounds && (math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0)) {
+	if l.Phase == job.Active && l.Round+1 < l.Order.Problem.Rounds && (math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0)) {
 		return d.halt(ctx, order, s)
 	}
 	return nil

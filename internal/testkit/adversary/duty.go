@@ -51,7 +51,7 @@ func (p *play) leading(o *order, l *job.Lease, add adder) {
 			break
 		}
 	}
-	if l.Phase != job.Active || l.Lead() == "" || l.Round == len(l.Merges) {
+	if l.Phase != job.Active && !l.AwaitsMerge() || l.Lead() == "" || l.Round == len(l.Merges) {
 		return
 	}
 	if l.Files.Said != job.Had { // no work before
