@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -52,7 +53,7 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 // column finds the positions for the elements from o on.
 func (k *argMax[T]) column(w *worker, args []*tensor.Tensor, at []int64, o int) {
 	best := mem.As[T](w.lanes, columnChunk)[:len(at)]
-	if len(k.view.bounds) == 0 && k.terms <= math.MaxInt32 && k.numbers(w, args, best, at, o) {
+	if len(k.view.Bounds) == 0 && k.terms <= math.MaxInt32 && k.numbers(w, args, best, at, o) {
 		return
 	}
 	clear(at)
@@ -74,7 +75,7 @@ func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int
 	keeps, found, now := mem.As[uint8](more, n), mem.As[int32](more[columnChunk:], n), mem.As[int32](more[2*columnChunk:], n)
 	clear(found)
 	for t := range k.terms {
-		x := load(k.view, args, row[T](w, 0), t*k.n+o, n, k.least)
+		x := affine.Load(k.view, args, row[T](w, 0), t*k.n+o, n, k.least)
 		if t == 0 {
 			copy(best, x)
 			continue
@@ -96,11 +97,11 @@ func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int
 // present returns terms twice: those that are absent as the least value, and as
 // the greatest.
 func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y []T) {
-	x = load(k.view, args, row[T](w, 0), at, n, k.least)
-	if len(k.view.bounds) == 0 {
+	x = affine.Load(k.view, args, row[T](w, 0), at, n, k.least)
+	if len(k.view.Bounds) == 0 {
 		return x, x
 	}
-	return x, load(k.view, args, row[T](w, 1), at, n, k.greatest)
+	return x, affine.Load(k.view, args, row[T](w, 1), at, n, k.greatest)
 }
 
 // take moves to term t if its value x is present, which is when y is the same,

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -44,7 +45,7 @@ func newBytes(p *tensor.Primitive, set *asm.Set, x, y int) *bytes {
 func (p *panels) packBytes(dst []float32, row, n, width int) {
 	const quad = 4
 	own, groups := p.own[row:][:n], len(p.terms)/quad
-	if p.group == quad && len(p.coords) == 0 && p.set.Weave != nil && n%16 == 0 && width == n && sideBySide(own) && groups > 0 {
+	if p.group == quad && len(p.coords) == 0 && p.set.Weave != nil && n%16 == 0 && width == n && affine.Contiguous(own) && groups > 0 {
 		p.moved = mem.Grow(p.moved, len(p.terms))
 		for i, at := range p.terms {
 			p.moved[i] = at + own[0]

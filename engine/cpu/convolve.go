@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -13,12 +14,12 @@ import (
 // pad prepares k to read rows from an image of operand x, if some terms lie
 // outside the operand: then all rows look alike.
 func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
-	if len(missing(k.p, x)) == 0 {
+	if len(affine.BoundsOf(k.p, x)) == 0 {
 		return false
 	}
 	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
-	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
-	if m == nil || m.size > maxImage || m.size > k.rows.n*k.terms.n {
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.Extents[0], false)
+	if m == nil || m.size > maxImage || m.size > k.rows.N*k.terms.N {
 		return false
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m}
@@ -30,7 +31,7 @@ func (k *dot) pad(x, y int, batch, rows, cols, terms []int) bool {
 // suits it: if windows of x move with the rows, along short lines or with many terms.
 // There is nothing to pack for them, and columns, those of the weights, fill whole vectors.
 func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
-	if len(batch) > 0 || len(rows) == 0 || !windowed(k.p, x, last(rows)) || len(missing(k.p, y)) > 0 {
+	if len(batch) > 0 || len(rows) == 0 || !affine.Windowed(k.p, x, affine.Last(rows)) || len(affine.BoundsOf(k.p, y)) > 0 {
 		return false
 	}
 	most := maxSlid
@@ -38,19 +39,19 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 		rows, most = append(slices.Clone(rows[1:]), rows[0]), maxPlanes
 	}
 	batch, rows, _, terms = k.arrange(x, y, batch, rows, cols, terms, x)
-	line := last(k.rows.extents)
-	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.extents[0], false)
-	if line < minLine || line > maxLine && k.terms.n < manyTerms || k.cols.n < minColumns || m == nil || m.size > most {
+	line := affine.Last(k.rows.Extents)
+	m := newImage(k, x, &k.rows, batch, rows, terms, k.rows.Extents[0], false)
+	if line < minLine || line > maxLine && k.terms.N < manyTerms || k.cols.N < minColumns || m == nil || m.size > most {
 		return false
 	}
 	k.a = side{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, image: m, inPlace: true, line: line}
-	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
-	parts := mem.CeilDiv(k.cols.n, k.tileCols)
-	if mem.CeilDiv(k.cols.n, k.set.Lanes)%k.set.Vectors() == 1 {
+	k.lines = lines{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
+	parts := mem.CeilDiv(k.cols.N, k.tileCols)
+	if mem.CeilDiv(k.cols.N, k.set.Lanes)%k.set.Vectors() == 1 {
 		parts = mem.CeilDiv(parts, 2) // or the last tile had one vector
 	}
-	k.wide = mem.RoundUp(mem.CeilDiv(k.cols.n, parts), k.set.Lanes)
-	k.beside = mem.CeilDiv(k.cols.n, k.wide)
+	k.wide = mem.RoundUp(mem.CeilDiv(k.cols.N, parts), k.set.Lanes)
+	k.beside = mem.CeilDiv(k.cols.N, k.wide)
 	k.cut(fewPieces)
 	return true
 }
@@ -59,7 +60,7 @@ func (k *dot) slide(x, y int, batch, rows, cols, terms []int) bool {
 // planes of operand x, than along the last: windows have too few positions for the
 // rows of a tile, as those of a gradient by weights, or of small maps.
 func (k *dot) alongPlanes(x int, rows []int) bool {
-	return k.p.Shape[last(rows)] < k.tileRows && k.p.Shape[rows[0]] >= k.tileRows && !windowed(k.p, x, rows[0])
+	return k.p.Shape[affine.Last(rows)] < k.tileRows && k.p.Shape[rows[0]] >= k.tileRows && !affine.Windowed(k.p, x, rows[0])
 }
 
 // cut divides rows that are read by the line into so many pieces, together with those
@@ -69,34 +70,34 @@ func (k *dot) cut(pieces int) {
 	if unit%k.tileRows == 0 || unit > maxHigh {
 		unit = k.tileRows
 	}
-	k.high = min(mem.RoundUp(mem.CeilDiv(k.rows.n, mem.CeilDiv(pieces, k.beside)), unit), maxHigh/unit*unit)
-	k.down = mem.CeilDiv(k.rows.n, k.high)
+	k.high = min(mem.RoundUp(mem.CeilDiv(k.rows.N, mem.CeilDiv(pieces, k.beside)), unit), maxHigh/unit*unit)
+	k.down = mem.CeilDiv(k.rows.N, k.high)
 }
 
 // convolve prepares k to read an image of operand y, if that suits it: if y is
 // read through windows, which move with the last of the columns. Other columns
 // become part of the batch.
 func (k *dot) convolve(x, y int, batch, rows, cols, terms []int) bool {
-	for len(cols) > 0 && !windowed(k.p, y, cols[0]) {
+	for len(cols) > 0 && !affine.Windowed(k.p, y, cols[0]) {
 		batch, cols = append(batch[:len(batch):len(batch)], cols[0]), cols[1:]
 	}
-	if len(cols) == 0 || k.p.Args[y].Flat || len(missing(k.p, x)) > 0 {
+	if len(cols) == 0 || k.p.Args[y].Flat || len(affine.BoundsOf(k.p, x)) > 0 {
 		return false
 	}
 	batch, _, cols, terms = k.arrange(x, y, batch, rows, cols, terms, y)
-	sorted := last(k.cols.extents) >= minSorted
-	m := newImage(k, y, &k.cols, batch, cols, terms, k.cols.extents[0], sorted)
-	if m == nil || !m.oneRow(k.cols.extents) {
+	sorted := affine.Last(k.cols.Extents) >= minSorted
+	m := newImage(k, y, &k.cols, batch, cols, terms, k.cols.Extents[0], sorted)
+	if m == nil || !m.oneRow(k.cols.Extents) {
 		return false
 	}
-	k.lines = lines{k.cols.extents[0], k.cols.n / k.cols.extents[0], m.own[0], m.span(k.cols.extents), m.own}
+	k.lines = lines{k.cols.Extents[0], k.cols.N / k.cols.Extents[0], m.own[0], m.span(k.cols.Extents), m.own}
 	// What is computed in vain, and packing rows for every image, must cost less than
 	// packing every column.
-	vain := ((k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.n) * k.rows.n
-	if k.batch.n > 1 {
-		vain += k.rows.n*packingCols + k.a.effort(k.rows.n, false)
+	vain := ((k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.N) * k.rows.N
+	if k.batch.N > 1 {
+		vain += k.rows.N*packingCols + k.a.effort(k.rows.N, false)
 	}
-	if vain > k.cols.n*packingRows {
+	if vain > k.cols.N*packingRows {
 		return false
 	}
 	k.divide(fewPieces)

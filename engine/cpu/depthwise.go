@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -33,19 +34,19 @@ func newDepthwise(p *tensor.Primitive, set *asm.Set) kernel {
 
 func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
 	r := len(p.Shape)
-	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || r < 2 || p.Args[other].Flat || len(missing(p, other)) > 0 {
+	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || r < 2 || p.Args[other].Flat || len(affine.BoundsOf(p, other)) > 0 {
 		return nil
 	}
-	base, strides, _ := linear(p, other)
-	terms, _ := merge(append(p.Shape.Clone(), p.Fold...), axes(r, len(strides)), []steps{strides})
-	if len(terms) != 1 || terms[0] < 0 || !still(strides[r-2:r], p.Shape[r-2:]) {
+	base, strides, _ := affine.Linear(p, other)
+	terms, _ := affine.Merge(append(p.Shape.Clone(), p.Fold...), affine.Axes(r, len(strides)), []affine.Strides{strides})
+	if len(terms) != 1 || terms[0] < 0 || !affine.Constant(strides[r-2:r], p.Shape[r-2:]) {
 		return nil
 	}
 	w := newWindow(p, arg, set, strides)
 	if w == nil {
 		return nil
 	}
-	k := &depthwise{window: w, other: other, base: base, own: steps(strides).pick(w.axes), step: strides[terms[0]]}
+	k := &depthwise{window: w, other: other, base: base, own: affine.Strides(strides).Pick(w.axes), step: strides[terms[0]]}
 	for i, t := range w.taps {
 		k.there, k.places = append(k.there, i*k.step*mem.Word), append(k.places, t*mem.Word)
 	}
@@ -61,7 +62,7 @@ func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, p
 	s := &w.sheet
 	k.place(s, piece)
 	k.draw(s, tensor.Of[float32](args[k.arg]), 0)
-	k.planes.table(s.planes, k.base, k.own, s.from)
+	k.planes.Offsets(s.planes, k.base, k.own, s.from)
 	terms, lanes := tensor.Of[float32](args[k.other]), k.set.Lanes
 	row, n := s.row(0, k.length(s.to-s.from)), k.length(1)
 	most := len(k.set.Tiles[0])

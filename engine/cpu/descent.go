@@ -36,7 +36,7 @@ func newDescent(w *window, fn int, border float32) *descent {
 		return nil
 	}
 	d.pitch = max((d.high.n-1)*d.apart+d.width, d.high.extent*d.high.stride)
-	d.even = w.planes.simple() && w.steps[0] == d.pitch
+	d.even = w.planes.OneAxis() && w.steps[0] == d.pitch
 	terms := w.p.Fold[d.high.fold-len(w.p.Shape)]
 	for o := range d.high.n {
 		from := d.reached(o, terms)
@@ -76,7 +76,7 @@ func (d *descent) reachedAfter(b *band) []int {
 func (d *descent) across(w *window) *window {
 	out := *w
 	out.high = windowAxis{extent: d.high.n, stride: d.apart, n: d.high.n, fold: none, step: 1, apart: 1, phases: []int{0}, length: d.high.n}
-	out.each = min(max(maxSheet/max(out.size()*out.phases(), d.pitch), 1), out.planes.n)
+	out.each = min(max(maxSheet/max(out.size()*out.phases(), d.pitch), 1), out.planes.N)
 	out.taps = nil
 	out.findTaps()
 	slices.Sort(out.taps)

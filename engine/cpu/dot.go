@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -14,7 +15,7 @@ import (
 type dot struct {
 	p, all                   *tensor.Primitive // all of which p is a part
 	set                      *asm.Set
-	batch, rows, cols, terms grid
+	batch, rows, cols, terms affine.Grid
 	out                      struct {
 		at                int   // where p begins
 		batch, rows, cols []int // strides
@@ -51,7 +52,7 @@ type side struct {
 	arg, base         int
 	batch, own, terms []int // strides
 	bounds            []sideBound
-	ownRun, termRun   reach
+	ownRun, termRun   affine.Run
 	matrix            bool  // rows or terms lie side by side
 	inPlace           bool  // tiles read it where it lies: rows have one stride
 	line              int   // rows that have it, if it is an image of rows
@@ -129,7 +130,7 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 	}
 	var batch, rows, cols []int
 	for axis := range p.Shape {
-		a, b := depends(p, 0, axis), depends(p, 1, axis)
+		a, b := affine.DependsOn(p, 0, axis), affine.DependsOn(p, 1, axis)
 		switch {
 		case a && b:
 			batch = append(batch, axis)
@@ -139,7 +140,7 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 			rows = append(rows, axis)
 		}
 	}
-	terms := axes(len(p.Shape), len(p.Shape)+len(p.Fold))
+	terms := affine.Axes(len(p.Shape), len(p.Shape)+len(p.Fold))
 	k.choose(batch, rows, cols, terms)
 	k.a.list(&k.terms)
 	k.b.list(&k.terms)
@@ -165,15 +166,15 @@ func (k *dot) choose(batch, rows, cols, terms []int) {
 	if narrow || !k.pad(x, y, batch, rows, cols, terms) {
 		k.arrange(x, y, batch, rows, cols, terms, neither)
 	}
-	k.lines = lines{k.cols.n, 1, 1, 1, tensor.Shape(k.cols.extents).Strides()}
-	if k.a.image == nil && k.rows.n <= maxHigh {
+	k.lines = lines{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
+	if k.a.image == nil && k.rows.N <= maxHigh {
 		k.divide(finePieces)
 	} else {
 		k.divide(minPieces)
 	}
 	k.readA()
 	k.b.inPlace = k.regular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.high, k.tileRows) <= fewTiles || k.spread())
-	if !k.b.inPlace && k.rows.n <= thinRows { // packing takes all the time, and little is read back soon
+	if !k.b.inPlace && k.rows.N <= thinRows { // packing takes all the time, and little is read back soon
 		k.wide = min(k.wide, 2*k.tileCols)
 		k.beside = mem.CeilDiv(k.lines.n, k.wide)
 	}
@@ -182,12 +183,12 @@ func (k *dot) choose(batch, rows, cols, terms []int) {
 
 // regular reports whether values need no more than reading, and lie in even
 // distances along a grid.
-func (k *dot) regular(g *grid) bool { return k.plain && !k.bounded && g.simple() }
+func (k *dot) regular(g *affine.Grid) bool { return k.plain && !k.bounded && g.OneAxis() }
 
 // nearB reports whether all of operand b stays in the second-level cache beside rows
 // that are not few, and tiles can read it in place. Then pieces are best split between rows.
 func (k *dot) nearB() bool {
-	return k.cols.n <= nearRows*k.rows.n && k.direct && k.lines.columns == 1 && k.regular(&k.cols) && k.b.own[0] == 1 && k.cols.n*k.terms.n <= maxNear
+	return k.cols.N <= nearRows*k.rows.N && k.direct && k.lines.columns == 1 && k.regular(&k.cols) && k.b.own[0] == 1 && k.cols.N*k.terms.N <= maxNear
 }
 
 // spread reports whether the terms of operand b lie in many places of the caches,
@@ -195,7 +196,7 @@ func (k *dot) nearB() bool {
 // there while tiles read it in place.
 func (k *dot) spread() bool {
 	const crowded = 512
-	return last(k.b.terms)*mem.Word%crowded != 0
+	return affine.Last(k.b.terms)*mem.Word%crowded != 0
 }
 
 // readA chooses how tiles read operand a: where it lies, if it is regular and
@@ -203,22 +204,22 @@ func (k *dot) spread() bool {
 // by side, if they lie so in the operand.
 func (k *dot) readA() {
 	a := &k.a
-	a.inPlace = k.regular(&k.rows) && k.terms.simple() && mem.CeilDiv(k.wide*k.lines.pitch, k.tileCols) <= fewTiles
-	a.lined = !a.inPlace && k.bytes == nil && !a.matrix && a.termRun.length() >= min(a.ownRun.length(), k.tileRows)
+	a.inPlace = k.regular(&k.rows) && k.terms.OneAxis() && mem.CeilDiv(k.wide*k.lines.pitch, k.tileCols) <= fewTiles
+	a.lined = !a.inPlace && k.bytes == nil && !a.matrix && a.termRun.Length() >= min(a.ownRun.Length(), k.tileRows)
 }
 
 // stream suits k to few rows, for which operand b had better be read once, in
 // long lines, than be packed.
 func (k *dot) stream() {
-	even := k.regular(&k.rows) && k.regular(&k.cols) && k.terms.simple()
+	even := k.regular(&k.rows) && k.regular(&k.cols) && k.terms.OneAxis()
 	switch {
-	case even && k.b.own[0] == 1 && k.rows.n <= len(k.set.Swept):
+	case even && k.b.own[0] == 1 && k.rows.N <= len(k.set.Swept):
 		k.a.inPlace, k.b.inPlace, k.b.swept = true, true, true
 		k.whole = asm.SweptTerms
 		k.wide = min(max(k.wide, sweptWide), k.lines.n)
 		k.beside = mem.CeilDiv(k.lines.n, k.wide)
-	case even && k.b.terms[0] == 1 && k.rows.n <= turnedTiles*len(k.set.Turned) && k.cols.n >= asm.TurnedColumns:
-		k.a.inPlace, k.a.lined = k.rows.n == 1 && k.a.terms[0] == 1, false
+	case even && k.b.terms[0] == 1 && k.rows.N <= turnedTiles*len(k.set.Turned) && k.cols.N >= asm.TurnedColumns:
+		k.a.inPlace, k.a.lined = k.rows.N == 1 && k.a.terms[0] == 1, false
 		k.b.inPlace, k.b.turned = true, true
 		k.whole, k.deep = asm.TurnedTerms, turnedDeep
 		k.tileRows, k.tileCols = len(k.set.Turned), asm.TurnedColumns
@@ -233,42 +234,26 @@ func (k *dot) group() int {
 	return 1
 }
 
-// depends reports whether what operand arg reads changes along an axis.
-func depends(p *tensor.Primitive, arg, axis int) bool {
-	if p.Shape[axis] == 1 {
-		return false
-	}
-	if p.Args[arg].Flat {
-		return true
-	}
-	for d := range p.Args[arg].Dims {
-		if b, _ := newBound(p, arg, d); b.steps[axis] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // arrange sets the grids and the linear forms over them, with operand x as a,
 // and returns the axes that are left when neighbours are merged where nothing
 // tells them apart: no coordinate that is watched, and none of operand apart.
 func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart int) (_, _, _, _ []int) {
 	p := k.p
 	shape := append(p.Shape.Clone(), p.Fold...)
-	out := append(steps(k.all.Shape.Strides()), make(steps, len(p.Fold))...)
-	all := []steps{out}
+	out := append(affine.Strides(k.all.Shape.Strides()), make(affine.Strides, len(p.Fold))...)
+	all := []affine.Strides{out}
 	for arg := range p.Args {
-		_, strides, _ := linear(p, arg)
+		_, strides, _ := affine.Linear(p, arg)
 		all = append(all, strides)
 		for d := range p.Args[arg].Dims {
-			if b, mayMiss := newBound(p, arg, d); mayMiss || arg == apart {
-				all = append(all, b.steps)
+			if b, mayMiss := affine.NewBound(p, arg, d); mayMiss || arg == apart {
+				all = append(all, b.Steps)
 			}
 		}
 	}
-	merged := func(g *grid, axes []int) []int {
-		axes, g.extents = merge(shape, axes, all)
-		g.n = tensor.Shape(g.extents).Elements()
+	merged := func(g *affine.Grid, axes []int) []int {
+		axes, g.Extents = affine.Merge(shape, axes, all)
+		g.N = tensor.Shape(g.Extents).Elements()
 		return axes
 	}
 	batch, rows, cols, terms = merged(&k.batch, batch), merged(&k.rows, rows), merged(&k.cols, cols), merged(&k.terms, terms)
@@ -276,53 +261,43 @@ func (k *dot) arrange(x, y int, batch, rows, cols, terms []int, apart int) (_, _
 	k.a.runs(&k.rows, &k.terms)
 	k.b.runs(&k.cols, &k.terms)
 	k.bounded = len(k.a.bounds)+len(k.b.bounds) > 0
-	k.out.batch, k.out.rows, k.out.cols = out.pick(batch), out.pick(rows), out.pick(cols)
-	k.direct = apart != y && (k.bytes != nil || k.terms.n <= tensor.KBlock) && k.rows.simple() && k.cols.simple() && (k.out.cols[0] == 1 || k.cols.n == 1)
+	k.out.batch, k.out.rows, k.out.cols = out.Pick(batch), out.Pick(rows), out.Pick(cols)
+	k.direct = apart != y && (k.bytes != nil || k.terms.N <= tensor.KBlock) && k.rows.OneAxis() && k.cols.OneAxis() && (k.out.cols[0] == 1 || k.cols.N == 1)
 	return batch, rows, cols, terms
 }
 
-// missing returns the coordinates of operand arg that may lie outside it.
-func missing(p *tensor.Primitive, arg int) (out []bound) {
-	for d := range p.Args[arg].Dims {
-		if b, mayMiss := newBound(p, arg, d); mayMiss {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
 func newSide(p *tensor.Primitive, arg int, batch, own, terms []int) side {
-	base, strides, _ := linear(p, arg)
-	pick := steps(strides).pick
+	base, strides, _ := affine.Linear(p, arg)
+	pick := affine.Strides(strides).Pick
 	s := side{arg: arg, base: base, batch: pick(batch), own: pick(own), terms: pick(terms)}
-	for _, b := range missing(p, arg) {
-		pick := steps(b.steps).pick
-		s.bounds = append(s.bounds, sideBound{b.offset, b.extent, pick(batch), pick(own), pick(terms)})
+	for _, b := range affine.BoundsOf(p, arg) {
+		pick := affine.Strides(b.Steps).Pick
+		s.bounds = append(s.bounds, sideBound{b.Offset, b.Extent, pick(batch), pick(own), pick(terms)})
 	}
 	return s
 }
 
 // runs finds the runs of rows and of terms.
-func (s *side) runs(own, terms *grid) {
+func (s *side) runs(own, terms *affine.Grid) {
 	var watchedOwn, watchedTerms [][]int
 	for _, b := range s.bounds {
 		watchedOwn, watchedTerms = append(watchedOwn, b.own), append(watchedTerms, b.terms)
 	}
-	s.ownRun, s.termRun = newReach(own.extents, s.own, watchedOwn...), newReach(terms.extents, s.terms, watchedTerms...)
-	s.matrix = len(s.bounds) == 0 && (s.ownRun == reach{own.n, 1} || s.termRun == reach{terms.n, 1})
+	s.ownRun, s.termRun = affine.NewRun(own.Extents, s.own, watchedOwn...), affine.NewRun(terms.Extents, s.terms, watchedTerms...)
+	s.matrix = len(s.bounds) == 0 && (s.ownRun == affine.Run{N: own.N, Step: 1} || s.termRun == affine.Run{N: terms.N, Step: 1})
 }
 
 // divide chooses the size of pieces: large ones pack less, but several threads
 // need a few each. So many are enough.
 func (k *dot) divide(enough int) {
 	tileRows, tileCols := k.tileRows, mem.CeilDiv(k.tileCols, k.lines.pitch)
-	k.high, k.wide = min(k.rows.n, maxHigh), min(k.lines.n, mem.CeilDiv(maxWide, k.lines.pitch))
+	k.high, k.wide = min(k.rows.N, maxHigh), min(k.lines.n, mem.CeilDiv(maxWide, k.lines.pitch))
 	for {
-		k.down, k.beside = mem.CeilDiv(k.rows.n, k.high), mem.CeilDiv(k.lines.n, k.wide)
+		k.down, k.beside = mem.CeilDiv(k.rows.N, k.high), mem.CeilDiv(k.lines.n, k.wide)
 		broad := k.wide * k.lines.pitch
 		large := !k.direct && k.high*broad > maxStored
 		switch {
-		case !large && (k.pieces() >= enough || k.high*broad*k.terms.n < 2*minWork):
+		case !large && (k.pieces() >= enough || k.high*broad*k.terms.N < 2*minWork):
 			return
 		case k.high > tileRows && (k.high > broad || k.nearB()) || k.wide <= tileCols && k.high > tileRows:
 			k.high = mem.RoundUp(mem.CeilDiv(k.high, 2), tileRows)
@@ -334,7 +309,7 @@ func (k *dot) divide(enough int) {
 	}
 }
 
-func (k *dot) pieces() int { return k.batch.n * k.down * k.beside }
+func (k *dot) pieces() int { return k.batch.N * k.down * k.beside }
 
 func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	return produce(k, w, out, args, lo, hi, nil)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -19,14 +20,14 @@ type stretch struct{ at, n, out, step int }
 // lies at the sum.
 func (p *piece) outputs() {
 	p.rowsOut = mem.Grow(p.rowsOut, p.tall)
-	p.rows.table(p.rowsOut, p.batch.at(p.out.at, p.out.batch, p.batchAt), p.out.rows, p.row)
-	inner := len(p.cols.extents) - 1
-	run, from, n := p.cols.extents[inner], p.line*p.lines.columns, p.lineCount*p.lines.columns
+	p.rows.Offsets(p.rowsOut, p.batch.Offset(p.out.at, p.out.batch, p.batchAt), p.out.rows, p.row)
+	inner := len(p.cols.Extents) - 1
+	run, from, n := p.cols.Extents[inner], p.line*p.lines.columns, p.lineCount*p.lines.columns
 	p.stretches = p.stretches[:0]
 	for i := 0; i < n; {
 		s := stretch{
-			p.cols.at(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i),
-			p.cols.at(0, p.out.cols, from+i), p.out.cols[inner],
+			p.cols.Offset(-p.line*p.lines.pitch, p.lines.strides, from+i), min(run-(from+i)%run, n-i),
+			p.cols.Offset(0, p.out.cols, from+i), p.out.cols[inner],
 		}
 		i += s.n
 		p.stretches = append(p.stretches, s)
@@ -35,7 +36,7 @@ func (p *piece) outputs() {
 
 // inRanges implements maker.
 func (k *dot) inRanges() bool {
-	return last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.extents).Strides())
+	return affine.Last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.Extents).Strides())
 }
 
 // finish brings the piece to the output, corrects it and calls do for the runs of
@@ -47,7 +48,7 @@ func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tenso
 	}
 	p.outputs()
 	there := p.direct
-	if doubtful || last(p.out.cols) != 1 || do == nil {
+	if doubtful || affine.Last(p.out.cols) != 1 || do == nil {
 		p.storeAll(words)
 		there = true
 	}
@@ -59,7 +60,7 @@ func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tenso
 	if do == nil {
 		return nil
 	}
-	if last(p.out.cols) != 1 {
+	if affine.Last(p.out.cols) != 1 {
 		for _, c := range p.stretches {
 			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step, source{}); err != nil {
 				return err
@@ -104,7 +105,7 @@ func (p *piece) evenly(c int) (n, apart int) {
 // stay in the cache, and lie at one distance from each other.
 func (p *piece) neighbours(i int) int {
 	const near = 4 * chunk
-	if !p.rows.simple() {
+	if !p.rows.OneAxis() {
 		return 1
 	}
 	return min(max(near/p.broad, 1), p.tall-i)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -35,19 +36,19 @@ const minStretch = 16
 type number struct{ base, each, count int }
 
 // numberOf returns the number of which an operand is made, if it is.
-func numberOf(v *view) (x number, ok bool) {
-	loops := v.loops
-	for len(loops) > 1 && loops[0].stride == 0 {
+func numberOf(v *affine.View) (x number, ok bool) {
+	loops := v.Loops
+	for len(loops) > 1 && loops[0].Stride == 0 {
 		loops = loops[1:]
 	}
 	inner := loops[len(loops)-1]
 	switch {
-	case len(v.bounds) > 0 || inner.stride != 0 && inner.extent > 1:
+	case len(v.Bounds) > 0 || inner.Stride != 0 && inner.Extent > 1:
 		return x, false
 	case len(loops) == 1:
-		return number{v.base, 1, 1}, true
-	case len(loops) == 2 && loops[0].stride == 1 && inner.extent >= minStretch:
-		return number{v.base, inner.extent, loops[0].extent}, true
+		return number{v.Base, 1, 1}, true
+	case len(loops) == 2 && loops[0].Stride == 1 && inner.Extent >= minStretch:
+		return number{v.Base, inner.Extent, loops[0].Extent}, true
 	}
 	return x, false
 }
@@ -66,7 +67,7 @@ func (l *linker) findStretch(m *members) {
 			continue
 		}
 		for j := range p.Args {
-			if x, ok := numberOf(newView(p, j, axes(0, len(p.Shape)))); ok && x.count > 1 && (c.stretch == 0 || x.each < c.stretch) {
+			if x, ok := numberOf(affine.NewView(p, j, affine.Axes(0, len(p.Shape)))); ok && x.count > 1 && (c.stretch == 0 || x.each < c.stretch) {
 				c.stretch = x.each
 			}
 		}
@@ -159,7 +160,7 @@ func (l *linker) number(i, j, width int) int {
 			return -1
 		}
 	}
-	x, ok := numberOf(newView(p, j, axes(0, len(p.Shape))))
+	x, ok := numberOf(affine.NewView(p, j, affine.Axes(0, len(p.Shape))))
 	if !ok || x.count > 1 && (x.each != l.c.stretch || width != l.c.width) {
 		return -1
 	}

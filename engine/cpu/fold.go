@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -15,7 +16,7 @@ import (
 type folding struct {
 	n, terms int
 	columns  bool
-	view     *view // output axes, then folded ones; the other way for columns
+	view     *affine.View // output axes, then folded ones; the other way for columns
 }
 
 func (k *folding) pieces() int { return k.n }
@@ -31,13 +32,13 @@ const rowTerms = 32
 func newFolding(p *tensor.Primitive) folding {
 	r, all := len(p.Shape), len(p.Shape)+len(p.Fold)
 	f := folding{n: p.Shape.Elements(), terms: p.Terms()}
-	_, strides, _ := linear(p, 0)
+	_, strides, _ := affine.Linear(p, 0)
 	across, along := innermost(p.Shape, strides[:r]), innermost(p.Fold, strides[r:])
 	f.columns = f.n >= 8 && (f.terms < rowTerms || across < along)
 	if f.columns {
-		f.view = newView(p, 0, append(axes(r, all), axes(0, r)...))
+		f.view = affine.NewView(p, 0, append(affine.Axes(r, all), affine.Axes(0, r)...))
 	} else {
-		f.view = newView(p, 0, axes(0, all))
+		f.view = affine.NewView(p, 0, affine.Axes(0, all))
 	}
 	return f
 }
@@ -123,7 +124,7 @@ func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, l
 	if !k.columns {
 		for i := range dst {
 			for t := 0; t < k.terms; t += chunk {
-				dst[i] = k.row(dst[i], load(k.view, args, buf, (lo+i)*k.terms+t, min(chunk, k.terms-t), k.identity))
+				dst[i] = k.row(dst[i], affine.Load(k.view, args, buf, (lo+i)*k.terms+t, min(chunk, k.terms-t), k.identity))
 			}
 		}
 		return nil
@@ -131,7 +132,7 @@ func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, l
 	for o := lo; o < hi; o += columnChunk {
 		acc := dst[o-lo : min(o-lo+columnChunk, hi-lo)]
 		for t := range k.terms {
-			x := load(k.view, args, buf, t*k.n+o, len(acc), k.identity)
+			x := affine.Load(k.view, args, buf, t*k.n+o, len(acc), k.identity)
 			k.column(mem.First(acc), mem.First(acc), mem.First(x), nil, 1, len(acc))
 		}
 	}

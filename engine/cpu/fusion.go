@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -55,7 +56,7 @@ type link struct {
 	width int   // that do is told
 	flow  []int // functions of which the first takes src[0], and each the next of src
 
-	views  []*view // what is loaded: the last lies over those before
+	views  []*affine.View // what is loaded: the last lies over those before
 	absent tensor.Word
 }
 
@@ -168,10 +169,10 @@ func bring[T mem.Integer](l *link, w *worker, args []*tensor.Tensor, at, n int) 
 		return
 	}
 	dst := mem.Slice[T](w.at[l.dst], n)
-	if len(l.views[0].bounds) != 0 {
+	if len(l.views[0].Bounds) != 0 {
 		mem.Fill(dst, T(l.absent))
 	}
 	for _, v := range l.views {
-		overlay(v, args, dst, at)
+		affine.Overlay(v, args, dst, at)
 	}
 }

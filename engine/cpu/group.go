@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
@@ -124,7 +125,7 @@ func (p *program) live() []bool {
 // same reports whether a copy has the elements of its operand in their order.
 func (p *program) same(i int) bool {
 	n := p.nodes[i].Primitive
-	times, ok := repetition(n, 0)
+	times, ok := affine.Repetition(n, 0)
 	return ok && times == 1 && n.Args[0].Shape.Elements() == n.Shape.Elements()
 }
 
@@ -280,7 +281,7 @@ func (g *grouping) fits(m *members, i int) bool {
 			return false
 		}
 		has := g.nodes[r.Index].Shape.Elements()
-		times, ok := repetition(p, j)
+		times, ok := affine.Repetition(p, j)
 		if !ok || has*times != total || times > 1 && !need(has) {
 			return false
 		}
@@ -331,32 +332,8 @@ func fusible(set *asm.Set, p *tensor.Primitive) bool {
 		if p.Fn.Scatters() || rowFold(set, p.Fn, t) == nil || p.Terms() > maxRow {
 			return false
 		}
-		times, ok := repetition(p, 0)
+		times, ok := affine.Repetition(p, 0)
 		return ok && times == 1 || !newFolding(p).columns
 	}
 	return false
-}
-
-// repetition returns how often in a row each element of an operand is read, if
-// its elements are read in their order from the first on.
-func repetition(p *tensor.Primitive, arg int) (times int, ok bool) {
-	base, strides, inside := linear(p, arg)
-	if !inside || base != 0 {
-		return 0, false
-	}
-	shape := append(p.Shape.Clone(), p.Fold...)
-	times, next, trailing := 1, 1, true
-	for a := len(shape) - 1; a >= 0; a-- {
-		switch {
-		case shape[a] == 1:
-		case trailing && strides[a] == 0:
-			times *= shape[a]
-		case strides[a] == next:
-			trailing = false
-			next *= shape[a]
-		default:
-			return 0, false
-		}
-	}
-	return times, true
 }

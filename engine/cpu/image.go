@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -41,16 +42,16 @@ const maxImage = 1 << 18
 // newImage returns the image of operand arg for pieces of so many lines along the
 // first axis of its rows or columns, which it may sort by phases. It is nil if it
 // is too large.
-func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int, sorted bool) *image {
+func newImage(k *dot, arg int, grid *affine.Grid, batch, own, terms []int, lines int, sorted bool) *image {
 	m := &image{size: 1, own: make([]int, len(own)), terms: make([]int, len(terms))}
 	m.dims = make([]imageDim, len(k.p.Args[arg].Shape))
-	extents := append([]int{lines}, grid.extents[1:]...)
+	extents := append([]int{lines}, grid.Extents[1:]...)
 	termSteps := make([][]int, len(m.dims))
 	for d := len(m.dims) - 1; d >= 0; d-- {
-		b, _ := newBound(k.p, arg, d)
-		x := imageDim{start: b.offset, batch: steps(b.steps).pick(batch), extent: b.extent, stride: b.stride, n: 1, pitch: m.size, phases: 1}
-		ownSteps := steps(b.steps).pick(own)
-		termSteps[d] = steps(b.steps).pick(terms)
+		b, _ := affine.NewBound(k.p, arg, d)
+		x := imageDim{start: b.Offset, batch: affine.Strides(b.Steps).Pick(batch), extent: b.Extent, stride: b.Stride, n: 1, pitch: m.size, phases: 1}
+		ownSteps := affine.Strides(b.Steps).Pick(own)
+		termSteps[d] = affine.Strides(b.Steps).Pick(terms)
 		if sorted {
 			x.phases = phasesAlong(ownSteps, extents, termSteps[d])
 		}
@@ -63,7 +64,7 @@ func newImage(k *dot, arg int, grid *grid, batch, own, terms []int, lines int, s
 				x.n += max(far, -far)
 			}
 		}
-		spread(termSteps[d], k.terms.extents, m.terms)
+		spread(termSteps[d], k.terms.Extents, m.terms)
 		spread(ownSteps, extents, m.own)
 		x.n = mem.CeilDiv(x.n, x.phases)
 		x.line = ownSteps[0]
@@ -109,10 +110,10 @@ func (m *image) locate(k *dot, steps [][]int) {
 	if !slices.ContainsFunc(m.dims, func(x imageDim) bool { return x.phases > 1 }) {
 		return
 	}
-	m.table = make([]int, k.terms.n)
-	along := make([]int, k.terms.n)
+	m.table = make([]int, k.terms.N)
+	along := make([]int, k.terms.N)
 	for d, x := range m.dims {
-		k.terms.table(along, 0, steps[d], 0)
+		k.terms.Offsets(along, 0, steps[d], 0)
 		for t, c := range along {
 			m.table[t] += c%x.phases*x.phasePitch + c/x.phases*x.pitch
 		}
@@ -142,11 +143,11 @@ func (m *image) span(extents []int) int {
 
 // draw fills dst with the part of src that belongs to a line of a batch. It
 // reports whether anything lies outside.
-func (m *image) draw(dst []float32, src *elements, batch *grid, at, line int) (absent bool) {
+func (m *image) draw(dst []float32, src *elements, batch *affine.Grid, at, line int) (absent bool) {
 	var from [tensor.MaxRank]int
 	for d := range m.dims {
 		x := &m.dims[d]
-		from[d] = batch.at(x.start, x.batch, at) + line*x.line
+		from[d] = batch.Offset(x.start, x.batch, at) + line*x.line
 	}
 	if m.table != nil {
 		clear(dst[:m.size])
@@ -169,7 +170,7 @@ func (m *image) drawAxis(dst []float32, src *elements, from []int, d, at int) (a
 // drawPhase draws one phase of an axis, and of the axes inside.
 func (m *image) drawPhase(dst []float32, src *elements, from []int, d, at, phase int) (absent bool) {
 	x := &m.dims[d]
-	lo, hi := within(from[d]+phase, x.phases, x.extent, x.n)
+	lo, hi := affine.Clip(from[d]+phase, x.phases, x.extent, x.n)
 	if lo >= hi {
 		m.erase(dst, d, 0, x.n)
 		return true
@@ -227,11 +228,11 @@ func (e *elements) copyLines(dst []float32, lines, at, apart int, x *imageDim, f
 		e.lines[i] = at + i*apart
 	}
 	if x.phases == 2 {
-		zip(e.segments[:0], from, x.extent, x.n, lanes)
+		affine.DeinterleaveSegments(e.segments[:0], from, x.extent, x.n, lanes)
 		e.set.Unzip(lines, &dst[0], x.n*mem.Word, x.phasePitch*mem.Word, unsafe.SliceData(e.floats), &e.lines[0], mem.IntSize, &e.segments[0], n)
 		return from < 0 || from+2*x.n > x.extent, true
 	}
-	lo, hi := within(from, 1, x.extent, x.n)
+	lo, hi := affine.Clip(from, 1, x.extent, x.n)
 	for i := range e.segments[:n] {
 		mask, j := 0, i*lanes
 		if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -54,7 +55,7 @@ func beginning(p *tensor.Primitive, arg int) (at int, ok bool) {
 	if p.Args[arg].Flat {
 		return 0, false
 	}
-	base, strides, _ := linear(p, arg)
+	base, strides, _ := affine.Linear(p, arg)
 	for a, step := range p.Shape.Strides() {
 		if p.Shape[a] > 1 && strides[a] != step {
 			return 0, false
@@ -76,13 +77,13 @@ func present(p *tensor.Primitive, arg, at, n int) bool {
 		box *= max(hi[a]-lo[a]+1, 0)
 	}
 	for d := range p.Args[arg].Dims {
-		b, _ := newBound(p, arg, d)
-		least, most := b.offset, b.offset
+		b, _ := affine.NewBound(p, arg, d)
+		least, most := b.Offset, b.Offset
 		for a := range lo {
-			x, y := b.steps[a]*lo[a], b.steps[a]*hi[a]
+			x, y := b.Steps[a]*lo[a], b.Steps[a]*hi[a]
 			least, most = least+min(x, y), most+max(x, y)
 		}
-		if b.index != nil || least < 0 || most >= b.extent {
+		if b.Index != nil || least < 0 || most >= b.Extent {
 			return false
 		}
 	}

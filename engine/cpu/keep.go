@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -47,7 +48,7 @@ func (p *program) keep(k kernel, node, left int) int {
 	if d.b.kept != nil && d.a.line > 0 {
 		d.cut(imagePieces)
 	}
-	if d.b.kept != nil && d.set.Far != nil && d.rows.n <= farTiles*d.tileRows {
+	if d.b.kept != nil && d.set.Far != nil && d.rows.N <= farTiles*d.tileRows {
 		d.tiles = d.set.Far
 	}
 	return left
@@ -56,21 +57,21 @@ func (p *program) keep(k kernel, node, left int) int {
 // better reports whether tiles that read a side in place had better read it packed,
 // if that costs nothing: if there are many.
 func (k *dot) better(s *side) bool {
-	return s == &k.b && !s.turned && !s.swept && mem.CeilDiv(k.rows.n, k.tileRows) > fewTiles
+	return s == &k.b && !s.turned && !s.swept && mem.CeilDiv(k.rows.N, k.tileRows) > fewTiles
 }
 
 // keep packs an operand of which pieces have so many rows, or columns.
-func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Tensor, left int) int {
+func (k *dot) keep(s *side, g *affine.Grid, piece, most, vector int, args []*tensor.Tensor, left int) int {
 	if args[s.arg] == nil || s.image != nil || s.inPlace && !k.better(s) {
 		return left
 	}
-	m := &kept{rows: mem.RoundUp(g.n, vector), batches: 1, least: noFloor}
+	m := &kept{rows: mem.RoundUp(g.N, vector), batches: 1, least: noFloor}
 	if slices.ContainsFunc(s.batch, func(step int) bool { return step != 0 }) {
-		if m.batches = k.batch.n; slices.Contains(s.batch, 0) {
+		if m.batches = k.batch.N; slices.Contains(s.batch, 0) {
 			return left
 		}
 	}
-	size := m.batches * m.rows * k.terms.n
+	size := m.batches * m.rows * k.terms.N
 	if size > left/mem.Word {
 		return left
 	}
@@ -80,17 +81,17 @@ func (k *dot) keep(s *side, g *grid, piece, most, vector int, args []*tensor.Ten
 	var p panels
 	src := k.operand(s, args)
 	for batch := range m.batches {
-		p.place(s, k, g, 0, batch, 0, g.n)
-		for t := 0; t < k.terms.n; {
+		p.place(s, k, g, 0, batch, 0, g.N)
+		for t := 0; t < k.terms.N; {
 			n := k.take(t)
 			p.reach(src, t, n)
-			for i := 0; i < g.n; {
-				rows := min(piece-i%piece, g.n-i)
+			for i := 0; i < g.N; {
+				rows := min(piece-i%piece, g.N-i)
 				if vector == 1 {
 					rows = min(rows, maxRows)
 				}
 				p.pack(i, rows, most, vector)
-				copy(m.at(batch, k.terms.n, t, n, i), p.words[:mem.RoundUp(rows, vector)*p.deep])
+				copy(m.at(batch, k.terms.N, t, n, i), p.words[:mem.RoundUp(rows, vector)*p.deep])
 				i += rows
 			}
 			t += n

@@ -97,12 +97,3 @@ func evaluate(c *tensor.Cell, out *tensor.Tensor, o int) error {
 	}
 	return err
 }
-
-// axes returns the numbers lo…hi−1.
-func axes(lo, hi int) []int {
-	out := make([]int, hi-lo)
-	for i := range out {
-		out[i] = lo + i
-	}
-	return out
-}

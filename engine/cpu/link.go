@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -64,8 +65,8 @@ func (l *linker) period(m *members) int {
 	for _, i := range m.nodes {
 		n := l.nodes[i].Primitive
 		for j := range n.Args {
-			if v := newView(n, j, axes(0, len(n.Shape))); len(v.loops) > 1 && len(v.bounds) == 0 && v.loops[0].stride == 0 {
-				if q := m.n / v.loops[0].extent; q <= chunk {
+			if v := affine.NewView(n, j, affine.Axes(0, len(n.Shape))); len(v.Loops) > 1 && len(v.Bounds) == 0 && v.Loops[0].Stride == 0 {
+				if q := m.n / v.Loops[0].Extent; q <= chunk {
 					longest = max(longest, q)
 				}
 			}
@@ -193,20 +194,20 @@ func (l *linker) operand(i, j int, absent tensor.Word) int {
 		}
 	}
 	arg := l.arg(ref)
-	w := newView(p, j, axes(0, len(p.Shape)+len(p.Fold)))
-	one := w.loops[0]
-	if len(w.loops) == 1 && len(w.bounds) == 0 && (one.stride == 1 || one.extent == 1) {
-		return l.remember(fmt.Sprint("direct", arg, w.base, width), func() int {
-			return l.value(value{typ: p.Args[j].Type, width: width, place: inOperand, index: arg, base: w.base})
+	w := affine.NewView(p, j, affine.Axes(0, len(p.Shape)+len(p.Fold)))
+	one := w.Loops[0]
+	if len(w.Loops) == 1 && len(w.Bounds) == 0 && (one.Stride == 1 || one.Extent == 1) {
+		return l.remember(fmt.Sprint("direct", arg, w.Base, width), func() int {
+			return l.value(value{typ: p.Args[j].Type, width: width, place: inOperand, index: arg, base: w.Base})
 		})
 	}
-	key := fmt.Sprint("load", arg, w.base, w.loops, width, absent)
-	if len(w.bounds) > 0 {
+	key := fmt.Sprint("load", arg, w.Base, w.Loops, width, absent)
+	if len(w.Bounds) > 0 {
 		key = fmt.Sprint("load", i, j)
 	}
 	return l.remember(key, func() int {
-		w.arg = arg
-		k := link{views: []*view{w}, absent: absent, dst: l.value(value{typ: p.Args[j].Type, width: width})}
+		w.Arg = arg
+		k := link{views: []*affine.View{w}, absent: absent, dst: l.value(value{typ: p.Args[j].Type, width: width})}
 		if repeats(w, width) {
 			l.c.once = append(l.c.once, k)
 			return k.dst
@@ -216,16 +217,16 @@ func (l *linker) operand(i, j int, absent tensor.Word) int {
 }
 
 // repeats reports whether every row of a view is the same.
-func repeats(v *view, width int) bool {
+func repeats(v *affine.View, width int) bool {
 	period := 1
-	loops := v.loops
-	for len(loops) > 0 && loops[0].stride == 0 {
+	loops := v.Loops
+	for len(loops) > 0 && loops[0].Stride == 0 {
 		loops = loops[1:]
 	}
 	for _, l := range loops {
-		period *= l.extent
+		period *= l.Extent
 	}
-	return len(v.bounds) == 0 && period > 0 && width%period == 0
+	return len(v.Bounds) == 0 && period > 0 && width%period == 0
 }
 
 // load returns the link of an index primitive: views laid over each other, so
@@ -233,11 +234,11 @@ func repeats(v *view, width int) bool {
 func (l *linker) load(i int, p *tensor.Primitive, absent tensor.Word, args ...int) link {
 	k := link{absent: absent}
 	for _, j := range slices.Backward(args) {
-		v := newView(p, j, axes(0, len(p.Shape)))
-		v.arg = l.arg(l.source(l.nodes[i].From[j]))
-		for b := range v.bounds {
-			if x := v.bounds[b].index; x != nil {
-				x.arg = l.arg(l.source(l.nodes[i].From[x.arg]))
+		v := affine.NewView(p, j, affine.Axes(0, len(p.Shape)))
+		v.Arg = l.arg(l.source(l.nodes[i].From[j]))
+		for b := range v.Bounds {
+			if x := v.Bounds[b].Index; x != nil {
+				x.Arg = l.arg(l.source(l.nodes[i].From[x.Arg]))
 			}
 		}
 		k.views = append(k.views, v)
@@ -248,7 +249,7 @@ func (l *linker) load(i int, p *tensor.Primitive, absent tensor.Word, args ...in
 // dataArgs are the operands of an index primitive that are not indexes.
 func dataArgs(p *tensor.Primitive) []int {
 	if p.Fn == tensor.Join {
-		return axes(0, len(p.Args))
+		return affine.Axes(0, len(p.Args))
 	}
 	return []int{0}
 }
@@ -388,11 +389,11 @@ func (l *linker) overwrites(o int) (out []int) {
 // loads reports whether a link loads from an operand.
 func (k *link) loads(arg int) bool {
 	for _, v := range k.views {
-		if v.arg == arg {
+		if v.Arg == arg {
 			return true
 		}
-		for _, b := range v.bounds {
-			if b.index != nil && b.index.arg == arg {
+		for _, b := range v.Bounds {
+			if b.Index != nil && b.Index.Arg == arg {
 				return true
 			}
 		}

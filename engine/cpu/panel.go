@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -15,10 +16,10 @@ import (
 type panels struct {
 	side     *side
 	set      *asm.Set
-	round    int   // of the worker
-	rows     *grid // of all pieces
-	steps    *grid // terms
-	batch    *grid
+	round    int          // of the worker
+	rows     *affine.Grid // of all pieces
+	steps    *affine.Grid // terms
+	batch    *affine.Grid
 	at       int     // batch
 	first    int     // row of the grid at which the piece begins
 	base     int     // position of that row, in place
@@ -95,7 +96,7 @@ func (s *side) batched() bool {
 }
 
 // place sets the rows from, from+1, …, in a round of the worker.
-func (p *panels) place(s *side, k *dot, g *grid, round, batch, from, n int) {
+func (p *panels) place(s *side, k *dot, g *affine.Grid, round, batch, from, n int) {
 	if !s.batched() {
 		batch = 0 // so that what is there for one batch serves them all
 	}
@@ -108,7 +109,7 @@ func (p *panels) place(s *side, k *dot, g *grid, round, batch, from, n int) {
 			p.bias = uint8(k.bytes.biasB)
 		}
 	}
-	p.base = k.batch.at(s.base, s.batch, batch)
+	p.base = k.batch.Offset(s.base, s.batch, batch)
 	p.coords = p.coords[:0]
 	switch {
 	case s.image != nil && s.inPlace && s.line == 0:
@@ -118,12 +119,12 @@ func (p *panels) place(s *side, k *dot, g *grid, round, batch, from, n int) {
 		p.base += from * s.own[0]
 	}
 	p.own = mem.Grow(p.own, n)
-	g.table(p.own, k.batch.at(s.base, s.batch, batch), s.own, from)
+	g.Offsets(p.own, k.batch.Offset(s.base, s.batch, batch), s.own, from)
 	p.coords = mem.Grow(p.coords, len(s.bounds))
 	for i := range s.bounds {
 		b, c := &s.bounds[i], &p.coords[i]
 		c.own = mem.Grow(c.own, n)
-		g.table(c.own, k.batch.at(b.offset, b.batch, batch), b.own, from)
+		g.Offsets(c.own, k.batch.Offset(b.offset, b.batch, batch), b.own, from)
 	}
 }
 
@@ -171,25 +172,25 @@ func (p *panels) reach(src operand, t, n int) {
 // spread finds the positions of the terms, for what is packed.
 func (p *panels) spread() {
 	p.terms = mem.Grow(p.terms, p.taken)
-	p.steps.table(p.terms, 0, p.side.terms, p.start)
-	p.straight = sideBySide(p.terms)
+	p.steps.Offsets(p.terms, 0, p.side.terms, p.start)
+	p.straight = affine.Contiguous(p.terms)
 	for i := range p.coords {
 		c := &p.coords[i]
 		c.terms = mem.Grow(c.terms, p.taken)
-		p.steps.table(c.terms, 0, p.side.bounds[i].terms, p.start)
+		p.steps.Offsets(c.terms, 0, p.side.bounds[i].terms, p.start)
 	}
 }
 
 // list finds where the terms of a side lie that tiles read in place, in bytes.
-func (s *side) list(terms *grid) {
+func (s *side) list(terms *affine.Grid) {
 	switch m := s.image; {
 	case !s.inPlace || s.turned:
 		return
 	case m != nil && m.table != nil:
 		s.offsets = slices.Clone(m.table)
-	case terms.n <= maxListed:
-		s.offsets = make([]int, terms.n)
-		terms.table(s.offsets, 0, s.terms, 0)
+	case terms.N <= maxListed:
+		s.offsets = make([]int, terms.N)
+		terms.Offsets(s.offsets, 0, s.terms, 0)
 	}
 	scale(s.offsets)
 }
@@ -210,7 +211,7 @@ func (p *panels) locate() {
 		p.offsets = s.offsets[p.start:]
 	default:
 		p.located = mem.Grow(p.located, p.taken)
-		p.steps.table(p.located, 0, s.terms, p.start)
+		p.steps.Offsets(p.located, 0, s.terms, p.start)
 		scale(p.located)
 		p.offsets = p.located
 	}
@@ -233,7 +234,7 @@ func (p *panels) pack(from, n, most, vector int) {
 		return
 	}
 	if m := p.side.kept; m != nil {
-		p.panel, p.packed = m.at(p.at, p.steps.n, p.start, p.taken, p.first), 0
+		p.panel, p.packed = m.at(p.at, p.steps.N, p.start, p.taken, p.first), 0
 		p.least, p.absent = m.least, m.absent
 		return
 	}
@@ -298,7 +299,7 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 	switch own := p.own[row:][:n]; {
 	case p.bytewise:
 		p.packBytes(dst, row, n, width)
-	case len(p.side.bounds) == 0 && sideBySide(own):
+	case len(p.side.bounds) == 0 && affine.Contiguous(own):
 		for t, at := range p.terms {
 			p.src.read(dst[t*width:][:n], own[0]+at)
 		}
@@ -314,16 +315,6 @@ func (p *panels) packTile(dst []float32, row, n, width int) {
 	default:
 		p.packRuns(dst, row, n, width)
 	}
-}
-
-// sideBySide reports whether positions follow each other.
-func sideBySide(at []int) bool {
-	for i, x := range at {
-		if x != at[0]+i {
-			return false
-		}
-	}
-	return true
 }
 
 // turn packs rows, each of which has so many words side by side in src, from its
@@ -353,7 +344,7 @@ func (p *panels) turn(dst, src []float32, own []int, at, deep, width int) {
 func (p *panels) rowsAt(row, n int) (first *float32, step int, terms *int) {
 	switch s := p.side; {
 	case s.line > 0:
-		return &p.src.floats[p.own[row]], last(s.own) * mem.Word, &p.offsets[0]
+		return &p.src.floats[p.own[row]], affine.Last(s.own) * mem.Word, &p.offsets[0]
 	case s.inPlace:
 		return &p.src.floats[p.base+row*s.own[0]], s.own[0] * mem.Word, &p.offsets[0]
 	case s.lined:
@@ -408,26 +399,6 @@ func (p *panels) newLines(n int) []int {
 		p.places[i] = i * p.deep
 	}
 	return p.places
-}
-
-func last(steps []int) int { return steps[len(steps)-1] }
-
-// within returns for which i of 0…n−1 a coordinate c + i·step lies in
-// 0…extent−1.
-func within(c, step, extent, n int) (lo, hi int) {
-	switch end := extent - 1 - c; { // steps left before the end, and c before the start
-	case step == 0:
-		if c < 0 || end < 0 {
-			return 0, 0
-		}
-		return 0, n
-	case step == 1:
-		return max(-c, 0), min(n, end+1)
-	case step > 0:
-		return mem.CeilDiv(-c, step), min(n, mem.CeilDiv(end+1, step))
-	default:
-		return mem.CeilDiv(-end, -step), min(n, mem.CeilDiv(c+1, -step))
-	}
 }
 
 // A floor bounds the exponents of values from below: no value other than zero

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -15,7 +16,7 @@ import (
 // packRuns packs rows for one tile along the longer of the runs: the values of
 // all rows for one term, or all terms of one row, which are then transposed.
 func (p *panels) packRuns(dst []float32, row, n, width int) {
-	if p.side.ownRun.length() >= p.side.termRun.length() {
+	if p.side.ownRun.Length() >= p.side.termRun.Length() {
 		own, terms := p.ownCourse(row, n), p.termCourse()
 		p.patch(dst, width, &terms, &own)
 		return
@@ -31,42 +32,10 @@ func (p *panels) packRows(dst []float32, row, n int) {
 	p.patch(dst, p.deep, &own, &terms)
 }
 
-// reach is how many elements of a grid, from the innermost on, lie at one step
-// from each other, as do all coordinates that are watched.
-type reach struct{ n, step int }
-
-func newReach(extents, strides []int, watched ...[]int) reach {
-	inner := len(extents) - 1
-	r := reach{extents[inner], strides[inner]}
-	for axis := inner - 1; axis >= 0; axis-- {
-		for _, s := range append(watched, strides) {
-			if s[axis] != s[axis+1]*extents[axis+1] {
-				return r
-			}
-		}
-		r.n *= extents[axis]
-	}
-	return r
-}
-
-// length is how many elements of a run lie near each other, as far as kernels copy
-// them together.
-func (r reach) length() int {
-	switch r.step {
-	case 0:
-		return 0
-	case 1, 2:
-		return r.n / r.step
-	case -1:
-		return r.n
-	}
-	return 1
-}
-
 // course is the rows or the terms that are being packed.
 type course struct {
-	grid   *grid
-	run    reach
+	grid   *affine.Grid
+	run    affine.Run
 	first  int              // in the grid
 	at     []int            // positions
 	bounds [maxBounds]watch // those of the side
@@ -97,7 +66,7 @@ func (p *panels) termCourse() course {
 // period returns after how many elements the first n coordinates that are
 // watched are the same again.
 func (s *course) period(n int) int {
-	outer := len(s.grid.extents)
+	outer := len(s.grid.Extents)
 	for _, w := range s.bounds[:n] {
 		for axis, step := range w.steps {
 			if step != 0 {
@@ -105,7 +74,7 @@ func (s *course) period(n int) int {
 			}
 		}
 	}
-	return tensor.Shape(s.grid.extents[outer:]).Elements()
+	return tensor.Shape(s.grid.Extents[outer:]).Elements()
 }
 
 // patch writes a line for each of the lines, from which dst has so many
@@ -125,12 +94,12 @@ func (p *panels) patch(dst []float32, pitch int, lines, across *course) {
 		for i := range size {
 			p.addLine(lines, done, i, across, i*pitch)
 		}
-		if copies := p.patcher(across.run.step); copies != nil {
+		if copies := p.patcher(across.run.Step); copies != nil {
 			copies(times, &dst[done*pitch], period*pitch*mem.Word, unsafe.SliceData(p.src.floats),
 				&lines.at[done], period*positionSize, &p.segments[0], len(p.segments))
 		} else {
 			for i := range times {
-				p.readSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period], across.run.step)
+				p.readSegments(dst[(done+i*period)*pitch:], lines.at[done+i*period], across.run.Step)
 			}
 		}
 		done += times * size
@@ -157,9 +126,9 @@ func (p *panels) patcher(step int) asm.Patch {
 // cut finds the runs of a line.
 func (p *panels) cut(across *course) {
 	p.runs = p.runs[:0]
-	at := across.first % across.run.n
+	at := across.first % across.run.N
 	for i, n := 0, len(across.at); i < n; at = 0 {
-		r := run{i, min(across.run.n-at, n-i)}
+		r := run{i, min(across.run.N-at, n-i)}
 		p.runs = append(p.runs, r)
 		i += r.n
 	}
@@ -172,9 +141,9 @@ func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
 	var edges [maxBounds]edge
 	n := len(p.coords)
 	for b := range n {
-		edges[b] = edge{lines.bounds[b].at[from+i], last(across.bounds[b].steps), p.side.bounds[b].extent}
+		edges[b] = edge{lines.bounds[b].at[from+i], affine.Last(across.bounds[b].steps), p.side.bounds[b].extent}
 	}
-	base, step, lanes, segments := lines.at[from+i]-lines.at[from], across.run.step, p.set.Lanes, p.segments
+	base, step, lanes, segments := lines.at[from+i]-lines.at[from], across.run.Step, p.set.Lanes, p.segments
 	for _, r := range p.runs {
 		lo, hi := 0, r.n
 		for b, e := range edges[:n] {
@@ -186,7 +155,7 @@ func (p *panels) addLine(lines *course, from, i int, across *course, to int) {
 			case 1:
 				lo, hi = max(lo, -c), min(hi, e.extent-c)
 			default:
-				l, h := within(c, e.step, e.extent, r.n)
+				l, h := affine.Clip(c, e.step, e.extent, r.n)
 				lo, hi = max(lo, l), min(hi, h)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -21,9 +22,9 @@ type phase struct {
 	at  int
 	dot kernel // nil if there are no terms
 
-	lines   grid  // of the elements: all axes but the innermost
-	strides []int // in the whole output
-	inner   lap
+	lines   affine.Grid // of the elements: all axes but the innermost
+	strides []int       // in the whole output
+	inner   affine.Loop
 }
 
 // newPhased returns nil if p has no phases, or such that no terms are absent.
@@ -47,10 +48,10 @@ func newPhased(p *tensor.Primitive, set *asm.Set) kernel {
 
 // lay finds the lines in which the elements lie.
 func (x *phase) lay(strides []int) {
-	keep, extents := merge(x.p.Shape, axes(0, len(strides)), []steps{strides})
-	picked, last := steps(strides).pick(keep), len(keep)-1
-	x.inner = lap{extents[last], picked[last]}
-	x.lines, x.strides = grid{append(extents[:last:last], 1), tensor.Shape(extents[:last]).Elements()}, append(picked[:last:last], 0)
+	keep, extents := affine.Merge(x.p.Shape, affine.Axes(0, len(strides)), []affine.Strides{strides})
+	picked, last := affine.Strides(strides).Pick(keep), len(keep)-1
+	x.inner = affine.Loop{Extent: extents[last], Stride: picked[last]}
+	x.lines, x.strides = affine.Grid{Extents: append(extents[:last:last], 1), N: tensor.Shape(extents[:last]).Elements()}, append(picked[:last:last], 0)
 }
 
 // phasesOf splits x along every axis that counts phases.
@@ -61,10 +62,10 @@ func phasesOf(x phase, strides []int) []phase {
 	for arg := range x.p.Args {
 		for d, dim := range x.p.Args[arg].Dims {
 			axis, fold := phaseAxis(x.p, dim)
-			if b, mayMiss := newBound(x.p, arg, d); axis.Axis != fold.Axis && mayMiss {
+			if b, mayMiss := affine.NewBound(x.p, arg, d); axis.Axis != fold.Axis && mayMiss {
 				var out []phase
 				for v := range x.p.Shape[axis.Axis] {
-					lo, hi := within(b.offset+v*axis.Step, fold.Step, b.extent, x.p.Fold[fold.Axis-len(x.p.Shape)])
+					lo, hi := affine.Clip(b.Offset+v*axis.Step, fold.Step, b.Extent, x.p.Fold[fold.Axis-len(x.p.Shape)])
 					part := phase{p: restricted(x.p, axis.Axis, v, fold.Axis, lo, hi), at: x.at + v*strides[axis.Axis]}
 					out = append(out, phasesOf(part, strides)...)
 				}
@@ -119,7 +120,7 @@ func restricted(p *tensor.Primitive, axis, v, fold, lo, hi int) *tensor.Primitiv
 // pieces of a phase without terms are its lines.
 func (x *phase) pieces() int {
 	if x.dot == nil {
-		return x.lines.n
+		return x.lines.N
 	}
 	return x.dot.pieces()
 }
@@ -152,14 +153,14 @@ func (x *phase) clear(w *worker, out *tensor.Tensor, lo, hi int) {
 	dst, starts := tensor.Of[float32](out), mem.As[int](w.rows[0], chunk)
 	for ; lo < hi; lo += chunk {
 		starts := starts[:min(chunk, hi-lo)]
-		x.lines.table(starts, x.at, x.strides, lo)
+		x.lines.Offsets(starts, x.at, x.strides, lo)
 		for _, at := range starts {
-			if x.inner.stride == 1 {
-				clear(dst[at:][:x.inner.extent])
+			if x.inner.Stride == 1 {
+				clear(dst[at:][:x.inner.Extent])
 				continue
 			}
-			for i := range x.inner.extent {
-				dst[at+i*x.inner.stride] = 0
+			for i := range x.inner.Extent {
+				dst[at+i*x.inner.Stride] = 0
 			}
 		}
 	}

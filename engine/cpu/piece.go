@@ -32,7 +32,7 @@ type piece struct {
 // begins at a row and a line of a batch, in a round of the worker.
 func (p *piece) place(k *dot, round, batch, row, line, rows, lines int) {
 	p.dot, p.batchAt, p.row, p.line = k, batch, row, line
-	p.tall, p.lineCount = min(rows, k.rows.n-row), min(lines, k.lines.n-line)
+	p.tall, p.lineCount = min(rows, k.rows.N-row), min(lines, k.lines.n-line)
 	p.broad = (p.lineCount-1)*k.lines.pitch + k.lines.span
 	p.left.place(&k.a, k, &k.rows, round, batch, row, p.tall)
 	p.top.place(&k.b, k, &k.cols, round, batch, line, p.broad)
@@ -43,7 +43,7 @@ func (p *piece) place(k *dot, round, batch, row, line, rows, lines int) {
 func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	if p.direct {
 		p.pitch = p.out.rows[0]
-		p.chains = out[p.batch.at(p.out.at, p.out.batch, p.batchAt)+p.row*p.pitch+p.line*p.out.cols[0]:]
+		p.chains = out[p.batch.Offset(p.out.at, p.out.batch, p.batchAt)+p.row*p.pitch+p.line*p.out.cols[0]:]
 	} else {
 		p.pitch = mem.RoundUp(p.broad, p.set.Lanes)
 		p.own = mem.Grow(p.own, p.tall*p.pitch)
@@ -51,7 +51,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 	}
 	p.done = p.done[:0]
 	a, b := p.left.draw(p.operand(&p.a, args), 0), p.top.draw(p.operand(&p.b, args), p.line)
-	for t := 0; t < p.terms.n; {
+	for t := 0; t < p.terms.N; {
 		if t > 0 && t%tensor.KBlock == 0 && p.bytes == nil {
 			p.endChain(t / tensor.KBlock)
 		}
@@ -72,7 +72,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 
 // take returns how many terms from t on are taken together.
 func (k *dot) take(t int) int {
-	n := min(k.deep*k.group(), k.terms.n-t)
+	n := min(k.deep*k.group(), k.terms.N-t)
 	if n > k.whole {
 		n -= n % k.whole
 	}

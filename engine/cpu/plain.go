@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -34,7 +35,7 @@ func newPlainDot(p *tensor.Primitive) kernel {
 	case tensor.Uint64:
 		return newIntegerDot[uint64](p)
 	case tensor.Float64:
-		if len(missing(p, 0))+len(missing(p, 1)) == 0 && p.Terms() <= tensor.KBlock {
+		if len(affine.BoundsOf(p, 0))+len(affine.BoundsOf(p, 1)) == 0 && p.Terms() <= tensor.KBlock {
 			return &plainDot[float64]{p.Shape.Elements(), p.Terms(), reading[float64](p, 0), reading[float64](p, 1), chain64}
 		}
 	}
@@ -79,9 +80,9 @@ func (k *plainDot[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, 
 type reader[T any] func(buf []uint64, args []*tensor.Tensor, at, n int) []T
 
 func reading[T mem.Ordered](p *tensor.Primitive, arg int) reader[T] {
-	v := newView(p, arg, axes(0, len(p.Shape)+len(p.Fold)))
+	v := affine.NewView(p, arg, affine.Axes(0, len(p.Shape)+len(p.Fold)))
 	return func(buf []uint64, args []*tensor.Tensor, at, n int) []T {
-		return load(v, args, mem.As[T](buf, chunk), at, n, 0)
+		return affine.Load(v, args, mem.As[T](buf, chunk), at, n, 0)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 )
 
 // ranker finds the ranks of all elements of a row by sorting it, instead of
@@ -14,9 +15,9 @@ type ranker struct {
 	p          *tensor.Primitive
 	n          int
 	descending bool
-	rows       []int // extents of the other axes
-	out, in    walk  // where a row starts
-	step, from int   // from one element of a row to the next
+	rows       []int       // extents of the other axes
+	out, in    affine.Form // where a row starts
+	step, from int         // from one element of a row to the next
 	order      func(x, y tensor.Word) int
 }
 
@@ -34,7 +35,7 @@ func newRanker(p *tensor.Primitive) kernel {
 	k := &ranker{p: p, n: p.Shape[a], descending: p.Imm[1] == 0, order: orderOf(p.Args[0].Type)}
 	strides := p.Shape.Strides()
 	k.step, k.from = strides[a], elements[a]
-	k.in.base = base
+	k.in.Base = base
 	for i := range r {
 		switch {
 		case i == a:
@@ -45,7 +46,7 @@ func newRanker(p *tensor.Primitive) kernel {
 			return nil
 		default:
 			k.rows = append(k.rows, p.Shape[i])
-			k.out.steps, k.in.steps = append(k.out.steps, strides[i]), append(k.in.steps, elements[i])
+			k.out.Steps, k.in.Steps = append(k.out.Steps, strides[i]), append(k.in.Steps, elements[i])
 		}
 	}
 	return k
@@ -74,7 +75,7 @@ func (k *ranker) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 	ranks := tensor.Of[int64](out)
 	for row := lo; row < hi; row++ {
 		tensor.Shape(k.rows).Coords(row, coord)
-		o, x := k.out.at(coord), k.in.at(coord)
+		o, x := k.out.At(coord), k.in.At(coord)
 		for i := range sorted {
 			values[i], sorted[i] = args[0].At(x+i*k.from), i
 		}
@@ -98,7 +99,7 @@ func (k *ranker) apart(out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) er
 	coord := make([]int, len(k.rows))
 	for row := lo; row < hi; row++ {
 		tensor.Shape(k.rows).Coords(row, coord)
-		o := k.out.at(coord)
+		o := k.out.At(coord)
 		for i := range k.n {
 			if err := evaluate(c, out, o+i*k.step); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 )
 
 // repeat lets fusions compute again what costs less to compute than to write to
@@ -113,7 +114,7 @@ func (r *repetitions) offer(i, depth int) bool {
 		}
 		ok := r.read[ref.Index]
 		if r.nodes[ref.Index].Shape.Elements() == r.m.n {
-			times, inOrder := repetition(n, j)
+			times, inOrder := affine.Repetition(n, j)
 			ok = inOrder && times == 1 && (ok || r.offer(ref.Index, depth+1))
 		}
 		if !ok {
@@ -141,7 +142,7 @@ func (r *repetitions) plainly(x int) bool {
 			if r.source(ref) != (graph.Ref{Kind: graph.RefNode, Index: x}) {
 				continue
 			}
-			times, ok := repetition(n, j)
+			times, ok := affine.Repetition(n, j)
 			if n.Fn.Kind() == tensor.KindIndex || !ok || times != 1 || span(n) != r.m.n {
 				return false
 			}

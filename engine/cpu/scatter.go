@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -11,37 +12,23 @@ import (
 type scatterer[T any] struct {
 	n       int
 	merge   func(old, update T) T // nil: the update replaces the element
-	base    *view
+	base    *affine.View
 	loops   []int // extents: folded axes, then the output axes that no index selects
 	row     int   // of the last loop, where no index changes along it; else 1
-	out     walk
-	update  walk
+	out     affine.Form
+	update  affine.Form
 	targets []target
 }
 
 // target is an axis of the output on which an index selects the coordinate.
 type target struct {
 	arg    int
-	index  walk
+	index  affine.Form
 	extent int
 	again  bool // an earlier target selects on the same axis: they must agree
 	axis   int
 	out    int // stride of the axis in the output
 	update int // and in the update
-}
-
-// walk is a linear form over the loops.
-type walk struct {
-	base  int
-	steps []int
-}
-
-func (w *walk) at(coord []int) int {
-	i := w.base
-	for l, c := range coord {
-		i += w.steps[l] * c
-	}
-	return i
 }
 
 func newScatter(p *tensor.Primitive) kernel {
@@ -101,14 +88,14 @@ func merged[T mem.Integer](fn tensor.Fn) func(x, y T) T {
 
 func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kernel {
 	r := len(p.Shape)
-	k := &scatterer[T]{n: p.Shape.Elements(), merge: merge, base: newView(p, 0, axes(0, r)), row: 1}
+	k := &scatterer[T]{n: p.Shape.Elements(), merge: merge, base: affine.NewView(p, 0, affine.Axes(0, r)), row: 1}
 	var selected [tensor.MaxRank]bool
 	for j, imm := range p.Imm {
 		t := target{arg: 2 + j, axis: int(imm), extent: p.Shape[imm], again: selected[imm]}
 		selected[imm] = true
 		k.targets = append(k.targets, t)
 	}
-	over := axes(r, r+len(p.Fold))
+	over := affine.Axes(r, r+len(p.Fold))
 	for a := range r {
 		if !selected[a] {
 			over = append(over, a)
@@ -119,17 +106,17 @@ func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kerne
 		k.loops = append(k.loops, shape[a])
 	}
 	strides := append(p.Shape.Strides(), make([]int, len(p.Fold))...)
-	k.out = walk{0, steps(strides).pick(over)}
-	base, update, _ := linear(p, 1) // Check keeps scatter's operands inside
-	k.update = walk{base, steps(update).pick(over)}
+	k.out = affine.Form{Base: 0, Steps: affine.Strides(strides).Pick(over)}
+	base, update, _ := affine.Linear(p, 1) // Check keeps scatter's operands inside
+	k.update = affine.Form{Base: base, Steps: affine.Strides(update).Pick(over)}
 	last := len(over) - 1
 	still := last >= 0 // no index changes along the last loop
 	for j := range k.targets {
 		t := &k.targets[j]
 		t.out, t.update = strides[t.axis], update[t.axis]
-		base, index, _ := linear(p, t.arg)
-		t.index = walk{base, steps(index).pick(over)}
-		still = still && t.index.steps[last] == 0
+		base, index, _ := affine.Linear(p, t.arg)
+		t.index = affine.Form{Base: base, Steps: affine.Strides(index).Pick(over)}
+		still = still && t.index.Steps[last] == 0
 		for a := range r {
 			if selected[a] && index[a] != 0 && shape[a] > 1 {
 				return nil // the index depends on where it points
@@ -148,12 +135,12 @@ func (k *scatterer[T]) pieces() int { return min(k.n, 1) }
 func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
 	dst, src := mem.Slice[T](mem.Data(out), out.Len()), mem.Slice[T](mem.Data(args[1]), args[1].Len())
 	var none T
-	if base := load(k.base, args, dst, 0, k.n, none); mem.First(base) != mem.First(dst) {
+	if base := affine.Load(k.base, args, dst, 0, k.n, none); mem.First(base) != mem.First(dst) {
 		copy(dst, base)
 	}
 	outStep, srcStep := 0, 0
 	if k.row > 1 {
-		outStep, srcStep = k.out.steps[len(k.loops)], k.update.steps[len(k.loops)]
+		outStep, srcStep = k.out.Steps[len(k.loops)], k.update.Steps[len(k.loops)]
 	}
 	var coords [tensor.MaxAxes]int
 	coord := coords[:len(k.loops)]
@@ -180,11 +167,11 @@ func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor,
 
 // find returns where the terms at coord go, and the positions of their updates.
 func (k *scatterer[T]) find(args []*tensor.Tensor, coord []int) (out, update int, ok bool) {
-	out, update = k.out.at(coord), k.update.at(coord)
+	out, update = k.out.At(coord), k.update.At(coord)
 	var at [tensor.MaxRank]int
 	for j := range k.targets {
 		t := &k.targets[j]
-		x := int(int64(args[t.arg].At(t.index.at(coord))))
+		x := int(int64(args[t.arg].At(t.index.At(coord))))
 		if x < 0 {
 			x += t.extent
 		}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -25,7 +26,7 @@ func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 	for o := lo; o < hi; o++ {
 		var lanes [tensor.Lanes]T
 		for t := 0; t < k.terms; t += chunk {
-			k.take(&lanes, load(k.view, args, buf, o*k.terms+t, min(chunk, k.terms-t), 0))
+			k.take(&lanes, affine.Load(k.view, args, buf, o*k.terms+t, min(chunk, k.terms-t), 0))
 		}
 		dst[o] = k.finish(joinLanes(&lanes))
 	}
@@ -41,7 +42,7 @@ func (k *sum[T]) column(w *worker, dst []T, args []*tensor.Tensor, o int) {
 	clear(lanes)
 	add := func(dst, x []T) { k.add(mem.First(dst), mem.First(dst), mem.First(x), nil, 1, len(dst)) }
 	for t := range k.terms {
-		add(lanes[t%tensor.Lanes*n:][:n], load(k.view, args, buf, t*k.n+o, n, 0))
+		add(lanes[t%tensor.Lanes*n:][:n], affine.Load(k.view, args, buf, t*k.n+o, n, 0))
 	}
 	for ; half > 0; half /= 2 {
 		add(lanes[:half*n], lanes[half*n:2*half*n])

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -21,7 +22,7 @@ type window struct {
 	set        *asm.Set
 	arg        int
 	axes       []int // of planes
-	planes     grid
+	planes     affine.Grid
 	base       int
 	steps      []int // positions of planes in the operand
 	high, wide windowAxis
@@ -51,16 +52,16 @@ const (
 
 // newWindow returns nil if p does not read operand arg through windows. Planes lie
 // at one distance from each other where they do so for others, too.
-func newWindow(p *tensor.Primitive, arg int, set *asm.Set, others ...steps) *window {
+func newWindow(p *tensor.Primitive, arg int, set *asm.Set, others ...affine.Strides) *window {
 	r, rank := len(p.Shape), len(p.Args[arg].Shape)
 	if p.Args[arg].Flat || r < 2 || rank < 2 || p.Shape.Elements() == 0 || p.Terms() < 2 || p.Terms() > maxTaps || set.Flow == nil {
 		return nil
 	}
-	w := &window{p: p, set: set, arg: arg, border: len(missing(p, arg)) > 0}
+	w := &window{p: p, set: set, arg: arg, border: len(affine.BoundsOf(p, arg)) > 0}
 	folds := map[int]bool{}
 	for d := range rank - 2 {
-		b, mayMiss := newBound(p, arg, d)
-		if mayMiss || !still(b.steps[r-2:], p.Shape[r-2:], p.Fold) {
+		b, mayMiss := affine.NewBound(p, arg, d)
+		if mayMiss || !affine.Constant(b.Steps[r-2:], p.Shape[r-2:], p.Fold) {
 			return nil
 		}
 	}
@@ -75,45 +76,35 @@ func newWindow(p *tensor.Primitive, arg int, set *asm.Set, others ...steps) *win
 			return nil
 		}
 	}
-	base, strides, _ := linear(p, arg)
-	outer := axes(0, r-2)
+	base, strides, _ := affine.Linear(p, arg)
+	outer := affine.Axes(0, r-2)
 	for _, a := range outer {
 		if p.Shape[a] > 1 && strides[a] == 0 {
 			return nil
 		}
 	}
 	w.base = base - w.high.offset*w.high.stride - w.wide.offset*w.wide.stride
-	keep, extents := merge(p.Shape, outer, append(others, strides))
-	w.axes, w.planes, w.steps = keep, grid{extents, tensor.Shape(extents).Elements()}, steps(strides).pick(keep)
+	keep, extents := affine.Merge(p.Shape, outer, append(others, strides))
+	w.axes, w.planes, w.steps = keep, affine.Grid{Extents: extents, N: tensor.Shape(extents).Elements()}, affine.Strides(strides).Pick(keep)
 	size := w.high.length * w.wide.length
 	if size > maxVain*w.high.n*w.wide.n {
 		return nil
 	}
-	w.each = min(max(maxSheet/(size*w.phases()), 1), w.planes.n)
+	w.each = min(max(maxSheet/(size*w.phases()), 1), w.planes.N)
 	w.findTaps()
 	return w
-}
-
-// still reports whether nothing moves along axes of more than one element.
-func still(steps []int, extents ...[]int) bool {
-	for i, n := range slices.Concat(extents...) {
-		if n > 1 && steps[i] != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // read sets x to dimension d of operand arg, if windows move along it with an axis
 // of the output alone.
 func (x *windowAxis) read(p *tensor.Primitive, arg, d, axis int) bool {
-	b, _ := newBound(p, arg, d)
-	if b.index != nil {
+	b, _ := affine.NewBound(p, arg, d)
+	if b.Index != nil {
 		return false
 	}
-	*x = windowAxis{offset: b.offset, extent: b.extent, stride: b.stride, n: p.Shape[axis], fold: none, step: max(b.steps[axis], 1), apart: 1}
+	*x = windowAxis{offset: b.Offset, extent: b.Extent, stride: b.Stride, n: p.Shape[axis], fold: none, step: max(b.Steps[axis], 1), apart: 1}
 	terms := 1
-	for a, step := range b.steps {
+	for a, step := range b.Steps {
 		switch n := append(p.Shape.Clone(), p.Fold...)[a]; {
 		case n == 1 || step == 0:
 		case step < 0 || a < len(p.Shape) && a != axis || a > len(p.Shape) && x.fold != none:
@@ -122,7 +113,7 @@ func (x *windowAxis) read(p *tensor.Primitive, arg, d, axis int) bool {
 			x.fold, x.apart, terms = a, step, n
 		}
 	}
-	if x.n > 1 && b.steps[axis] == 0 {
+	if x.n > 1 && b.Steps[axis] == 0 {
 		return false
 	}
 	for k := range terms {
@@ -168,7 +159,7 @@ func (w *window) length(planes int) int {
 	return (planes-1)*w.size() + (w.high.n-1)*w.wide.length + w.wide.n
 }
 
-func (w *window) pieces() int { return mem.CeilDiv(w.planes.n, w.each) }
+func (w *window) pieces() int { return mem.CeilDiv(w.planes.N, w.each) }
 
 // sheet is the memory of a piece.
 type sheet struct {
@@ -183,9 +174,9 @@ type sheet struct {
 
 // place finds the planes of a piece.
 func (w *window) place(s *sheet, piece int) {
-	s.from, s.to = piece*w.each, min((piece+1)*w.each, w.planes.n)
+	s.from, s.to = piece*w.each, min((piece+1)*w.each, w.planes.N)
 	s.planes = mem.Grow(s.planes, s.to-s.from)
-	w.planes.table(s.planes, w.base, w.steps, s.from)
+	w.planes.Offsets(s.planes, w.base, w.steps, s.from)
 }
 
 // draw copies the planes that have been placed to the sheet.
@@ -193,7 +184,7 @@ func (w *window) draw(s *sheet, src []float32, border float32) {
 	size := w.size()
 	s.values = mem.Grow(s.values, w.phases()*w.pitch()+maxBehind)
 	for i, high := range w.high.phases {
-		lo, hi := within(w.high.offset+high, w.high.step, w.high.extent, w.high.length)
+		lo, hi := affine.Clip(w.high.offset+high, w.high.step, w.high.extent, w.high.length)
 		hi = max(lo, hi)
 		s.lines = mem.Grow(s.lines, hi-lo+1)
 		for j := range s.lines {
@@ -243,9 +234,9 @@ func (w *window) zipped() bool {
 // which elements of the phase lie inside.
 func (w *window) cut(s *sheet, phase int) (first, end int) {
 	x, lanes := &w.wide, w.set.Lanes
-	first, end = within(x.offset+phase, x.step, x.extent, x.length)
+	first, end = affine.Clip(x.offset+phase, x.step, x.extent, x.length)
 	if s.segments = s.segments[:0]; w.zipped() {
-		s.segments = zip(s.segments, x.offset, x.extent, x.length, lanes)
+		s.segments = affine.DeinterleaveSegments(s.segments, x.offset, x.extent, x.length, lanes)
 		return first, end
 	}
 	for j := 0; j < x.length; j += lanes {
@@ -256,19 +247,6 @@ func (w *window) cut(s *sheet, phase int) (first, end int) {
 		s.segments = append(s.segments, asm.Segment{(x.offset + phase + j*x.step) * x.stride, j, mask})
 	}
 	return first, end
-}
-
-// zip appends the segments of a line of which both phases have n elements: it
-// begins at an offset, and elements that do not lie within an extent are absent.
-func zip(to []asm.Segment, offset, extent, n, lanes int) []asm.Segment {
-	for j := 0; j < n; j += lanes {
-		mask, from := 0, offset+2*j
-		if l, h := max(-from, 0), min(extent-from, 2*(n-j), 2*lanes); l < h {
-			mask = 1<<h - 1<<l
-		}
-		to = append(to, asm.Segment{from, j, mask})
-	}
-	return to
 }
 
 // copyLines copies so many lines of a plane, and their other phase with them.

@@ -1,4 +1,4 @@
-package cpu
+package affine
 
 import (
 	"unsafe"
@@ -7,30 +7,30 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// overlay copies elements at, at+1, … of the view to dst and leaves alone what
+// Overlay copies elements at, at+1, … of the view to dst and leaves alone what
 // lies outside the operand. T is an integer of the elements' size.
-func overlay[T mem.Integer](v *view, args []*tensor.Tensor, dst []T, at int) {
+func Overlay[T mem.Integer](v *View, args []*tensor.Tensor, dst []T, at int) {
 	if len(dst) == 0 {
 		return
 	}
-	src := mem.Bits[T](args[v.arg])
-	inner := len(v.loops) - 1
-	in := v.loops[inner]
+	src := mem.Bits[T](args[v.Arg])
+	inner := len(v.Loops) - 1
+	in := v.Loops[inner]
 	p := v.seek(at)
-	if len(v.bounds) == 0 && inner > 0 {
+	if len(v.Bounds) == 0 && inner > 0 {
 		copyPlanes(v, dst, src, &p)
 		return
 	}
 	for {
-		n := min(in.extent-p.coord[inner], len(dst))
+		n := min(in.Extent-p.coord[inner], len(dst))
 		switch {
-		case len(v.bounds) == 0:
-			mem.ReadStrided(dst[:n], src, p.at, in.stride)
-		case inner > 0 && len(v.bounds) == 1 && v.bounds[0].index != nil && in.extent == 1:
+		case len(v.Bounds) == 0:
+			mem.ReadStrided(dst[:n], src, p.at, in.Stride)
+		case inner > 0 && len(v.Bounds) == 1 && v.Bounds[0].Index != nil && in.Extent == 1:
 			n = gather(v, args, dst, src, &p)
 		default:
 			lo, hi, shift := v.inside(args, &p, n)
-			mem.ReadStrided(dst[lo:hi], src, p.at+shift+lo*in.stride, in.stride)
+			mem.ReadStrided(dst[lo:hi], src, p.at+shift+lo*in.Stride, in.Stride)
 		}
 		if dst = dst[n:]; len(dst) == 0 {
 			return
@@ -41,21 +41,21 @@ func overlay[T mem.Integer](v *view, args []*tensor.Tensor, dst []T, at int) {
 
 // copyPlanes copies elements from p on, as many rows at a time as lie at one
 // distance from each other.
-func copyPlanes[T mem.Integer](v *view, dst, src []T, p *position) {
-	l := len(v.loops) - 1
-	in, out := v.loops[l], v.loops[l-1]
+func copyPlanes[T mem.Integer](v *View, dst, src []T, p *position) {
+	l := len(v.Loops) - 1
+	in, out := v.Loops[l], v.Loops[l-1]
 	for {
-		n, rows := in.extent, out.extent-p.coord[l-1]
+		n, rows := in.Extent, out.Extent-p.coord[l-1]
 		if p.coord[l] != 0 || len(dst) < n {
 			n, rows = min(n-p.coord[l], len(dst)), 1
-			mem.ReadStrided(dst[:n], src, p.at, in.stride)
+			mem.ReadStrided(dst[:n], src, p.at, in.Stride)
 		} else {
 			if len(dst) < rows*n {
 				rows = len(dst) / n
 			}
-			copyPlane(dst, src, p.at, rows, n, out.stride, in.stride)
+			copyPlane(dst, src, p.at, rows, n, out.Stride, in.Stride)
 			p.coord[l-1] += rows - 1 // and on to the next row, below
-			p.at += (rows - 1) * out.stride
+			p.at += (rows - 1) * out.Stride
 		}
 		if dst = dst[rows*n:]; len(dst) == 0 {
 			return
@@ -66,31 +66,31 @@ func copyPlanes[T mem.Integer](v *view, dst, src []T, p *position) {
 
 // gather copies the elements that an index selects one by one, up to the end of
 // the last loop but one, of which p then is at the last. It returns their number.
-func gather[T mem.Integer](v *view, args []*tensor.Tensor, dst, src []T, p *position) int {
-	l := len(v.loops) - 2
-	b := &v.bounds[0]
-	x := b.index
-	n := min(v.loops[l].extent-p.coord[l], len(dst))
-	c, i, at := b.offset, x.base, p.at
+func gather[T mem.Integer](v *View, args []*tensor.Tensor, dst, src []T, p *position) int {
+	l := len(v.Loops) - 2
+	b := &v.Bounds[0]
+	x := b.Index
+	n := min(v.Loops[l].Extent-p.coord[l], len(dst))
+	c, i, at := b.Offset, x.Base, p.at
 	for k := range l + 1 {
-		c += b.steps[k] * p.coord[k]
-		i += x.steps[k] * p.coord[k]
+		c += b.Steps[k] * p.coord[k]
+		i += x.Steps[k] * p.coord[k]
 	}
-	index := args[x.arg]
+	index := args[x.Arg]
 	for j := range n {
-		if by := whole(index, i); by >= -tensor.MaxDim && by <= tensor.MaxDim {
+		if by := intAt(index, i); by >= -tensor.MaxDim && by <= tensor.MaxDim {
 			to := c + by
 			if to < 0 {
-				to, by = to+b.extent, by+b.extent
+				to, by = to+b.Extent, by+b.Extent
 			}
-			if to >= 0 && to < b.extent {
-				dst[j] = src[at+by*b.stride]
+			if to >= 0 && to < b.Extent {
+				dst[j] = src[at+by*b.Stride]
 			}
 		}
-		c, i, at = c+b.steps[l], i+x.steps[l], at+v.loops[l].stride
+		c, i, at = c+b.Steps[l], i+x.Steps[l], at+v.Loops[l].Stride
 	}
 	p.coord[l] += n - 1
-	p.at += (n - 1) * v.loops[l].stride
+	p.at += (n - 1) * v.Loops[l].Stride
 	return n
 }
 
@@ -122,30 +122,30 @@ func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int
 	}
 }
 
-// load returns n elements of the view: a part of the operand itself if they
+// Load returns n elements of the view: a part of the operand itself if they
 // lie there side by side, else a copy in buf, with absent elements as given.
-func load[T any](v *view, args []*tensor.Tensor, buf []T, at, n int, absent T) []T {
+func Load[T any](v *View, args []*tensor.Tensor, buf []T, at, n int, absent T) []T {
 	if n == 0 {
 		return nil
 	}
-	inner := v.loops[len(v.loops)-1]
-	if len(v.bounds) == 0 && inner.stride == 1 && at%inner.extent+n <= inner.extent {
+	inner := v.Loops[len(v.Loops)-1]
+	if len(v.Bounds) == 0 && inner.Stride == 1 && at%inner.Extent+n <= inner.Extent {
 		from := v.seek(at).at
-		return mem.Slice[T](mem.Data(args[v.arg]), args[v.arg].Len())[from : from+n]
+		return mem.Slice[T](mem.Data(args[v.Arg]), args[v.Arg].Len())[from : from+n]
 	}
 	buf = buf[:n]
-	if len(v.bounds) != 0 {
+	if len(v.Bounds) != 0 {
 		mem.Fill(buf, absent)
 	}
 	switch to := mem.First(buf); unsafe.Sizeof(absent) {
 	case 1:
-		overlay(v, args, mem.Slice[uint8](to, n), at)
+		Overlay(v, args, mem.Slice[uint8](to, n), at)
 	case 2:
-		overlay(v, args, mem.Slice[uint16](to, n), at)
+		Overlay(v, args, mem.Slice[uint16](to, n), at)
 	case 4:
-		overlay(v, args, mem.Slice[uint32](to, n), at)
+		Overlay(v, args, mem.Slice[uint32](to, n), at)
 	default:
-		overlay(v, args, mem.Slice[uint64](to, n), at)
+		Overlay(v, args, mem.Slice[uint64](to, n), at)
 	}
 	return buf
 }
