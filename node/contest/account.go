@@ -48,11 +48,7 @@ func (a *account) right(g *dispute.Game) (dispute.Side, error) {
 const (
 	maxBytes = 4 << 30 // together
 	always   = 4       // however large they are
-	states   = 17      // that one holds
 )
-
-// costOf returns the bytes of an account of work of a lease, at most.
-func costOf(l *job.Lease) uint64 { return states * l.Order.Problem.StateBytes }
 
 // accounts holds the accounts that were used last. The zero value is empty.
 type accounts struct {

@@ -181,8 +181,12 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	if err != nil {
 		return nil, err
 	}
+	w, err := p.kit.Work(ctx, l)
+	if err != nil {
+		return nil, err
+	}
 	k := keyOf(order, t, int(parties.Attempt), segmentOf(g))
-	return p.known.get(k, costOf(l), func() (dispute.Witness, error) { return p.begin(ctx, l, k, g) })
+	return p.known.get(k, w.WitnessBytes(), func() (dispute.Witness, error) { return p.begin(ctx, l, k, g) })
 }
 
 // segmentOf returns the segment of its claim that a game is about.
@@ -285,7 +289,9 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 	if l.Disputed(p.kit.Account.Address, t, attempt) {
 		return fmt.Errorf("a dispute about the %v is open: it is looked at again when that is over", t)
 	}
-	p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), costOf(l), w)
+	if work, err := p.kit.Work(ctx, l); err == nil {
+		p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), work.WitnessBytes(), w)
+	}
 	if _, err = p.kit.Account.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
 		return fmt.Errorf("open a dispute: %w", err)
 	}

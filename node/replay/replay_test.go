@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -285,6 +286,35 @@ func TestWitness(t *testing.T) {
 	if _, err := u.Witness(ctx, start).Root(5); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
+}
+
+// Whoever holds many witnesses can tell beforehand what they take: the values of a
+// step are part of it, not its states alone.
+func TestWitnessBytes(t *testing.T) {
+	const steps, witnesses = 40, 16
+	w, p, _ := order(t, steps, 10)
+	var before, after runtime.MemStats
+	held := make([]dispute.Witness, witnesses)
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range held {
+		held[i] = w.UnitOf(p, 0).Witness(t.Context(), w.Training.Start)
+		for step := 1; step <= steps; step++ {
+			if _, err := held[i].Root(step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := held[i].Execution(7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	took, most := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(witnesses*w.WitnessBytes())
+	if took > most+most/4 || took < most/3 {
+		t.Errorf("%d witnesses take %d bytes, at most %d are announced", witnesses, took, most)
+	}
+	runtime.KeepAlive(held)
 }
 
 // A wrong merge loses the game; a right one cannot be disputed.

@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 )
 
 // Unit is one unit of an order: the steps of a shard in a round.
@@ -113,9 +114,22 @@ type heldState struct {
 	state *graph.State
 }
 
-// maxHeld bounds the states that a witness holds: a move of a game asks for up
-// to 15 between two.
-const maxHeld = 16
+// Bounds on the states that a witness holds besides the first. A move of a game asks
+// for up to 15 between two. Those that are not held are played again from the nearest.
+const (
+	maxHeld   = 16
+	heldBytes = 1 << 30 // but two states are held, however large they are
+)
+
+// held returns how many states a witness of the work holds besides the first.
+func (w *Work) held() int { return max(2, min(maxHeld, heldBytes/max(int(w.bytes), 1))) }
+
+// WitnessBytes returns the memory of a witness at most: the states that it holds and
+// all values of a step, or all of a merge.
+func (w *Work) WitnessBytes() uint64 {
+	unit := uint64(1+w.held())*uint64(w.bytes) + engine.Memory(w.Step.Program)
+	return max(unit, engine.Memory(w.Merge.Program))
+}
 
 // Witness returns a party's account of a unit, replayed when it is asked for.
 // start is the state before the first step.
@@ -145,7 +159,7 @@ func (w *unitWitness) state(step int) (*graph.State, error) {
 		return nil, err
 	}
 	w.held = append(slices.DeleteFunc(w.held, func(h heldState) bool { return h.step == step }), heldState{step, s})
-	w.held = slices.Delete(w.held, 0, max(len(w.held)-maxHeld, 0))
+	w.held = slices.Delete(w.held, 0, max(len(w.held)-w.unit.Work.held(), 0))
 	return s, nil
 }
 

@@ -1,0 +1,15 @@
+package replay
+
+import "testing"
+
+// Of large states a witness holds fewer, and of huge ones two.
+func TestHeldStates(t *testing.T) {
+	for _, x := range []struct {
+		bytes int64
+		want  int
+	}{{1, 16}, {heldBytes / 16, 16}, {heldBytes/16 + 1, 15}, {heldBytes / 4, 4}, {heldBytes, 2}, {1 << 40, 2}} {
+		if w := (&Work{bytes: x.bytes}); w.held() != x.want {
+			t.Errorf("of states of %d bytes %d are held, want %d", x.bytes, w.held(), x.want)
+		}
+	}
+}
