@@ -102,7 +102,7 @@ fuzz-engine: ## Compare the executor with the definition on FUZZCASES small case
 
 # Elementary functions on all floats, in every set of instructions: an hour.
 sweep: ## Compare functions of one float32 with their definition on all 2^32
-	TALLY_EXHAUSTIVE=1 go test -count=1 -timeout 12h -v -run VectorsOfOneOperand ./engine/cpu
+	TALLY_EXHAUSTIVE=1 go test -count=1 -timeout 12h -v -run VectorsOfOneOperand ./engine/cpu/eltwise
 
 soak: ## Kill and restart networks SOAK times
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash|Lazy' $(OWN)

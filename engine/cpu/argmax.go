@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -14,8 +15,8 @@ type argMax[T mem.Ordered] struct {
 	folding
 	least, greatest T
 	last            bool
-	keeps           loop // whether the best stays the best, before another term
-	best, choose    loop // of two values, and of two positions
+	keeps           eltwise.Func // whether the best stays the best, before another term
+	best, choose    eltwise.Func // of two values, and of two positions
 }
 
 func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel {
@@ -24,8 +25,8 @@ func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest
 	if k.last {
 		keeps = tensor.Lt
 	}
-	k.keeps, k.best = mapLoop(set, keeps, t, tensor.Bool), mapLoop(set, tensor.Max, t, t)
-	k.choose = mapLoop(set, tensor.Where, tensor.Int32, tensor.Int32)
+	k.keeps, k.best = eltwise.Map(set, keeps, t, tensor.Bool), eltwise.Map(set, tensor.Max, t, t)
+	k.choose = eltwise.Map(set, tensor.Where, tensor.Int32, tensor.Int32)
 	return k
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -22,10 +23,10 @@ type dot struct {
 	}
 	a, b               side
 	tiles              [][]asm.Tile
-	plain              bool   // operands are float32
-	widen              loop   // makes them so
-	bytes              *bytes // if they are integers of 8 bits
-	bounded            bool   // some terms may be absent
+	plain              bool         // operands are float32
+	widen              eltwise.Func // makes them so
+	bytes              *bytes       // if they are integers of 8 bits
+	bounded            bool         // some terms may be absent
 	lines              lines
 	deep               int  // words packed at a time; divides tensor.KBlock
 	whole              int  // of which this many are taken together
@@ -126,7 +127,7 @@ func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
 	}
 	k.out.at = at
 	if !k.plain && !narrow {
-		k.widen = castLoop(set, p.Args[0].Type, tensor.Float32)
+		k.widen = eltwise.Cast(set, p.Args[0].Type, tensor.Float32)
 	}
 	var batch, rows, cols []int
 	for axis := range p.Shape {

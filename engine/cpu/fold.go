@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -57,25 +58,25 @@ func innermost(shape, strides []int) int {
 func newFold(p *tensor.Primitive, set *asm.Set) kernel {
 	switch t := p.Args[0].Type; t {
 	case tensor.Float32:
-		return foldOf(p, set, float32(math.Inf(-1)), float32(math.Inf(1)), canonical[float32])
+		return foldOf(p, set, float32(math.Inf(-1)), float32(math.Inf(1)), eltwise.Canonical[float32])
 	case tensor.Float64:
-		return foldOf(p, set, math.Inf(-1), math.Inf(1), canonical[float64])
+		return foldOf(p, set, math.Inf(-1), math.Inf(1), eltwise.Canonical[float64])
 	case tensor.Int8:
-		return foldOf[int8](p, set, math.MinInt8, math.MaxInt8, same)
+		return foldOf[int8](p, set, math.MinInt8, math.MaxInt8, eltwise.Same)
 	case tensor.Int16:
-		return foldOf[int16](p, set, math.MinInt16, math.MaxInt16, same)
+		return foldOf[int16](p, set, math.MinInt16, math.MaxInt16, eltwise.Same)
 	case tensor.Int32:
-		return foldOf[int32](p, set, math.MinInt32, math.MaxInt32, same)
+		return foldOf[int32](p, set, math.MinInt32, math.MaxInt32, eltwise.Same)
 	case tensor.Int64:
-		return foldOf[int64](p, set, math.MinInt64, math.MaxInt64, same)
+		return foldOf[int64](p, set, math.MinInt64, math.MaxInt64, eltwise.Same)
 	case tensor.Uint8:
-		return foldOf[uint8](p, set, 0, math.MaxUint8, same)
+		return foldOf[uint8](p, set, 0, math.MaxUint8, eltwise.Same)
 	case tensor.Uint16:
-		return foldOf[uint16](p, set, 0, math.MaxUint16, same)
+		return foldOf[uint16](p, set, 0, math.MaxUint16, eltwise.Same)
 	case tensor.Uint32:
-		return foldOf[uint32](p, set, 0, math.MaxUint32, same)
+		return foldOf[uint32](p, set, 0, math.MaxUint32, eltwise.Same)
 	case tensor.Uint64:
-		return foldOf[uint64](p, set, 0, math.MaxUint64, same)
+		return foldOf[uint64](p, set, 0, math.MaxUint64, eltwise.Same)
 	}
 	return nil
 }
@@ -84,13 +85,13 @@ func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T,
 	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
-		return &sum[T]{newFolding(p), mapLoop(set, tensor.Add, t, t), takeLoop[T](set), finish}
+		return &sum[T]{newFolding(p), eltwise.Map(set, tensor.Add, t, t), eltwise.SumLanes[T](set), finish}
 	case tensor.FoldMax:
-		return &running[T]{newFolding(p), least, mapLoop(set, tensor.Max, t, t), inRows(set, p.Fn, t, finish, greatestOf[T])}
+		return &running[T]{newFolding(p), least, eltwise.Map(set, tensor.Max, t, t), inRows(set, p.Fn, t, finish, eltwise.MaxOf[T])}
 	case tensor.FoldMin:
-		return &running[T]{newFolding(p), greatest, mapLoop(set, tensor.Min, t, t), inRows(set, p.Fn, t, finish, leastOf[T])}
+		return &running[T]{newFolding(p), greatest, eltwise.Map(set, tensor.Min, t, t), inRows(set, p.Fn, t, finish, eltwise.MinOf[T])}
 	case tensor.FoldProd:
-		return &running[T]{newFolding(p), 1, mapLoop(set, tensor.Mul, t, t), func(acc T, x []T) T { return productOf(acc, x, finish) }}
+		return &running[T]{newFolding(p), 1, eltwise.Map(set, tensor.Mul, t, t), func(acc T, x []T) T { return eltwise.ProductOf(acc, x, finish) }}
 	}
 	return newArgMax(p, set, least, greatest)
 }
@@ -101,7 +102,7 @@ func inRows[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish fu
 	if set.Folds[fn] == nil || t != tensor.Float32 {
 		return func(acc T, x []T) T { return finish(join(acc, x)) }
 	}
-	whole := rowFold(set, fn, t)
+	whole := eltwise.FoldRows(set, fn, t)
 	return func(acc T, x []T) T {
 		var part [1]T
 		whole(mem.First(part[:]), mem.First(x), nil, nil, 1, len(x))
@@ -113,7 +114,7 @@ func inRows[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish fu
 type running[T mem.Ordered] struct {
 	folding
 	identity T
-	column   loop // of two rows of many elements
+	column   eltwise.Func // of two rows of many elements
 	row      func(acc T, x []T) T
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -50,7 +51,7 @@ const (
 
 // link computes one value of others, or brings one side by side.
 type link struct {
-	do    loop // nil: load
+	do    eltwise.Func // nil: load
 	dst   int
 	src   []int // values
 	width int   // that do is told

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 )
 
 // program is a program on its way to being run.
@@ -318,10 +319,10 @@ func fusible(set *asm.Set, p *tensor.Primitive) bool {
 	switch p.Fn.Kind() {
 	case tensor.KindMap:
 		t := p.Args[len(p.Args)-1].Type
-		if widens(p, t) {
+		if eltwise.Widens(p, t) {
 			t = tensor.Float32
 		}
-		return mapLoop(set, p.Fn, t, computed(p)) != nil
+		return eltwise.Map(set, p.Fn, t, eltwise.ComputeType(p)) != nil
 	case tensor.KindIndex:
 		return true
 	case tensor.KindFold:
@@ -329,7 +330,7 @@ func fusible(set *asm.Set, p *tensor.Primitive) bool {
 		if t.Half() {
 			t = tensor.Float32
 		}
-		if p.Fn.Scatters() || rowFold(set, p.Fn, t) == nil || p.Terms() > maxRow {
+		if p.Fn.Scatters() || eltwise.FoldRows(set, p.Fn, t) == nil || p.Terms() > maxRow {
 			return false
 		}
 		times, ok := affine.Repetition(p, 0)

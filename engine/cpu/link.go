@@ -2,12 +2,12 @@ package cpu
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -97,31 +97,12 @@ func (l *linker) node(i int, escapes bool) int {
 	if !ok {
 		k = l.computation(i, p)
 	}
-	if t := computed(p); t != p.Type && k.do != nil {
+	if t := eltwise.ComputeType(p); t != p.Type && k.do != nil {
 		k.dst = l.value(value{typ: t, width: out.width})
-		k = made(castLoop(l.set, t, p.Type), l.emit(k), out.width)
+		k = made(eltwise.Cast(l.set, t, p.Type), l.emit(k), out.width)
 	}
 	k.dst = l.value(out)
 	return l.emit(k)
-}
-
-// computes reports whether a function computes with numbers, and does not only
-// move or convert what it reads.
-func computes(fn tensor.Fn) bool {
-	return fn != tensor.Where && fn != tensor.Cast && fn != tensor.Bits && fn != tensor.Narrow
-}
-
-// computed returns the type in which p computes its result.
-func computed(p *tensor.Primitive) tensor.DType {
-	if p.Type.Half() && computes(p.Fn) {
-		return tensor.Float32
-	}
-	return p.Type
-}
-
-// widens reports whether p takes operands of type t as float32.
-func widens(p *tensor.Primitive, t tensor.DType) bool {
-	return t.Half() && (computes(p.Fn) || p.Fn == tensor.Narrow || p.Fn == tensor.Cast && p.Type != t)
 }
 
 // computation returns the link of a node, without its destination.
@@ -131,28 +112,28 @@ func (l *linker) computation(i int, p *tensor.Primitive) (k link) {
 	}
 	absent := tensor.Word(0)
 	if p.Fn.Kind() == tensor.KindFold {
-		absent = identity(p)
+		absent = eltwise.FoldIdentity(p)
 	}
 	var typ tensor.DType
 	for j := range p.Args {
 		v := l.operand(i, j, absent)
 		typ = p.Args[j].Type
-		if widens(p, typ) {
-			v, typ = l.derived("widen", v, tensor.Float32, castLoop(l.set, typ, tensor.Float32)), tensor.Float32
+		if eltwise.Widens(p, typ) {
+			v, typ = l.derived("widen", v, tensor.Float32, eltwise.Cast(l.set, typ, tensor.Float32)), tensor.Float32
 		}
 		k.src = append(k.src, v)
 	}
 	k.width = l.c.values[k.src[0]].width
 	if p.Fn.Kind() == tensor.KindFold {
-		k.do = rowFold(l.set, p.Fn, typ)
+		k.do = eltwise.FoldRows(l.set, p.Fn, typ)
 	} else {
-		k.do = mapLoop(l.set, p.Fn, typ, computed(p))
+		k.do = eltwise.Map(l.set, p.Fn, typ, eltwise.ComputeType(p))
 	}
 	return k
 }
 
 // derived returns a value made of another, once.
-func (l *linker) derived(how string, from int, typ tensor.DType, do loop) int {
+func (l *linker) derived(how string, from int, typ tensor.DType, do eltwise.Func) int {
 	return l.remember(fmt.Sprint(how, from), func() int {
 		w := l.c.values[from].width
 		k := made(do, from, w)
@@ -162,7 +143,7 @@ func (l *linker) derived(how string, from int, typ tensor.DType, do loop) int {
 }
 
 // made is a link that makes one value of another.
-func made(do loop, from, width int) link {
+func made(do eltwise.Func, from, width int) link {
 	return link{do: do, src: []int{from}, width: width}
 }
 
@@ -187,7 +168,7 @@ func (l *linker) operand(i, j int, absent tensor.Word) int {
 			}
 			return l.remember(fmt.Sprint("spread", v, width), func() int {
 				typ := l.c.values[v].typ
-				k := made(spreadLoop(l.set, typ), v, width)
+				k := made(eltwise.Broadcast(l.set, typ), v, width)
 				k.dst = l.value(value{typ: typ, width: width})
 				return l.emit(k)
 			})
@@ -261,39 +242,6 @@ func (l *linker) arg(ref graph.Ref) int {
 	}
 	l.args = append(l.args, ref)
 	return len(l.args) - 1
-}
-
-// identity is what stands for an absent term of a fold: it changes nothing.
-func identity(p *tensor.Primitive) tensor.Word {
-	t := p.Args[0].Type
-	switch p.Fn {
-	case tensor.FoldProd:
-		if t.Float() {
-			return tensor.FloatWord(t, 1)
-		}
-		return 1
-	case tensor.FoldMax, tensor.FoldMin:
-		return extreme(t, p.Fn == tensor.FoldMin)
-	}
-	return 0
-}
-
-// extreme returns the greatest or the least value of t.
-func extreme(t tensor.DType, greatest bool) tensor.Word {
-	bits := uint(8 * t.Size())
-	switch {
-	case t.Float() && greatest:
-		return tensor.FloatWord(t, math.Inf(1))
-	case t.Float():
-		return tensor.FloatWord(t, math.Inf(-1))
-	case t.Unsigned() && greatest:
-		return math.MaxUint64 >> (64 - bits)
-	case t.Unsigned():
-		return 0
-	case greatest:
-		return math.MaxInt64 >> (64 - bits)
-	}
-	return tensor.Word(int64(math.MinInt64) >> (64 - bits))
 }
 
 // arrange gives the values in scratch memory their places. One is free for

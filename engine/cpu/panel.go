@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -62,7 +63,7 @@ type operand struct {
 	bytes  []uint8
 	narrow unsafe.Pointer
 	size   int
-	widen  loop
+	widen  eltwise.Func
 }
 
 func (k *dot) operand(s *side, args []*tensor.Tensor) operand {

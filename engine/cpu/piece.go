@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -66,7 +67,7 @@ func (p *piece) compute(args []*tensor.Tensor, out []float32) {
 		addTo(p.chains, p.done[i])
 	}
 	for i, x := range p.chains {
-		p.chains[i] = canonical(x)
+		p.chains[i] = eltwise.Canonical(x)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -57,7 +58,7 @@ func chain64(acc float64, x, y []float64) float64 {
 	for i, v := range x {
 		acc = math.FMA(v, y[i], acc)
 	}
-	return canonical(acc)
+	return eltwise.Canonical(acc)
 }
 
 func (k *plainDot[T]) pieces() int { return k.n }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -41,7 +42,7 @@ func newPool(p *tensor.Primitive, set *asm.Set) kernel {
 	if w == nil {
 		return nil
 	}
-	k := &pool{window: w, border: tensor.AsF32(identity(p)), fn: fn}
+	k := &pool{window: w, border: tensor.AsF32(eltwise.FoldIdentity(p)), fn: fn}
 	if p.Fn == tensor.FoldSum {
 		k.sum(0, 1)
 	} else {

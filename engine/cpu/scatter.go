@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -50,11 +51,11 @@ func newScatter(p *tensor.Primitive) kernel {
 	switch t {
 	case tensor.Float32:
 		if fn == tensor.Add {
-			return newScatterer(p, func(x, y float32) float32 { return canonical(x + y) })
+			return newScatterer(p, func(x, y float32) float32 { return eltwise.Canonical(x + y) })
 		}
-		return newScatterer(p, func(x, y float32) float32 { return canonical(fn.Float(x, y)) })
+		return newScatterer(p, func(x, y float32) float32 { return eltwise.Canonical(fn.Float(x, y)) })
 	case tensor.Float64:
-		return newScatterer(p, func(x, y float64) float64 { return canonical(fn.Double(x, y)) })
+		return newScatterer(p, func(x, y float64) float64 { return eltwise.Canonical(fn.Double(x, y)) })
 	case tensor.Int8:
 		return newScatterer(p, merged[int8](fn))
 	case tensor.Int16:

@@ -3,13 +3,14 @@ package cpu
 import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // sum adds the terms in tensor.Lanes lanes and joins them by a tree.
 type sum[T mem.Ordered] struct {
 	folding
-	add    loop
+	add    eltwise.Func
 	take   func(lanes *[tensor.Lanes]T, x []T)
 	finish func(T) T
 }
@@ -28,7 +29,7 @@ func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 		for t := 0; t < k.terms; t += chunk {
 			k.take(&lanes, affine.Load(k.view, args, buf, o*k.terms+t, min(chunk, k.terms-t), 0))
 		}
-		dst[o] = k.finish(joinLanes(&lanes))
+		dst[o] = k.finish(eltwise.JoinLanes(&lanes))
 	}
 	return nil
 }

@@ -1,41 +1,6 @@
 package affine
 
-import (
-	"slices"
-
-	"github.com/tally-network/tally/core/tensor"
-)
-
-// DependsOn reports whether what operand arg reads changes along an axis of p, one of
-// its output or a folded one.
-func DependsOn(p *tensor.Primitive, arg, axis int) bool {
-	if p.Shape[axis] == 1 {
-		return false
-	}
-	if p.Args[arg].Flat {
-		return true
-	}
-	for d := range p.Args[arg].Dims {
-		if b, _ := NewBound(p, arg, d); b.Steps[axis] != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Windowed reports whether some coordinate of operand arg moves along an output axis
-// and along a folded one, as the input of a convolution does.
-func Windowed(p *tensor.Primitive, arg, axis int) bool {
-	for d := range p.Args[arg].Dims {
-		b, _ := NewBound(p, arg, d)
-		for i, step := range b.Steps[len(p.Shape):] {
-			if b.Steps[axis] != 0 && step != 0 && p.Fold[i] > 1 {
-				return true
-			}
-		}
-	}
-	return false
-}
+import "slices"
 
 // Axes returns the numbers lo…hi−1.
 func Axes(lo, hi int) []int {

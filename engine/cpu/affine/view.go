@@ -5,41 +5,6 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// BoundsOf returns the coordinates of operand arg that need a bounds check. Their
-// steps go by axis of p.
-func BoundsOf(p *tensor.Primitive, arg int) (out []Bound) {
-	for d := range p.Args[arg].Dims {
-		if b, mayMiss := NewBound(p, arg, d); mayMiss {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// Repetition reports whether p reads the elements of an operand in their order from the
-// first on, each some times in a row, and how many.
-func Repetition(p *tensor.Primitive, arg int) (times int, ok bool) {
-	base, strides, inside := Linear(p, arg)
-	if !inside || base != 0 {
-		return 0, false
-	}
-	shape := append(p.Shape.Clone(), p.Fold...)
-	times, next, trailing := 1, 1, true
-	for a := len(shape) - 1; a >= 0; a-- {
-		switch {
-		case shape[a] == 1:
-		case trailing && strides[a] == 0:
-			times *= shape[a]
-		case strides[a] == next:
-			trailing = false
-			next *= shape[a]
-		default:
-			return 0, false
-		}
-	}
-	return times, true
-}
-
 // View reads one operand of a primitive along an ordered list of the
 // primitive's axes, as if it were a dense tensor over them.
 type View struct {
@@ -67,15 +32,6 @@ type Bound struct {
 type Index struct {
 	Arg, Base int
 	Steps     []int // by loop
-}
-
-// Linear returns the linear form of operand arg over all axes of p. inside is
-// false where a position may lie outside the operand or depends on an index.
-func Linear(p *tensor.Primitive, arg int) (base int, strides []int, inside bool) {
-	if p.Args[arg].Flat {
-		return 0, append(p.Shape.Strides(), make([]int, len(p.Fold))...), true
-	}
-	return p.Reader(arg)
 }
 
 // NewView returns the view of operand arg along the given axes of p.

@@ -1,4 +1,4 @@
-package cpu
+package eltwise
 
 import (
 	"math"
@@ -9,30 +9,28 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// A loop computes rows × width elements from as many of each operand; a fold
-// computes one element a row. All of them lie side by side in memory, and dst may
-// be one of the operands.
-//
-// The loops say again, over slices, what package tensor says of one element.
-type loop func(dst, x, y, z unsafe.Pointer, rows, width int)
+// Func is an elementwise micro-kernel: it computes rows × width elements from as many
+// of each operand, or, for a fold, one element of each row. All of them are contiguous,
+// dst may be one of the operands, and operands that a function does not take are nil.
+type Func func(dst, x, y, z unsafe.Pointer, rows, width int)
 
-// unary, binary and ternary make a loop of one over slices of one length.
-func unary[D, S any](f func(dst []D, x []S)) loop {
+// unary and binary make a Func of a loop over slices of one length.
+func unary[D, S any](f func(dst []D, x []S)) Func {
 	return func(dst, x, _, _ unsafe.Pointer, rows, width int) {
 		n := rows * width
 		f(mem.Slice[D](dst, n), mem.Slice[S](x, n))
 	}
 }
 
-func binary[D, S any](f func(dst []D, x, y []S)) loop {
+func binary[D, S any](f func(dst []D, x, y []S)) Func {
 	return func(dst, x, y, _ unsafe.Pointer, rows, width int) {
 		n := rows * width
 		f(mem.Slice[D](dst, n), mem.Slice[S](x, n), mem.Slice[S](y, n))
 	}
 }
 
-// each and pairs make a loop of a function of elements.
-func each[D, S any](f func(S) D) loop {
+// each and pairs make a Func of a function of elements.
+func each[D, S any](f func(S) D) Func {
 	return unary(func(dst []D, x []S) {
 		x = x[:len(dst)]
 		for i := range dst {
@@ -41,7 +39,7 @@ func each[D, S any](f func(S) D) loop {
 	})
 }
 
-func pairs[D, S any](f func(x, y S) D) loop {
+func pairs[D, S any](f func(x, y S) D) Func {
 	return binary(func(dst []D, x, y []S) {
 		x, y = x[:len(dst)], y[:len(dst)]
 		for i := range dst {
@@ -50,8 +48,8 @@ func pairs[D, S any](f func(x, y S) D) loop {
 	})
 }
 
-// choose is Where, on the bits of elements.
-func choose[T any](dst, c, x, y unsafe.Pointer, rows, width int) {
+// where is Where, on the bits of elements.
+func where[T any](dst, c, x, y unsafe.Pointer, rows, width int) {
 	n := rows * width
 	to, from, other, when := mem.Slice[T](dst, n), mem.Slice[T](x, n), mem.Slice[T](y, n), mem.Slice[uint8](c, n)
 	from, other, when = from[:len(to)], other[:len(to)], when[:len(to)]
@@ -64,8 +62,8 @@ func choose[T any](dst, c, x, y unsafe.Pointer, rows, width int) {
 	}
 }
 
-// spread repeats each element of x over a row.
-func spread[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
+// broadcast repeats each element of x over a row.
+func broadcast[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
 	to := mem.Slice[T](dst, rows*width)
 	for i, v := range mem.Slice[T](x, rows) {
 		mem.Fill(to[i*width:][:width], v)
@@ -77,8 +75,8 @@ func move[T any](dst, x, _, _ unsafe.Pointer, rows, width int) {
 	copy(mem.Slice[T](dst, rows*width), mem.Slice[T](x, rows*width))
 }
 
-// bySize returns the loop for elements of a type that are only moved.
-func bySize(t tensor.DType, loops [4]loop) loop {
+// bySize returns the Func for elements of a type that are only moved.
+func bySize(t tensor.DType, loops [4]Func) Func {
 	switch t.Size() {
 	case 1:
 		return loops[0]
@@ -91,89 +89,74 @@ func bySize(t tensor.DType, loops [4]loop) loop {
 }
 
 var (
-	chooses = [4]loop{choose[uint8], choose[uint16], choose[uint32], choose[uint64]}
-	spreads = [4]loop{spread[uint8], spread[uint16], spread[uint32], spread[uint64]}
-	moves   = [4]loop{move[uint8], move[uint16], move[uint32], move[uint64]}
+	wheres     = [4]Func{where[uint8], where[uint16], where[uint32], where[uint64]}
+	broadcasts = [4]Func{broadcast[uint8], broadcast[uint16], broadcast[uint32], broadcast[uint64]}
+	moves      = [4]Func{move[uint8], move[uint16], move[uint32], move[uint64]}
 )
 
-// mapLoop returns the loop of a map function whose last operand is of type t, nil
-// if there is none. Of a half type there are none but those that move bits: what
-// is computed with halves is computed in float32.
-func mapLoop(set *asm.Set, fn tensor.Fn, t, out tensor.DType) loop {
+// Map returns the Func of a map function whose last operand is of type t and whose
+// result is of type out, nil if there is none. Of a half type there are none but those
+// that move bits: halves are computed in float32 (see [ComputeType], [Widens]).
+func Map(set *asm.Set, fn tensor.Fn, t, out tensor.DType) Func {
 	switch fn {
 	case tensor.Cast:
-		return castLoop(set, t, out)
+		return Cast(set, t, out)
 	case tensor.Bits:
-		return bitsLoop(out)
+		return bitsFunc(out)
 	case tensor.Where:
 		if out.Size() == 4 {
-			return vector(set, set.Maps[fn], choose[uint32], 4, 1, 4, 4)
+			return vectorized(set, set.Maps[fn], where[uint32], 4, 1, 4, 4)
 		}
-		return bySize(out, chooses)
+		return bySize(out, wheres)
 	}
-	plain := plainLoop(fn, t)
+	plain := plainFunc(fn, t)
 	switch {
 	case plain == nil:
 		return nil
 	case t == tensor.Float32:
-		return vector(set, set.Maps[fn], plain, out.Size(), 4, 4)
+		return vectorized(set, set.Maps[fn], plain, out.Size(), 4, 4)
 	case t == tensor.Int64, t == tensor.Uint64:
-		return vector(set, set.Wholes[fn], plain, out.Size(), 8, 8)
+		return vectorized(set, set.Wholes[fn], plain, out.Size(), 8, 8)
 	}
 	return plain
 }
 
-// plainLoop is a map function in plain Go.
-func plainLoop(fn tensor.Fn, t tensor.DType) loop {
+// plainFunc is a map function in plain Go: package tensor's definition of one element,
+// said again over slices.
+func plainFunc(fn tensor.Fn, t tensor.DType) Func {
 	if fn == tensor.Narrow {
-		return narrowLoop(t)
+		return narrowFunc(t)
 	}
 	switch t {
 	case tensor.Float32:
-		return singleLoop(fn)
+		return float32Func(fn)
 	case tensor.Float64:
-		return doubleLoop(fn)
+		return float64Func(fn)
 	case tensor.Bool:
-		return boolLoop(fn)
+		return boolFunc(fn)
 	case tensor.Int8:
-		return integerLoop[int8](fn)
+		return integerFunc[int8](fn)
 	case tensor.Int16:
-		return integerLoop[int16](fn)
+		return integerFunc[int16](fn)
 	case tensor.Int32:
-		return integerLoop[int32](fn)
+		return integerFunc[int32](fn)
 	case tensor.Int64:
-		return integerLoop[int64](fn)
+		return integerFunc[int64](fn)
 	case tensor.Uint8:
-		return integerLoop[uint8](fn)
+		return integerFunc[uint8](fn)
 	case tensor.Uint16:
-		return integerLoop[uint16](fn)
+		return integerFunc[uint16](fn)
 	case tensor.Uint32:
-		return integerLoop[uint32](fn)
+		return integerFunc[uint32](fn)
 	case tensor.Uint64:
-		return integerLoop[uint64](fn)
+		return integerFunc[uint64](fn)
 	}
 	return nil
 }
 
-// canonical returns x, or the one NaN.
-func canonical[T mem.Float](x T) T {
-	if x != x {
-		return nan[T]()
-	}
-	return x
-}
-
-// nan is the one NaN of a type.
-func nan[T mem.Float]() T {
-	if unsafe.Sizeof(T(0)) == 4 {
-		return T(math.Float32frombits(0x7fc00000))
-	}
-	return T(math.Float64frombits(0x7ff8000000000000))
-}
-
-// floatLoop holds what float32 and float64 share. The commonest loops are
-// written out, for a call an element would cost more than its sum.
-func floatLoop[T mem.Float](fn tensor.Fn) loop {
+// floatFunc holds what float32 and float64 share. The commonest functions are written
+// out as loops, for a call an element would cost more than its sum.
+func floatFunc[T mem.Float](fn tensor.Fn) Func {
 	switch fn {
 	case tensor.Add:
 		return binary(addFloats[T])
@@ -181,88 +164,88 @@ func floatLoop[T mem.Float](fn tensor.Fn) loop {
 		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(x[i] - y[i])
+				dst[i] = Canonical(x[i] - y[i])
 			}
 		})
 	case tensor.Mul:
 		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(T(x[i] * y[i]))
+				dst[i] = Canonical(T(x[i] * y[i]))
 			}
 		})
 	case tensor.Div:
 		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(x[i] / y[i])
+				dst[i] = Canonical(x[i] / y[i])
 			}
 		})
 	case tensor.Max: // Go's own: a NaN wins, and zeros are ordered by their signs
 		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(max(x[i], y[i]))
+				dst[i] = Canonical(max(x[i], y[i]))
 			}
 		})
 	case tensor.Min:
 		return binary(func(dst, x, y []T) {
 			x, y = x[:len(dst)], y[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(min(x[i], y[i]))
+				dst[i] = Canonical(min(x[i], y[i]))
 			}
 		})
 	case tensor.Neg:
 		return unary(func(dst, x []T) {
 			x = x[:len(dst)]
 			for i := range dst {
-				dst[i] = canonical(-x[i])
+				dst[i] = Canonical(-x[i])
 			}
 		})
 	}
-	return compareLoop[T](fn)
+	return compareFunc[T](fn)
 }
 
 func addFloats[T mem.Float](dst, x, y []T) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	for i := range dst {
-		dst[i] = canonical(x[i] + y[i])
+		dst[i] = Canonical(x[i] + y[i])
 	}
 }
 
-func singleLoop(fn tensor.Fn) loop {
+func float32Func(fn tensor.Fn) Func {
 	switch fn {
 	case tensor.Abs:
 		return each(func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) })
 	case tensor.SqrtF:
-		return each(func(x float32) float32 { return canonical(tensor.Sqrt(x)) })
+		return each(func(x float32) float32 { return Canonical(tensor.Sqrt(x)) })
 	case tensor.ExpF:
-		return each(func(x float32) float32 { return canonical(tensor.Exp(x)) })
+		return each(func(x float32) float32 { return Canonical(tensor.Exp(x)) })
 	case tensor.TanhF:
-		return each(func(x float32) float32 { return canonical(tensor.Tanh(x)) })
+		return each(func(x float32) float32 { return Canonical(tensor.Tanh(x)) })
 	}
-	if f := floatLoop[float32](fn); f != nil {
+	if f := floatFunc[float32](fn); f != nil {
 		return f
 	}
 	return pairsOrEach(fn, fn.Float)
 }
 
-func doubleLoop(fn tensor.Fn) loop {
-	if f := floatLoop[float64](fn); f != nil {
+func float64Func(fn tensor.Fn) Func {
+	if f := floatFunc[float64](fn); f != nil {
 		return f
 	}
 	return pairsOrEach(fn, fn.Double)
 }
 
-// pairsOrEach makes a loop of the definition itself.
-func pairsOrEach[T mem.Float](fn tensor.Fn, f func(x, y T) T) loop {
+// pairsOrEach makes a Func of the definition itself.
+func pairsOrEach[T mem.Float](fn tensor.Fn, f func(x, y T) T) Func {
 	if fn == tensor.Rem {
-		return pairs(func(x, y T) T { return canonical(f(x, y)) })
+		return pairs(func(x, y T) T { return Canonical(f(x, y)) })
 	}
-	return each(func(x T) T { return canonical(f(x, 0)) })
+	return each(func(x T) T { return Canonical(f(x, 0)) })
 }
 
-func boolLoop(fn tensor.Fn) loop {
+func boolFunc(fn tensor.Fn) Func {
 	switch fn {
 	case tensor.And:
 		return pairs(func(x, y uint8) uint8 { return x & y })
@@ -271,10 +254,10 @@ func boolLoop(fn tensor.Fn) loop {
 	case tensor.Not:
 		return each(func(x uint8) uint8 { return x ^ 1 })
 	}
-	return compareLoop[uint8](fn)
+	return compareFunc[uint8](fn)
 }
 
-func integerLoop[T mem.Integer](fn tensor.Fn) loop {
+func integerFunc[T mem.Integer](fn tensor.Fn) Func {
 	switch fn {
 	case tensor.Add:
 		return binary(addIntegers[T])
@@ -335,7 +318,7 @@ func integerLoop[T mem.Integer](fn tensor.Fn) loop {
 			return 0
 		})
 	}
-	return compareLoop[T](fn)
+	return compareFunc[T](fn)
 }
 
 func addIntegers[T mem.Integer](dst, x, y []T) {

@@ -1,4 +1,4 @@
-package cpu
+package eltwise
 
 import (
 	"math"
@@ -9,17 +9,17 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// castLoop returns the loop that converts elements of one type to another. From
-// halves it goes by way of float32, which holds them exactly.
-func castLoop(set *asm.Set, from, to tensor.DType) loop {
+// Cast returns the Func that converts elements of one type to another, nil if there is
+// none. Halves are converted by way of float32, which holds them exactly.
+func Cast(set *asm.Set, from, to tensor.DType) Func {
 	if from == to {
 		return bySize(to, moves)
 	}
-	return vector(set, set.Casts[asm.Cast{From: from, To: to}], plainCast(from, to), to.Size(), from.Size())
+	return vectorized(set, set.Casts[asm.Cast{From: from, To: to}], plainCast(from, to), to.Size(), from.Size())
 }
 
 // plainCast is a cast in plain Go.
-func plainCast(from, to tensor.DType) loop {
+func plainCast(from, to tensor.DType) Func {
 	switch from {
 	case tensor.Float16, tensor.BFloat16:
 		if to == tensor.Float32 {
@@ -49,7 +49,7 @@ func plainCast(from, to tensor.DType) loop {
 	return nil
 }
 
-func castInteger[S mem.Integer](to tensor.DType) loop {
+func castInteger[S mem.Integer](to tensor.DType) Func {
 	switch to {
 	case tensor.Float32:
 		return convert[float32, S]()
@@ -77,14 +77,14 @@ func castInteger[S mem.Integer](to tensor.DType) loop {
 	return convert[uint64, S]()
 }
 
-func convert[D mem.Ordered, S mem.Integer]() loop { return each(func(x S) D { return D(x) }) }
+func convert[D mem.Ordered, S mem.Integer]() Func { return each(func(x S) D { return D(x) }) }
 
-func castFloat[S mem.Float](to tensor.DType) loop {
+func castFloat[S mem.Float](to tensor.DType) Func {
 	switch to {
 	case tensor.Float32:
-		return each(func(x S) float32 { return canonical(float32(x)) })
+		return each(func(x S) float32 { return Canonical(float32(x)) })
 	case tensor.Float64:
-		return each(func(x S) float64 { return canonical(float64(x)) })
+		return each(func(x S) float64 { return Canonical(float64(x)) })
 	case tensor.Float16, tensor.BFloat16:
 		return each(func(x S) uint16 { return uint16(tensor.FloatWord(to, float64(x))) })
 	case tensor.Bool:
@@ -107,8 +107,8 @@ func castFloat[S mem.Float](to tensor.DType) loop {
 	return saturate[uint64, S](0, math.MaxUint64)
 }
 
-// narrowLoop makes floats factors of profile mixed.
-func narrowLoop(from tensor.DType) loop {
+// narrowFunc makes floats factors of profile mixed.
+func narrowFunc(from tensor.DType) Func {
 	if from == tensor.Float64 {
 		return each(func(x float64) uint16 { return uint16(tensor.Narrowed(x)) })
 	}
@@ -116,7 +116,7 @@ func narrowLoop(from tensor.DType) loop {
 }
 
 // saturate truncates towards zero into [least, greatest]; NaN gives 0.
-func saturate[D mem.Integer, S mem.Float](least, greatest D) loop {
+func saturate[D mem.Integer, S mem.Float](least, greatest D) Func {
 	return each(func(x S) D {
 		switch v := float64(x); {
 		case v != v:
@@ -131,10 +131,10 @@ func saturate[D mem.Integer, S mem.Float](least, greatest D) loop {
 	})
 }
 
-// bitsLoop keeps the bits and makes them an element of type out.
-func bitsLoop(out tensor.DType) loop {
+// bitsFunc keeps the bits and makes them an element of type out.
+func bitsFunc(out tensor.DType) Func {
 	keep := bySize(out, moves)
-	mend := mending(out)
+	mend := canonicalizer(out)
 	if mend == nil {
 		return keep
 	}
@@ -144,14 +144,14 @@ func bitsLoop(out tensor.DType) loop {
 	}
 }
 
-// mending makes bits an element of a type of which not all bits are; nil if all
+// canonicalizer makes bits an element of a type of which not all bits are; nil if all
 // are.
-func mending(t tensor.DType) loop {
+func canonicalizer(t tensor.DType) Func {
 	switch t {
 	case tensor.Float32:
-		return each(canonical[float32])
+		return each(Canonical[float32])
 	case tensor.Float64:
-		return each(canonical[float64])
+		return each(Canonical[float64])
 	case tensor.Float16, tensor.BFloat16:
 		return each(func(x uint16) uint16 { return uint16(tensor.FloatWord(t, tensor.FloatOf(t, tensor.Word(x)))) })
 	case tensor.Bool:

@@ -1,4 +1,4 @@
-package cpu
+package eltwise
 
 import (
 	"unsafe"
@@ -8,13 +8,12 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// vector makes a loop of a kernel in the machine's instructions, which takes
-// whole registers, and of the plain loop, which takes the rest. sizes are those
-// of the elements of the result and the operands, in bytes; an operand that is
-// not there is nil.
-func vector(set *asm.Set, f asm.Map, rest loop, sizes ...int) loop {
+// vectorized makes a Func of a micro-kernel, which takes whole registers, and of one in
+// plain Go, which takes the remainder. sizes are those of an element of the result and
+// of each operand, in bytes.
+func vectorized(set *asm.Set, f asm.Map, remainder Func, sizes ...int) Func {
 	if f == nil {
-		return rest
+		return remainder
 	}
 	return func(dst, x, y, z unsafe.Pointer, rows, width int) {
 		n := rows * width
@@ -31,34 +30,35 @@ func vector(set *asm.Set, f asm.Map, rest loop, sizes ...int) loop {
 				at[i] = unsafe.Add(at[i], whole*size)
 			}
 		}
-		rest(at[0], at[1], at[2], at[3], 1, n-whole)
+		remainder(at[0], at[1], at[2], at[3], 1, n-whole)
 	}
 }
 
-// foldRows makes a loop of a kernel that folds rows.
-func foldRows(f asm.Fold) loop {
+// foldFunc makes a Func of a micro-kernel that folds rows.
+func foldFunc(f asm.Fold) Func {
 	return func(dst, x, _, _ unsafe.Pointer, rows, width int) { f((*float32)(dst), (*float32)(x), rows, width) }
 }
 
-// spreadLoop returns the loop that repeats elements of a type over rows.
-func spreadLoop(set *asm.Set, t tensor.DType) loop {
+// Broadcast returns the Func that repeats each of rows elements of x over a row.
+func Broadcast(set *asm.Set, t tensor.DType) Func {
 	if f := set.Spread; f != nil && t.Size() == 4 {
 		return func(dst, x, _, _ unsafe.Pointer, rows, width int) { f((*float32)(dst), (*float32)(x), rows, width) }
 	}
-	return bySize(t, spreads)
+	return bySize(t, broadcasts)
 }
 
-// takeLoop returns what adds terms to the lanes of a sum, from lane 0 on.
-func takeLoop[T mem.Ordered](set *asm.Set) func(lanes *[tensor.Lanes]T, x []T) {
+// SumLanes returns the function that adds terms to the lanes of a sum: the term at i to
+// lane i mod tensor.Lanes.
+func SumLanes[T mem.Ordered](set *asm.Set) func(lanes *[tensor.Lanes]T, x []T) {
 	take, ok := any((func(*[tensor.Lanes]float32, *float32, int))(set.Take)).(func(*[tensor.Lanes]T, *T, int))
 	if !ok || take == nil {
-		return takeTerms[T]
+		return sumLanes[T]
 	}
 	return func(lanes *[tensor.Lanes]T, x []T) {
 		if whole := len(x) - len(x)%tensor.Lanes; whole > 0 {
 			take(lanes, &x[0], whole)
 			x = x[whole:]
 		}
-		takeTerms(lanes, x)
+		sumLanes(lanes, x)
 	}
 }

@@ -1,4 +1,4 @@
-package cpu
+package eltwise
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func TestVectorsOfOneOperand(t *testing.T) {
 				p.Type = tensor.BFloat16
 			}
 			if p.Check() == nil {
-				t.Run(fmt.Sprint(set.Name, "/", fn), func(t *testing.T) { sweep(t, set, f, p.Type, plainLoop(fn, tensor.Float32)) })
+				t.Run(fmt.Sprint(set.Name, "/", fn), func(t *testing.T) { sweep(t, set, f, p.Type, plainFunc(fn, tensor.Float32)) })
 			}
 		}
 		for c, f := range set.Casts {
@@ -63,7 +63,7 @@ func TestVectorsOfWholes(t *testing.T) {
 			}
 			got, want := make([]int64, n), make([]int64, n)
 			f((*byte)(mem.First(got)), (*byte)(mem.First(x)), (*byte)(mem.First(y)), nil, n)
-			plainLoop(fn, tensor.Int64)(mem.First(want), mem.First(x), mem.First(y), nil, 1, n)
+			plainFunc(fn, tensor.Int64)(mem.First(want), mem.First(x), mem.First(y), nil, 1, n)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%s, %v: word %d is %#x, want %#x", set.Name, fn, i, got[i], want[i])
@@ -74,12 +74,12 @@ func TestVectorsOfWholes(t *testing.T) {
 }
 
 // sweep compares a kernel with the plain loop, which is the definition.
-func sweep(t *testing.T, set *asm.Set, f asm.Map, out tensor.DType, plain loop) {
+func sweep(t *testing.T, set *asm.Set, f asm.Map, out tensor.DType, plain Func) {
 	const n = 1 << 12
 	check := func(input func(i int) uint32) bool {
 		x := make([]float32, n)
 		for i := range x {
-			x[i] = canonical(math.Float32frombits(input(i)))
+			x[i] = Canonical(math.Float32frombits(input(i)))
 		}
 		got, want := make([]byte, n*out.Size()), make([]byte, n*out.Size())
 		f(&got[0], (*byte)(unsafe.Pointer(&x[0])), nil, nil, n)

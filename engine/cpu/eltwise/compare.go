@@ -1,12 +1,12 @@
-package cpu
+package eltwise
 
 import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// compareLoop is written out, as the commonest loops are.
-func compareLoop[T mem.Ordered](fn tensor.Fn) loop {
+// compareFunc is a comparison, written out as the commonest functions are.
+func compareFunc[T mem.Ordered](fn tensor.Fn) Func {
 	switch fn {
 	case tensor.Eq:
 		return binary(func(dst []uint8, x, y []T) {
