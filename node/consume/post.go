@@ -12,12 +12,15 @@ import (
 
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
@@ -112,11 +115,24 @@ func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
 			return id, err
 		}
 	}
-	_, err := k.Account.Send(ctx, &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: market.OrderToProto(o)})
+	m, err := Message(k, o)
 	if err != nil {
+		return id, err
+	}
+	if _, err := k.Account.Send(ctx, m); err != nil {
 		return id, fmt.Errorf("post the order: %w", err)
 	}
 	return id, Discard(k)
+}
+
+// Message returns what posts an order. The peer signs that it is the consumer's contact.
+func Message(k *role.Kit, o *job.Order) (*marketv1.MsgPostOrder, error) {
+	account, err := address.Parse(o.Consumer)
+	if err != nil {
+		return nil, err
+	}
+	statement := provider.Statement(o.Chain, account, providerv1.ROLE_UNSPECIFIED)
+	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: market.OrderToProto(o), Signature: ed25519.Sign(k.Keys.Peer, statement)}, nil
 }
 
 // Obstacles says in words why no offer meets an order.

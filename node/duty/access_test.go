@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
-	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
 	"github.com/tally-network/tally/node/client"
@@ -188,7 +186,11 @@ func TestListByASecondOrder(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.Account.Send(t.Context(), &marketv1.MsgPostOrder{Consumer: second.Consumer, Order: market.OrderToProto(&second)}); err != nil {
+	m, err := consume.Message(c, &second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Account.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	c.Serve(n.Lease(y, "a lease", func(*job.Lease) bool { return true }))

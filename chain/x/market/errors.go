@@ -13,4 +13,5 @@ var (
 	ErrNotOpen   = errorsmod.Register(Name, 8, "order is not open any more")
 	ErrEscrow    = errorsmod.Register(Name, 9, "escrow does not suffice")
 	ErrNotLeased = errorsmod.Register(Name, 10, "order is not leased")
+	ErrContact   = errorsmod.Register(Name, 11, "the contact's peer key has not signed that it speaks for the consumer")
 )

@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
@@ -149,11 +150,16 @@ func TestPostOrderRefuses(t *testing.T) {
 		want  *errorsmod.Error
 		words string
 	}{
-		"another's":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Consumer = v0.String() }, market.ErrConsumer, v0.String()},
-		"other chain":   {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.ChainId = "other" }, market.ErrOrder, `this is "tally-test"`},
-		"unchecked":     {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Kind = "mining" }, market.ErrOrder, "mining"},
-		"no root":       {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.DataRoot = nil }, market.ErrOrder, "data_root"},
-		"records":       {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Records = 1 << 63 }, market.ErrOrder, "records"},
+		"another's":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Consumer = v0.String() }, market.ErrConsumer, v0.String()},
+		"other chain":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.ChainId = "other" }, market.ErrOrder, `this is "tally-test"`},
+		"unchecked":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Kind = "mining" }, market.ErrOrder, "mining"},
+		"no root":        {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.DataRoot = nil }, market.ErrOrder, "data_root"},
+		"records":        {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Problem.Records = 1 << 63 }, market.ErrOrder, "records"},
+		"another's peer": {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Contact.PeerKey = v0.PeerKey() }, market.ErrContact, "contact"},
+		"unsigned peer":  {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Signature = nil }, market.ErrContact, "contact"},
+		"registered": {func(o *job.Order, m *marketv1.MsgPostOrder) {
+			m.Order.Contact.PeerKey, m.Signature = v0.PeerKey(), v0.Register(providerv1.ROLE_VALIDATOR, 0, providerv1.Listing{}).Signature
+		}, market.ErrContact, "contact"},
 		"no contact":    {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Contact.PeerKey = nil }, market.ErrOrder, "contact"},
 		"no validator":  {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.Validator = "somebody" }, market.ErrOrder, "validator"},
 		"no money":      {func(o *job.Order, m *marketv1.MsgPostOrder) { m.Order.Conditions.MaxPrice = worktest.Purse + 1 }, sdkerrors.ErrInsufficientFunds, "lock the maximum price"},

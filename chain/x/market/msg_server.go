@@ -2,12 +2,14 @@ package market
 
 import (
 	"context"
+	"crypto/ed25519"
 
 	errorsmod "cosmossdk.io/errors"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -70,6 +72,13 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	}
 	if err := o.Check(); err != nil {
 		return nil, errorsmod.Wrap(ErrOrder, err.Error())
+	}
+	consumer, err := address.Parse(o.Consumer)
+	if err != nil {
+		return nil, errorsmod.Wrapf(ErrConsumer, "%s", err)
+	}
+	if !ed25519.Verify(o.Contact.Key, provider.Statement(o.Chain, consumer, providerv1.ROLE_UNSPECIFIED), m.Signature) {
+		return nil, errorsmod.Wrapf(ErrContact, "%X", o.Contact.Key)
 	}
 	if err := s.checkSegments(ctx, &o); err != nil {
 		return nil, err

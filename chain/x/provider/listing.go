@@ -21,7 +21,7 @@ const (
 )
 
 // Statement is what a peer key signs (ed25519) to be bound to an account and a
-// role on one chain.
+// role on one chain; without a role it is the contact of the account's orders.
 func Statement(chainID string, account sdk.AccAddress, role providerv1.Role) []byte {
 	h := canon.Sum(canon.DomainPeer, canon.Encode(func(e *canon.Encoder) {
 		e.String(chainID)

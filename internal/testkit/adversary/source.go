@@ -40,8 +40,11 @@ func init() {
 			return c.o.id.String()
 		},
 		"MsgPostOrder.order": (*composer).order,
-		"unit":               func(c *composer) any { return max(c.Unit, 0) },
-		"files":              func(c *composer) any { return c.Unit == job.OfFiles },
+		"MsgPostOrder.signature": func(c *composer) any {
+			return ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
+		},
+		"unit":  func(c *composer) any { return max(c.Unit, 0) },
+		"files": func(c *composer) any { return c.Unit == job.OfFiles },
 		"attempt": func(c *composer) any {
 			if c.u != nil {
 				return c.u.Attempt

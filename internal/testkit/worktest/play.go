@@ -9,11 +9,13 @@ import (
 
 	"github.com/tally-network/tally/chain/vrf"
 	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
@@ -42,9 +44,12 @@ func Offer(c *chaintest.Chain, name string) chaintest.Block {
 	return c.Deliver(v, &marketv1.MsgPostOffer{Validator: v.String(), FeeBps: 500, MaxLeases: 8})
 }
 
-// Post returns the message that posts an order.
+// Post returns the message that posts an order of Consumer.
 func Post(o job.Order) *marketv1.MsgPostOrder {
-	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: market.OrderToProto(&o)}
+	return &marketv1.MsgPostOrder{
+		Consumer: o.Consumer, Order: market.OrderToProto(&o),
+		Signature: ed25519.Sign(Consumer.Peer, provider.Statement(o.Chain, Consumer.Address, providerv1.ROLE_UNSPECIFIED)),
+	}
 }
 
 // Begin posts an offer of v0 and an order, lets them meet, and a quorum of keepers attest

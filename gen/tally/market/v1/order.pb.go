@@ -112,7 +112,7 @@ func (m *Order) GetConditions() Conditions {
 }
 
 // Contact is the consumer's peer, which hands over the files of its order and
-// takes the result.
+// takes the result. Its key has signed that it speaks for the consumer (MsgPostOrder).
 type Contact struct {
 	PeerKey []byte   `protobuf:"bytes,1,opt,name=peer_key,json=peerKey,proto3" json:"peer_key,omitempty"`
 	Addrs   []string `protobuf:"bytes,2,rep,name=addrs,proto3" json:"addrs,omitempty"`
