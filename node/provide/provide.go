@@ -18,6 +18,7 @@ import (
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/contest"
@@ -54,8 +55,12 @@ func Run(ctx context.Context, k *role.Kit, o Options) error {
 // for the order's files, which are fetched in any case.
 const patience = 2 * time.Second
 
-// offered answers a lead that offers a unit.
+// offered answers a lead that offers a unit. For whom else nothing is looked up: a lease
+// is large, and every lead is a validator.
 func (p *provider) offered(ctx context.Context, from peer.ID, o role.UnitOffer) (role.UnitAnswer, error) {
+	if !p.kit.HasRole(ctx, from, providerv1.ROLE_VALIDATOR) {
+		return role.UnitAnswer{}, p2p.ErrRefused
+	}
 	l, err := p.due(ctx, from, o)
 	if err != nil {
 		return role.UnitAnswer{}, err

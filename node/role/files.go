@@ -17,6 +17,7 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/p2p"
 	"github.com/tally-network/tally/store"
 )
@@ -164,7 +165,7 @@ func (k *Kit) mayRead(who peer.ID, order canon.Hash, block cid.Cid) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookup)
 	defer cancel()
-	return k.isWatcher(ctx, who)
+	return k.HasRole(ctx, who, providerv1.ROLE_WATCHER)
 }
 
 // may reports whether a peer may read a block as a party of an order, or as one that was

@@ -17,12 +17,12 @@ const fresh = 20
 
 // peers remembers the registry for a while.
 type peers struct {
-	mu       sync.Mutex
-	known    map[string]registered // by account
-	watchers map[peer.ID]bool
-	asked    int64 // height at which the registry was listed
-	seen     int   // strangers that had come by then
-	listing  sync.Mutex
+	mu      sync.Mutex
+	known   map[string]registered // by account
+	roles   map[peer.ID]providerv1.Role
+	asked   int64 // height at which the registry was listed
+	seen    int   // strangers that had come by then
+	listing sync.Mutex
 }
 
 type registered struct {
@@ -72,19 +72,19 @@ func (k *Kit) reach(key []byte, addrs []string) (peer.ID, error) {
 	return id, k.Host.SetAddrs(id, addrs)
 }
 
-// isWatcher reports whether a peer is a registered watcher. The list is asked
+// HasRole reports whether a peer is registered in a role. The list is asked
 // for anew now and then, and when a stranger calls.
-func (k *Kit) isWatcher(ctx context.Context, id peer.ID) bool {
+func (k *Kit) HasRole(ctx context.Context, id peer.ID, r providerv1.Role) bool {
 	now := k.Chain.Head().Height
 	k.peers.mu.Lock()
-	known, age := k.peers.watchers[id], now-k.peers.asked
+	known, age := k.peers.roles[id] == r, now-k.peers.asked
 	k.peers.mu.Unlock()
 	if !known && age > 0 || age >= fresh {
 		k.meet(ctx) // however many strangers call, the chain is asked once a block
 	}
 	k.peers.mu.Lock()
 	defer k.peers.mu.Unlock()
-	return k.peers.watchers[id]
+	return k.peers.roles[id] == r
 }
 
 // greet tells the host who is registered, now and then and when a stranger has come,
@@ -105,7 +105,7 @@ func (k *Kit) meet(ctx context.Context) {
 	}
 	defer k.peers.listing.Unlock()
 	now, seen := k.Chain.Head().Height, k.Host.Strangers()
-	watchers, all := map[peer.ID]bool{}, p2p.Peers{}
+	roles, all := map[peer.ID]providerv1.Role{}, p2p.Peers{}
 	q := &providerv1.QueryPeersRequest{}
 	for {
 		r, err := providerv1.NewQueryClient(k.Chain.Conn).Peers(ctx, q)
@@ -118,10 +118,7 @@ func (k *Kit) meet(ctx context.Context) {
 			if err != nil {
 				continue
 			}
-			all[id] = p.Listing.Addrs
-			if p.Role == providerv1.ROLE_WATCHER {
-				watchers[id] = true
-			}
+			all[id], roles[id] = p.Listing.Addrs, p.Role
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 			break
@@ -131,7 +128,7 @@ func (k *Kit) meet(ctx context.Context) {
 	k.Host.SetRegistered(all)
 	k.peers.mu.Lock()
 	defer k.peers.mu.Unlock()
-	k.peers.watchers, k.peers.asked, k.peers.seen = watchers, now, seen
+	k.peers.roles, k.peers.asked, k.peers.seen = roles, now, seen
 }
 
 func next(p *query.PageResponse) *query.PageRequest { return &query.PageRequest{Key: p.NextKey} }
