@@ -22,6 +22,7 @@ import (
 
 	cmtcfg "github.com/cometbft/cometbft/config"
 	cmtnode "github.com/cometbft/cometbft/node"
+	cmtp2p "github.com/cometbft/cometbft/p2p"
 	"github.com/cometbft/cometbft/proxy"
 	"github.com/cometbft/cometbft/rpc/client/local"
 	cmttypes "github.com/cometbft/cometbft/types"
@@ -138,6 +139,7 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 		dbs.open,
 		cmtnode.DefaultMetricsProvider(conf.Instrumentation), // none: see metrics
 		serverlog.CometLoggerWrapper{Logger: logger},
+		cmtnode.CustomReactors(map[string]cmtp2p.Reactor{"PLACES": newPlaces()}),
 	)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package consensus_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -26,8 +27,8 @@ func TestStrangersDoNotKeepValidatorsApart(t *testing.T) {
 	defer cancel()
 	surround := func(n *consensus.Node) {
 		_, addr, _ := strings.Cut(n.Addrs().P2P, "@")
-		for range 50 { // CometBFT lets 40 in
-			go hold(ctx, addr)
+		for i := range 50 { // CometBFT lets 40 in
+			go hold(ctx, addr, fmt.Sprintf("127.0.%d.1", 1+i))
 		}
 	}
 	for _, n := range net.nodes {
@@ -63,10 +64,39 @@ func TestStrangersDoNotKeepValidatorsApart(t *testing.T) {
 	})
 }
 
+// Strangers of one network of addresses took every place that a node has for nodes that
+// it does not name, and whoever wanted to follow the chain was kept out.
+func TestStrangersOfOneNetworkLeavePlaces(t *testing.T) {
+	n := newNetwork(t, t.TempDir(), 1)
+	n.start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, addr, _ := strings.Cut(n.nodes[0].Addrs().P2P, "@")
+	for i := range 50 {
+		go hold(ctx, addr, fmt.Sprintf("127.0.1.%d", 1+i))
+	}
+	until(t, "strangers", func() bool { return n.nodes[0].Peers() >= 4 })
+	follower := n.follow(t)
+	until(t, "blocks of one who follows", func() bool { return follower.Height() >= n.nodes[0].Height() && follower.Height() > 2 })
+}
+
+// follow starts a node that no validator names.
+func (net *network) follow(t *testing.T) *consensus.Node {
+	c := net.configs[0]
+	c.Dir, c.Name, c.Listen, c.Peers = t.TempDir(), "follower", consensus.Addrs{}, []string{net.nodes[0].Addrs().P2P}
+	n, err := consensus.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Stop() })
+	return n
+}
+
 // hold keeps a place among the peers of a node, under a key of its own.
-func hold(ctx context.Context, addr string) {
+func hold(ctx context.Context, addr, from string) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Second}
 	for ctx.Err() == nil {
-		c, err := net.DialTimeout("tcp", addr, time.Second)
+		c, err := dialer.DialContext(ctx, "tcp", addr)
 		if err == nil {
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			greet(c)
