@@ -65,7 +65,8 @@ type App struct {
 	modules []Module // ours, in order
 	pool    pool     // what this node's mempool holds
 	load    load     // what the block under way holds of moves
-	leftOut uint64   // gas of the general transactions that fail in the proposal under way
+	failed  failures // on their way into the mempool, since the last block
+	leftOut failures // of the proposal under way
 }
 
 // Encoding reads and writes the chain's transactions, messages and JSON.
@@ -99,11 +100,11 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		}
 		a.modules = append(a.modules, m)
 	}
-	a.pool.reset()
+	a.forget()
 	a.SetAnteHandler(a.anteHandler())
 	a.SetPostHandler(a.postHandler)
 	a.SetCheckTxHandler(a.checkTx)
-	a.SetPrepareCheckStater(func(sdk.Context) { a.pool.reset() })
+	a.SetPrepareCheckStater(func(sdk.Context) { a.forget() })
 	a.SetPreBlocker(a.preBlock)
 	a.SetPrepareProposal(a.prepareProposal)
 	a.SetProcessProposal(a.processProposal)
@@ -112,6 +113,12 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		return nil, fmt.Errorf("load the app's state: %w", err)
 	}
 	return a, nil
+}
+
+// forget begins to count anew what the mempool holds, and what fails there.
+func (a *App) forget() {
+	a.pool.reset()
+	a.failed.reset()
 }
 
 // NewEncoding returns the encoding of the application, without its state.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
 )
@@ -24,6 +25,8 @@ type entry struct {
 	by   []string // address bytes of all who sign it, the fee payer among them
 	gas  uint64   // its limit
 	move bool
+
+	party bool // a move that somebody signs who has a stake; only a node's own choices go by it
 }
 
 func entryOf(tx sdk.Tx, raw []byte) entry {
@@ -37,6 +40,14 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 			e.by = append(e.by, string(account))
 		}
 	}
+	return e
+}
+
+// known tells of a move whether it is a party's. Whoever takes part in leases has a stake,
+// but challengers need none: moves of theirs are a stranger's.
+func (a *App) known(ctx sdk.Context, e entry) entry {
+	free := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
+	e.party = e.move && slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.HasStake(free, sdk.AccAddress(account)) })
 	return e
 }
 

@@ -9,42 +9,42 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
-// prepareProposal fills a block: moves first, then general transactions, of
-// each class one of each account in turn. Each is executed on
-// the state that those before it leave; what would fail is left out, general
-// transactions up to freeFailures.
+// prepareProposal fills a block: moves of parties first, then those of strangers, then
+// general transactions, of each class one of each account in turn. Each is executed on
+// the state that those before it leave; what would fail is left out, all but moves of
+// parties up to freeFailures.
 func (a *App) prepareProposal(ctx sdk.Context, req *abci.RequestPrepareProposal) (*abci.ResponsePrepareProposal, error) {
 	if err := a.countTime(ctx); err != nil {
 		return nil, err
 	}
 	space := roomOf(ctx)
 	space.bytes = min(space.bytes, uint64(req.MaxTxBytes))
-	moves, general := a.pool.waiting(), []entry(nil)
+	parties, strangers, general := a.pool.waiting(), []entry(nil), []entry(nil)
 	for _, raw := range req.Txs {
 		tx, err := a.Tx.TxDecoder()(raw)
 		if err != nil {
 			continue
 		}
-		if e := entryOf(tx, raw); e.move {
-			moves = append(moves, e)
-		} else {
+		switch e := a.known(ctx, entryOf(tx, raw)); {
+		case e.party:
+			parties = append(parties, e)
+		case e.move:
+			strangers = append(strangers, e)
+		default:
 			general = append(general, e)
 		}
 	}
-	a.leftOut = 0
+	a.leftOut.reset()
 	var taken fill
 	var txs [][]byte
 	known := map[[sha256.Size]byte]bool{}
-	for _, e := range slices.Concat(inTurn(moves), inTurn(general)) {
+	for _, e := range slices.Concat(inTurn(parties), inTurn(strangers), inTurn(general)) {
 		h := sha256.Sum256(e.raw) // a move may stand in both lists
 		if known[h] || !space.holds(taken.with(e)) {
 			continue
 		}
 		known[h] = true
 		if _, _, _, err := a.RunTx(sdk.ExecModePrepareProposal, e.raw, e.tx, -1, nil, nil); err != nil {
-			if !e.move {
-				a.leftOut += e.gas
-			}
 			continue
 		}
 		taken, txs = taken.with(e), append(txs, e.raw)

@@ -123,10 +123,6 @@ func TestFailuresOfManyAccountsPay(t *testing.T) {
 	if tried := len(spammers()) - len(mempool); tried < 4 || len(mempool) < 10 {
 		t.Fatalf("%d of %d failures are taken untried", len(mempool), len(spammers()))
 	}
-	move := &workv1.MsgReady{Provider: chaintest.Named("alice").String(), Order: "none"}
-	if r := check(t, c, later(t, c, chaintest.Named("alice"), app.MaxGas, move)); r.Code == 0 {
-		t.Error("a move was taken untried")
-	}
 	paid := func() (n int) {
 		for _, name := range spammers() {
 			if c.Balance(chaintest.Named(name).Address) < 10*tally {
@@ -137,6 +133,55 @@ func TestFailuresOfManyAccountsPay(t *testing.T) {
 	}
 	if b := propose(t, c, mempool, app.MaxGas); len(b.TxResults) == 0 || paid() != len(b.TxResults) {
 		t.Fatalf("%d transactions in the block, %d have paid", len(b.TxResults), paid())
+	}
+}
+
+// Moves of strangers have the same bound, for there is no end of strangers. A party's move
+// is tried however many of theirs have failed, and comes before theirs in a block.
+func TestFailedMovesOfManyStrangersPay(t *testing.T) {
+	c := chaintest.New(t, worktest.Network(chaintest.Fund(10*tally, spammers()...))...)
+	p := worktest.Begin(t, c, worktest.Order())
+	p.Assign(0, "p0")
+	bad := func(by chaintest.Account) sdk.Msg {
+		return &workv1.MsgReady{Provider: by.String(), Order: p.ID.String()}
+	}
+	var mempool [][]byte
+	tried := 0
+	for _, name := range spammers() {
+		from := chaintest.Named(name)
+		tx := later(t, c, from, app.MaxGas, bad(from))
+		switch r := check(t, c, tx); {
+		case r.Code == 0:
+			mempool = append(mempool, tx)
+		case r.Codespace != sdkerrors.RootCodespace:
+			tried++
+		}
+	}
+	if tried != 4 || len(mempool) == 0 || len(mempool) > 20 {
+		t.Fatalf("%d moves of strangers were tried, %d wait untried; want 4, and no more than there is room for general ones", tried, len(mempool))
+	}
+	v := chaintest.Named("v1")
+	c.Queue(v, bad(v))
+	if r := check(t, c, c.TakeQueue()[0]); r.Code == 0 || r.Codespace == sdkerrors.RootCodespace {
+		t.Fatalf("a party's move is not tried: %+v", r)
+	}
+	c.Queue(chaintest.Named("p0"), p.SubmitMsg(p.Receipt(0)))
+	move := c.TakeQueue()[0]
+	if r := check(t, c, move); r.Code != 0 {
+		t.Fatalf("a party's move is refused: %s", r.Log)
+	}
+	b := propose(t, c, append(mempool, move), app.MaxGas)
+	if b.TxResults[0].Code != 0 || p.Unit(0).Status != workv1.UNIT_STATUS_RECEIVED {
+		t.Fatalf("the unit is %v: %s", p.Unit(0).Status, b.TxResults[0].Log)
+	}
+	paid := 0
+	for _, name := range spammers() {
+		if c.Balance(chaintest.Named(name).Address) < 10*tally {
+			paid++
+		}
+	}
+	if paid != len(b.TxResults)-1 || paid == 0 {
+		t.Errorf("%d strangers paid for %d failures in the block", paid, len(b.TxResults)-1)
 	}
 }
 

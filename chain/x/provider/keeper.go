@@ -148,6 +148,17 @@ func (k *Keeper) Active(ctx context.Context, p providerv1.Peer) (bool, error) {
 	return hasStake(params, p) && p.JailedUntil <= module.Now(ctx) && p.Unanswered == 0, err
 }
 
+// HasStake reports whether an account is a peer with the least stake of its role, or with
+// bonds: of it something can be taken.
+func (k *Keeper) HasStake(ctx context.Context, account sdk.AccAddress) bool {
+	p, err := k.Get(ctx, account)
+	if err != nil {
+		return false
+	}
+	params, err := k.Params(ctx)
+	return err == nil && (p.Reserved > 0 || hasStake(params, p))
+}
+
 // Register enters a peer, whose stake must still be deposited. The caller has
 // checked the signature of the peer key.
 func (k *Keeper) Register(ctx context.Context, p providerv1.Peer) error {
