@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -19,7 +20,7 @@ type argMax[T mem.Ordered] struct {
 	best, choose    eltwise.Func // of two values, and of two positions
 }
 
-func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel {
+func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel.Kernel {
 	k := &argMax[T]{folding: newFolding(p), least: least, greatest: greatest, last: p.Imm[0] != 0}
 	t, keeps := p.Args[0].Type, tensor.Le
 	if k.last {
@@ -30,7 +31,7 @@ func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest
 	return k
 }
 
-func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *argMax[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[int64](out)[lo:hi]
 	if k.columns {
 		for o := 0; o < len(dst); o += columnChunk {
@@ -41,8 +42,8 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 	clear(dst)
 	for i := range dst {
 		best := k.least
-		for t := 0; t < k.terms; t += chunk {
-			x, y := k.present(w, args, (lo+i)*k.terms+t, min(chunk, k.terms-t))
+		for t := 0; t < k.terms; t += kernel.Chunk {
+			x, y := k.present(w, args, (lo+i)*k.terms+t, min(kernel.Chunk, k.terms-t))
 			for j := range x {
 				k.take(&best, &dst[i], x[j], y[j], t+j)
 			}
@@ -52,8 +53,8 @@ func (k *argMax[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo
 }
 
 // column finds the positions for the elements from o on.
-func (k *argMax[T]) column(w *worker, args []*tensor.Tensor, at []int64, o int) {
-	best := mem.As[T](w.lanes, columnChunk)[:len(at)]
+func (k *argMax[T]) column(w *kernel.Worker, args []*tensor.Tensor, at []int64, o int) {
+	best := mem.As[T](w.Lanes, columnChunk)[:len(at)]
 	if len(k.view.Bounds) == 0 && k.terms <= math.MaxInt32 && k.numbers(w, args, best, at, o) {
 		return
 	}
@@ -70,13 +71,13 @@ func (k *argMax[T]) column(w *worker, args []*tensor.Tensor, at []int64, o int) 
 // numbers is column of elements that are all present, and numbers: it reports
 // whether they are. Which of two is greater nobody can foresee, so it does without
 // branches.
-func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int64, o int) bool {
+func (k *argMax[T]) numbers(w *kernel.Worker, args []*tensor.Tensor, best []T, at []int64, o int) bool {
 	n := len(at)
-	more := w.lanes[columnChunk:]
+	more := w.Lanes[columnChunk:]
 	keeps, found, now := mem.As[uint8](more, n), mem.As[int32](more[columnChunk:], n), mem.As[int32](more[2*columnChunk:], n)
 	clear(found)
 	for t := range k.terms {
-		x := affine.Load(k.view, args, row[T](w, 0), t*k.n+o, n, k.least)
+		x := affine.Load(k.view, args, kernel.Row[T](w, 0), t*k.n+o, n, k.least)
 		if t == 0 {
 			copy(best, x)
 			continue
@@ -97,12 +98,12 @@ func (k *argMax[T]) numbers(w *worker, args []*tensor.Tensor, best []T, at []int
 
 // present returns terms twice: those that are absent as the least value, and as
 // the greatest.
-func (k *argMax[T]) present(w *worker, args []*tensor.Tensor, at, n int) (x, y []T) {
-	x = affine.Load(k.view, args, row[T](w, 0), at, n, k.least)
+func (k *argMax[T]) present(w *kernel.Worker, args []*tensor.Tensor, at, n int) (x, y []T) {
+	x = affine.Load(k.view, args, kernel.Row[T](w, 0), at, n, k.least)
 	if len(k.view.Bounds) == 0 {
 		return x, x
 	}
-	return x, affine.Load(k.view, args, row[T](w, 1), at, n, k.greatest)
+	return x, affine.Load(k.view, args, kernel.Row[T](w, 1), at, n, k.greatest)
 }
 
 // take moves to term t if its value x is present, which is when y is the same,

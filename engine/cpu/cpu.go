@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -70,7 +71,7 @@ type planned struct {
 
 // arena is the memory of one run.
 type arena struct {
-	workers []*worker
+	workers []*kernel.Worker
 	outputs []*tensor.Tensor // by node
 
 	plan    *plan
@@ -95,7 +96,7 @@ func (p *planned) take(threads int) (*arena, error) {
 	p.mu.Unlock()
 	a := &arena{}
 	for range threads {
-		a.workers = append(a.workers, newWorker())
+		a.workers = append(a.workers, kernel.NewWorker())
 	}
 	var err error
 	a.outputs, err = p.plan().allocate()
@@ -197,7 +198,7 @@ func (a *arena) begin(threads int, pl *plan, outside func(graph.Ref) *tensor.Ten
 	a.plan, a.outside, a.team = pl, outside, newTeam(threads)
 	if a.work == nil {
 		a.work = func(worker, lo, hi int) error {
-			return a.task.run(a.workers[worker], a.outs, a.args, lo, hi)
+			return a.task.Run(a.workers[worker], a.outs, a.args, lo, hi)
 		}
 	}
 }
@@ -225,9 +226,9 @@ func (a *arena) perform(t *task) error {
 		a.outs = append(a.outs, a.outputs[i])
 	}
 	for _, w := range a.workers {
-		w.round++
+		w.Round++
 	}
-	return a.team.split(t.pieces(), t.grain, a.work)
+	return a.team.split(t.Blocks(), t.grain, a.work)
 }
 
 // lasting returns a tensor for node i, which outlives the run.

@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -23,7 +24,7 @@ type depthwise struct {
 }
 
 // newDepthwise returns nil if p is nothing of the kind.
-func newDepthwise(p *tensor.Primitive, set *asm.Set) kernel {
+func newDepthwise(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	for x := range p.Args {
 		if k := depthwiseOf(p, x, 1-x, set); k != nil {
 			return k
@@ -53,13 +54,13 @@ func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
 	return k
 }
 
-func (k *depthwise) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	return produce(k, w, out, args, lo, hi, nil)
+func (k *depthwise) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	return kernel.Produce(k, w, out, args, lo, hi, nil)
 }
 
-// next implements maker: tiles of one row, which read the sheet in place.
-func (k *depthwise) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do then) (done int, err error) {
-	s := &w.sheet
+// Next implements maker: tiles of one row, which read the sheet in place.
+func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do kernel.Epilogue) (done int, err error) {
+	s := kernel.Scratch[sheet](w)
 	k.place(s, piece)
 	k.draw(s, tensor.Of[float32](args[k.arg]), 0)
 	k.planes.Offsets(s.planes, k.base, k.own, s.from)
@@ -96,7 +97,7 @@ func (k *depthwise) doubtful(s *sheet, args []*tensor.Tensor, row []float32) (do
 	}
 	least := k.leastTerm(s, tensor.Of[float32](args[k.other]))
 	lanes := k.set.Lanes
-	vanishing = floorOf(least)+floorOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < productsKept
+	vanishing = kernel.MinExponentOf(least)+kernel.MinExponentOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < kernel.ProductsKept
 	return vanishing || k.set.Greatest(len(row)/lanes, &row[0]) > asm.InfiniteSize, vanishing
 }
 
@@ -123,10 +124,10 @@ func (k *depthwise) leastTerm(s *sheet, terms []float32) uint32 {
 
 // correct evaluates by definition what absent terms may have changed.
 func (k *depthwise) correct(s *sheet, out *tensor.Tensor, args []*tensor.Tensor, vanishing bool) error {
-	cell, plane := newCell(k.p, args), k.high.n*k.wide.n
+	cell, plane := kernel.NewCell(k.p, args), k.high.n*k.wide.n
 	for i, x := range tensor.Of[float32](out)[s.from*plane : s.to*plane] {
 		if x != x || vanishing && math.Float32bits(x) == 0 {
-			if err := evaluate(cell, out, s.from*plane+i); err != nil {
+			if err := kernel.Evaluate(cell, out, s.from*plane+i); err != nil {
 				return err
 			}
 		}

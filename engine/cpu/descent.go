@@ -86,8 +86,7 @@ func (d *descent) across(w *window) *window {
 
 // run makes the lines of the planes that have been placed in a worker's sheet, and
 // places them anew in what it returns.
-func (d *descent) run(w *worker, set *asm.Set, src []float32) []float32 {
-	s := &w.sheet
+func (d *descent) run(s *sheet, set *asm.Set, src []float32) []float32 {
 	s.down = mem.Grow(s.down, len(s.planes)*d.pitch)
 	for i := range d.bands {
 		b := &d.bands[i]
@@ -103,14 +102,14 @@ func (d *descent) run(w *worker, set *asm.Set, src []float32) []float32 {
 				}
 				continue
 			}
-			w.steps = w.steps[:0]
+			s.steps = s.steps[:0]
 			for _, line := range b.from[1:] {
-				w.steps = append(w.steps, asm.Step{Fn: d.fn + 1, At: unsafe.Pointer(&src[at+line*d.high.stride])})
+				s.steps = append(s.steps, asm.Step{Fn: d.fn + 1, At: unsafe.Pointer(&src[at+line*d.high.stride])})
 			}
-			set.Flow(rows, lines, d.width, gap*mem.Word, 0, 0, &dst[0], &src[at+b.from[0]*d.high.stride], (*byte)(mem.First(w.steps)), len(w.steps))
+			set.Flow(rows, lines, d.width, gap*mem.Word, 0, 0, &dst[0], &src[at+b.from[0]*d.high.stride], (*byte)(mem.First(s.steps)), len(s.steps))
 		}
 	}
-	clear(w.steps)
+	clear(s.steps)
 	for i := range s.planes {
 		s.planes[i] = i * d.pitch
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -104,7 +105,7 @@ const (
 	fewTiles    = 4       // tiles that share too little of an operand to pack it
 )
 
-func newDot(p *tensor.Primitive, set *asm.Set) kernel {
+func newDot(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	if k := newPhased(p, set); k != nil {
 		return k
 	}
@@ -113,7 +114,7 @@ func newDot(p *tensor.Primitive, set *asm.Set) kernel {
 
 // newPart returns the contraction of a part of all elements, which lie as in the
 // whole output, from one on.
-func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel {
+func newPart(p, all *tensor.Primitive, at int, set *asm.Set) kernel.Kernel {
 	narrow := p.Args[0].Type.Size() == 1
 	switch {
 	case p.Terms() == 0 || p.Shape.Elements() == 0:
@@ -298,7 +299,7 @@ func (k *dot) divide(enough int) {
 		broad := k.wide * k.lines.pitch
 		large := !k.direct && k.high*broad > maxStored
 		switch {
-		case !large && (k.pieces() >= enough || k.high*broad*k.terms.N < 2*minWork):
+		case !large && (k.Blocks() >= enough || k.high*broad*k.terms.N < 2*minWork):
 			return
 		case k.high > tileRows && (k.high > broad || k.nearB()) || k.wide <= tileCols && k.high > tileRows:
 			k.high = mem.RoundUp(mem.CeilDiv(k.high, 2), tileRows)
@@ -310,21 +311,21 @@ func (k *dot) divide(enough int) {
 	}
 }
 
-func (k *dot) pieces() int { return k.batch.N * k.down * k.beside }
+func (k *dot) Blocks() int { return k.batch.N * k.down * k.beside }
 
-func (k *dot) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	return produce(k, w, out, args, lo, hi, nil)
+func (k *dot) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	return kernel.Produce(k, w, out, args, lo, hi, nil)
 }
 
-// next implements maker: several pieces pack less together.
-func (k *dot) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do then) (done int, err error) {
-	p, words := &w.piece, mem.Words(out)
+// Next implements maker: several pieces pack less together.
+func (k *dot) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do kernel.Epilogue) (done int, err error) {
+	p, words := kernel.Scratch[piece](w), mem.Words(out)
 	b, c, r := i/(k.down*k.beside), i/k.down%k.beside, i%k.down
 	higher, wider := min(n, k.down-r, max(k.room(maxHigh, k.wide)/k.high, 1)), 1
 	if higher == k.down && k.b.image == nil {
 		wider = min(n/k.down, k.beside-c, max(k.room(maxWide, higher*k.high)/k.wide, 1))
 	}
-	p.place(k, w.round, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
+	p.place(k, w.Round, b, r*k.high, c*k.wide, higher*k.high, wider*k.wide)
 	p.compute(args, words)
 	return wider * higher, p.finish(out, words, args, do)
 }

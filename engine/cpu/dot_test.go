@@ -7,6 +7,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 )
 
 // compareDot holds every set of kernels, on one thread and on more, to the
@@ -221,9 +222,9 @@ func TestContractionsAllocateNothing(t *testing.T) {
 		}
 		args := []*tensor.Tensor{normal(p.Args[0].Type, p.Args[0].Shape), normal(p.Args[1].Type, p.Args[1].Shape)}
 		out := tensor.Must(tensor.New(p.Type, p.Shape))
-		k, w := newDot(p, set), newWorker()
+		k, w := newDot(p, set), kernel.NewWorker()
 		run := func() {
-			if err := k.run(w, out, args, 0, k.pieces()); err != nil {
+			if err := k.Run(w, out, args, 0, k.Blocks()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -34,14 +35,14 @@ func (p *piece) outputs() {
 	}
 }
 
-// inRanges implements maker.
-func (k *dot) inRanges() bool {
+// LongRuns implements maker.
+func (k *dot) LongRuns() bool {
 	return affine.Last(k.out.cols) == 1 || slices.Equal(k.out.rows, tensor.Shape(k.rows.Extents).Strides())
 }
 
 // finish brings the piece to the output, corrects it and calls do for the runs of
 // elements of which it is made: where the chains are, if it can.
-func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tensor, do then) error {
+func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tensor, do kernel.Epilogue) error {
 	doubtful, vanishing := p.doubtful()
 	if p.direct && !doubtful && do == nil {
 		return nil
@@ -62,7 +63,7 @@ func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tenso
 	}
 	if affine.Last(p.out.cols) != 1 {
 		for _, c := range p.stretches {
-			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step, source{}); err != nil {
+			if err := do(p.rowsOut[0]+c.out, p.tall, c.n, c.step, kernel.Source{}); err != nil {
 				return err
 			}
 		}
@@ -71,15 +72,15 @@ func (p *piece) finish(out *tensor.Tensor, words []float32, args []*tensor.Tenso
 	for i, rows := 0, 0; i < p.tall; i += rows {
 		rows = p.neighbours(i)
 		for c := 0; c < len(p.stretches); {
-			first, from := p.stretches[c], source{pitch: p.pitch}
-			from.lines, from.line = p.evenly(c)
+			first, from := p.stretches[c], kernel.Source{RowPitch: p.pitch}
+			from.Lines, from.LinePitch = p.evenly(c)
 			if !there {
-				from.at = p.chains[i*p.pitch+first.at:]
+				from.Data = p.chains[i*p.pitch+first.at:]
 			}
-			if err := do(p.rowsOut[i]+first.out, first.n*from.lines, rows, p.out.rows[0], from); err != nil {
+			if err := do(p.rowsOut[i]+first.out, first.n*from.Lines, rows, p.out.rows[0], from); err != nil {
 				return err
 			}
-			c += from.lines
+			c += from.Lines
 		}
 	}
 	return nil
@@ -104,7 +105,7 @@ func (p *piece) evenly(c int) (n, apart int) {
 // neighbours returns how many rows from i on go through a fusion together: they
 // stay in the cache, and lie at one distance from each other.
 func (p *piece) neighbours(i int) int {
-	const near = 4 * chunk
+	const near = 4 * kernel.Chunk
 	if !p.rows.OneAxis() {
 		return 1
 	}
@@ -169,12 +170,12 @@ func (p *piece) store(out []float32, i int) {
 // rounds to zero, and then goes on as if it were +0 until it is one at the end.
 // Times an infinity or no number, it makes the chain no number.
 func (p *piece) correct(out *tensor.Tensor, args []*tensor.Tensor, vanishing bool) error {
-	cell := newCell(p.all, args)
+	cell := kernel.NewCell(p.all, args)
 	for i, r := range p.rowsOut {
 		for _, c := range p.stretches {
 			for j, x := range p.chains[i*p.pitch+c.at:][:c.n] {
 				if x != x || vanishing && math.Float32bits(x) == 0 {
-					if err := evaluate(cell, out, r+c.out+j*c.step); err != nil {
+					if err := kernel.Evaluate(cell, out, r+c.out+j*c.step); err != nil {
 						return err
 					}
 				}
@@ -190,7 +191,7 @@ func (p *piece) doubtful() (doubtful, vanishing bool) {
 	if !p.left.absent && !p.top.absent {
 		return false, false
 	}
-	vanishing = p.left.least+p.top.least < productsKept
+	vanishing = p.left.least+p.top.least < kernel.ProductsKept
 	return vanishing || !p.numbers(), vanishing
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -171,13 +172,13 @@ func (l *linker) number(i, j, width int) int {
 }
 
 // flow takes rows of a block, which begins at a row, through a flow.
-func (c *fusion) flow(l *link, w *worker, from, rows int) {
+func (c *fusion) flow(l *link, s *scratch, from, rows int) {
 	n := rows * l.width
 	width := n
 	if l.width == c.width && c.stretch > 0 {
 		width = min(c.stretch-from*c.width%c.stretch, n)
 	}
-	c.through(l, w, field{rows: n / width, lines: 1, width: width, number: -1})
+	c.through(l, s, field{rows: n / width, lines: 1, width: width, number: -1})
 }
 
 // field is rows that flow together, as asm.Flow has them: the leads are those of the
@@ -185,50 +186,50 @@ func (c *fusion) flow(l *link, w *worker, from, rows int) {
 type field struct{ rows, lines, width, gap, lineLead, rowLead, number int }
 
 // through takes rows through a flow.
-func (c *fusion) through(l *link, w *worker, f field) {
-	w.steps = mem.Grow(w.steps, len(l.flow))
+func (c *fusion) through(l *link, s *scratch, f field) {
+	s.steps = mem.Grow(s.steps, len(l.flow))
 	for i, fn := range l.flow {
 		v := l.src[i+1]
-		w.steps[i] = asm.Step{Fn: fn, At: w.at[v], Row: f.number}
+		s.steps[i] = asm.Step{Fn: fn, At: s.at[v], Row: f.number}
 		if c.values[v].number.count == 1 {
-			w.steps[i].Row = 0
+			s.steps[i].Row = 0
 		}
 	}
 	if !c.isHead(l.src[0]) {
 		f.lineLead, f.rowLead = 0, 0
 	}
 	c.flows(f.rows, f.lines, f.width, f.gap*mem.Word, f.lineLead*mem.Word, f.rowLead*mem.Word,
-		(*float32)(w.at[l.dst]), (*float32)(w.at[l.src[0]]), (*byte)(mem.First(w.steps)), len(w.steps))
+		(*float32)(s.at[l.dst]), (*float32)(s.at[l.src[0]]), (*byte)(mem.First(s.steps)), len(s.steps))
 }
 
 // runRows computes rows of n elements that begin so many apart, and may still lie in
 // a source: at once, if it can.
-func (c *fusion) runRows(w *worker, outs, args []*tensor.Tensor, at, n, rows, pitch int, from source) error {
-	if from.at == nil {
-		from = source{pitch: pitch, lines: 1, line: n}
+func (c *fusion) runRows(s *scratch, outs, args []*tensor.Tensor, at, n, rows, pitch int, from kernel.Source) error {
+	if from.Data == nil {
+		from = kernel.Source{RowPitch: pitch, Lines: 1, LinePitch: n}
 	}
-	width := n / from.lines
+	width := n / from.Lines
 	number, together := c.numbers(at, n, rows, pitch)
 	switch {
-	case from.lines == 1 && number == 0 && (rows == 1 || pitch == n && from.pitch == n):
-		return c.runFrom(w, outs, args, at, at+n*rows, from.place(0, 0))
+	case from.Lines == 1 && number == 0 && (rows == 1 || pitch == n && from.RowPitch == n):
+		return c.runFrom(s, outs, args, at, at+n*rows, from.Address(0, 0))
 	case !together:
-		for i := range rows * from.lines {
-			row, line := i/from.lines, i%from.lines
+		for i := range rows * from.Lines {
+			row, line := i/from.Lines, i%from.Lines
 			lo := at + row*pitch + line*width
-			if err := c.runFrom(w, outs, args, lo, lo+width, from.place(row, line)); err != nil {
+			if err := c.runFrom(s, outs, args, lo, lo+width, from.Address(row, line)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	f := field{rows: rows, lines: from.lines, width: width, gap: pitch - n, lineLead: from.line - width, number: number}
-	f.rowLead = from.pitch - pitch - f.lines*f.lineLead
-	c.begin(w, outs, args, at, from.place(0, 0))
+	f := field{rows: rows, lines: from.Lines, width: width, gap: pitch - n, lineLead: from.LinePitch - width, number: number}
+	f.rowLead = from.RowPitch - pitch - f.lines*f.lineLead
+	c.begin(s, outs, args, at, from.Address(0, 0))
 	for i := range c.links {
-		c.through(&c.links[i], w, f)
+		c.through(&c.links[i], s, f)
 	}
-	c.end(w)
+	c.end(s)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -20,12 +21,12 @@ type folding struct {
 	view     *affine.View // output axes, then folded ones; the other way for columns
 }
 
-func (k *folding) pieces() int { return k.n }
+func (k *folding) Blocks() int { return k.n }
 
 // columnChunk is the number of output elements that a fold along columns takes
 // at a time: the lanes of a sum stay in the second-level cache, and operands are
 // read in long runs.
-const columnChunk = chunk
+const columnChunk = kernel.Chunk
 
 // rowTerms is the least number of terms for which rows are worth their start.
 const rowTerms = 32
@@ -55,7 +56,7 @@ func innermost(shape, strides []int) int {
 }
 
 // newFold returns the kernel of a fold, nil for the halves.
-func newFold(p *tensor.Primitive, set *asm.Set) kernel {
+func newFold(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	switch t := p.Args[0].Type; t {
 	case tensor.Float32:
 		return foldOf(p, set, float32(math.Inf(-1)), float32(math.Inf(1)), eltwise.Canonical[float32])
@@ -81,7 +82,7 @@ func newFold(p *tensor.Primitive, set *asm.Set) kernel {
 	return nil
 }
 
-func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, finish func(T) T) kernel {
+func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, finish func(T) T) kernel.Kernel {
 	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
@@ -118,14 +119,14 @@ type running[T mem.Ordered] struct {
 	row      func(acc T, x []T) T
 }
 
-func (k *running[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *running[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)[lo:hi]
 	mem.Fill(dst, k.identity)
-	buf := row[T](w, 0)
+	buf := kernel.Row[T](w, 0)
 	if !k.columns {
 		for i := range dst {
-			for t := 0; t < k.terms; t += chunk {
-				dst[i] = k.row(dst[i], affine.Load(k.view, args, buf, (lo+i)*k.terms+t, min(chunk, k.terms-t), k.identity))
+			for t := 0; t < k.terms; t += kernel.Chunk {
+				dst[i] = k.row(dst[i], affine.Load(k.view, args, buf, (lo+i)*k.terms+t, min(kernel.Chunk, k.terms-t), k.identity))
 			}
 		}
 		return nil

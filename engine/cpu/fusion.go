@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -61,32 +62,35 @@ type link struct {
 	absent tensor.Word
 }
 
-// chunk is the number of elements that are handled at a time: few enough for
-// some rows to stay in the first-level cache. It is a multiple of tensor.Lanes.
-const chunk = 1024
+// scratch is the memory that one worker runs fusions in.
+type scratch struct {
+	bytes []byte
+	at    []unsafe.Pointer // where the values are
+	steps []asm.Step
+}
 
-func (c *fusion) pieces() int { return c.rows }
+func (c *fusion) Blocks() int { return c.rows }
 
 // begin finds where the values lie from a row on. The head may lie elsewhere.
-func (c *fusion) begin(w *worker, outs, args []*tensor.Tensor, row int, head unsafe.Pointer) {
-	w.scratch = mem.Grow(w.scratch, c.scratch)
-	w.at = mem.Grow(w.at, len(c.values))
+func (c *fusion) begin(s *scratch, outs, args []*tensor.Tensor, row int, head unsafe.Pointer) {
+	s.bytes = mem.Grow(s.bytes, c.scratch)
+	s.at = mem.Grow(s.at, len(c.values))
 	for i := range c.values {
 		v := &c.values[i]
 		size := v.typ.Size()
 		switch {
 		case v.number.count > 0: // found for each block
 		case v.place == inScratch:
-			w.at[i] = unsafe.Add(mem.First(w.scratch), v.base)
+			s.at[i] = unsafe.Add(mem.First(s.bytes), v.base)
 		case head != nil && c.isHead(i):
-			w.at[i] = head
+			s.at[i] = head
 		case v.place == inOutput:
-			w.at[i] = unsafe.Add(mem.Data(outs[v.index]), row*v.width*size)
+			s.at[i] = unsafe.Add(mem.Data(outs[v.index]), row*v.width*size)
 		default:
-			w.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+row*v.width)*size)
+			s.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+row*v.width)*size)
 		}
 	}
-	c.number(w, args, row)
+	c.number(s, args, row)
 }
 
 // isHead reports whether a value is the operand that may lie elsewhere.
@@ -95,81 +99,81 @@ func (c *fusion) isHead(v int) bool {
 }
 
 // number finds the numbers of the stretch in which a row begins.
-func (c *fusion) number(w *worker, args []*tensor.Tensor, row int) {
+func (c *fusion) number(s *scratch, args []*tensor.Tensor, row int) {
 	for i := range c.values {
 		if v := &c.values[i]; v.number.count > 0 {
-			w.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+c.place(row)%v.number.count)*mem.Word)
+			s.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+c.place(row)%v.number.count)*mem.Word)
 		}
 	}
 }
 
 // end forgets where things lie, so that nothing is kept alive.
-func (c *fusion) end(w *worker) {
-	clear(w.at)
-	clear(w.steps)
+func (c *fusion) end(s *scratch) {
+	clear(s.at)
+	clear(s.steps)
 }
 
-func (c *fusion) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
-	return c.runFrom(w, outs, args, lo, hi, nil)
+func (c *fusion) Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error {
+	return c.runFrom(kernel.Scratch[scratch](w), outs, args, lo, hi, nil)
 }
 
 // runFrom computes rows of which the head may lie elsewhere.
-func (c *fusion) runFrom(w *worker, outs, args []*tensor.Tensor, lo, hi int, head unsafe.Pointer) error {
-	c.begin(w, outs, args, lo, head)
+func (c *fusion) runFrom(s *scratch, outs, args []*tensor.Tensor, lo, hi int, head unsafe.Pointer) error {
+	c.begin(s, outs, args, lo, head)
 	for i := range c.once {
-		c.perform(&c.once[i], w, args, lo, min(c.block, hi-lo))
+		c.perform(&c.once[i], s, args, lo, min(c.block, hi-lo))
 	}
 	for lo < hi {
 		rows := c.together(lo, hi-lo)
-		c.number(w, args, lo)
+		c.number(s, args, lo)
 		for i := range c.links {
-			c.perform(&c.links[i], w, args, lo, rows)
+			c.perform(&c.links[i], s, args, lo, rows)
 		}
 		if lo += rows; lo == hi {
 			break // for no pointer may lie behind the end
 		}
 		for i := range c.values {
 			if v := &c.values[i]; v.place != inScratch && v.number.count == 0 {
-				w.at[i] = unsafe.Add(w.at[i], rows*v.width*v.typ.Size())
+				s.at[i] = unsafe.Add(s.at[i], rows*v.width*v.typ.Size())
 			}
 		}
 	}
-	c.end(w)
+	c.end(s)
 	return nil
 }
 
-func (c *fusion) perform(l *link, w *worker, args []*tensor.Tensor, lo, rows int) {
+func (c *fusion) perform(l *link, s *scratch, args []*tensor.Tensor, lo, rows int) {
 	if len(l.flow) > 0 {
-		c.flow(l, w, lo, rows)
+		c.flow(l, s, lo, rows)
 		return
 	}
 	if l.do != nil {
 		var src [3]unsafe.Pointer
 		for i, v := range l.src {
-			src[i] = w.at[v]
+			src[i] = s.at[v]
 		}
-		l.do(w.at[l.dst], src[0], src[1], src[2], rows, l.width)
+		l.do(s.at[l.dst], src[0], src[1], src[2], rows, l.width)
 		return
 	}
 	v := &c.values[l.dst]
 	switch n := rows * v.width; v.typ.Size() {
 	case 1:
-		bring[uint8](l, w, args, lo*v.width, n)
+		bring[uint8](l, s, args, lo*v.width, n)
 	case 2:
-		bring[uint16](l, w, args, lo*v.width, n)
+		bring[uint16](l, s, args, lo*v.width, n)
 	case 4:
-		bring[uint32](l, w, args, lo*v.width, n)
+		bring[uint32](l, s, args, lo*v.width, n)
 	default:
-		bring[uint64](l, w, args, lo*v.width, n)
+		bring[uint64](l, s, args, lo*v.width, n)
 	}
 }
 
 // bring loads n elements of the view from element at on.
-func bring[T mem.Integer](l *link, w *worker, args []*tensor.Tensor, at, n int) {
+func bring[T mem.Integer](l *link, s *scratch, args []*tensor.Tensor, at, n int) {
 	if n == 0 {
 		return
 	}
-	dst := mem.Slice[T](w.at[l.dst], n)
+	dst := mem.Slice[T](s.at[l.dst], n)
 	if len(l.views[0].Bounds) != 0 {
 		mem.Fill(dst, T(l.absent))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 )
 
 // program is a program on its way to being run.
@@ -48,11 +49,11 @@ func (p *program) source(ref graph.Ref) graph.Ref {
 type members struct {
 	nodes []int
 	fused bool
-	at    int          // place in the order of execution; early ones have −1
-	n     int          // elements of the widest member
-	again map[int]bool // nodes that others compute, too
-	rows  int          // 0: each element stands alone, until a fold or a broadcast makes rows
-	maker maker        // of the node head, whose pieces go through a fusion; nil if there is none
+	at    int             // place in the order of execution; early ones have −1
+	n     int             // elements of the widest member
+	again map[int]bool    // nodes that others compute, too
+	rows  int             // 0: each element stands alone, until a fold or a broadcast makes rows
+	maker kernel.Producer // of the node head, whose pieces go through a fusion; nil if there is none
 	head  int
 }
 

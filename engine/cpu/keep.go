@@ -3,18 +3,11 @@ package cpu
 import (
 	"slices"
 
-	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
-
-// Constants that contractions pack, the weights of inference, are packed once, when
-// a plan is made.
-
-// maxKept bounds the memory of a plan for packed constants, in bytes. What is beyond
-// it is packed in every run.
-const maxKept = 512 << 20
 
 // farTiles are the tiles of rows that take less time than it takes to read operand b,
 // which lies outside the caches.
@@ -26,30 +19,22 @@ type kept struct {
 	words   []float32
 	rows    int // in whole vectors
 	batches int
-	least   floor
+	least   kernel.MinExponent
 	absent  bool // some value lay outside the operand
 }
 
-// keep packs the constants that k reads, within so many bytes, and returns how
-// many are left.
-func (p *program) keep(k kernel, node, left int) int {
-	d, ok := k.(*dot)
-	if !ok || d.bytes != nil {
+// Prepack implements prepacker.
+func (k *dot) Prepack(consts []*tensor.Tensor, left int) int {
+	if k.bytes != nil {
 		return left
 	}
-	args := make([]*tensor.Tensor, len(p.nodes[node].From))
-	for i, ref := range p.sources(node) {
-		if ref.Kind == graph.RefConst {
-			args[i] = p.Consts[ref.Index]
-		}
+	left = k.keep(&k.a, &k.rows, k.high, k.tileRows, 1, consts, left)
+	left = k.keep(&k.b, &k.cols, k.wide, k.tileCols, k.set.Lanes, consts, left)
+	if k.b.kept != nil && k.a.line > 0 {
+		k.cut(imagePieces)
 	}
-	left = d.keep(&d.a, &d.rows, d.high, d.tileRows, 1, args, left)
-	left = d.keep(&d.b, &d.cols, d.wide, d.tileCols, d.set.Lanes, args, left)
-	if d.b.kept != nil && d.a.line > 0 {
-		d.cut(imagePieces)
-	}
-	if d.b.kept != nil && d.set.Far != nil && d.rows.N <= farTiles*d.tileRows {
-		d.tiles = d.set.Far
+	if k.b.kept != nil && k.set.Far != nil && k.rows.N <= farTiles*k.tileRows {
+		k.tiles = k.set.Far
 	}
 	return left
 }
@@ -65,7 +50,7 @@ func (k *dot) keep(s *side, g *affine.Grid, piece, most, vector int, args []*ten
 	if args[s.arg] == nil || s.image != nil || s.inPlace && !k.better(s) {
 		return left
 	}
-	m := &kept{rows: mem.RoundUp(g.N, vector), batches: 1, least: noFloor}
+	m := &kept{rows: mem.RoundUp(g.N, vector), batches: 1, least: kernel.NoExponent}
 	if slices.ContainsFunc(s.batch, func(step int) bool { return step != 0 }) {
 		if m.batches = k.batch.N; slices.Contains(s.batch, 0) {
 			return left

@@ -15,12 +15,11 @@ func TestKeep(t *testing.T) {
 	} {
 		prog, _ := single(p, normal(p.Args[0].Type, p.Args[0].Shape), normal(p.Args[1].Type, p.Args[1].Shape))
 		for _, set := range asm.Sets() {
-			k := newProgram(prog, set, true)
 			dot := newDot(p, set).(*dot)
-			if left := k.keep(dot, 0, 100); left != 100 || dot.a.kept != nil || dot.b.kept != nil {
+			if left := dot.Prepack(prog.Consts, 100); left != 100 || dot.a.kept != nil || dot.b.kept != nil {
 				t.Errorf("%s, %s: %d of 100 bytes are left", set.Name, name, left)
 			}
-			left := k.keep(dot, 0, maxKept)
+			left := dot.Prepack(prog.Consts, maxKept)
 			if dot.a.kept == nil && dot.b.kept == nil {
 				t.Errorf("%s, %s: nothing is kept", set.Name, name)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -46,7 +47,7 @@ func (p *program) link(m *members, escapes func(node int) bool) *linker {
 	for _, v := range l.c.values {
 		widest = max(widest, v.width)
 	}
-	l.c.block = max(chunk/widest, 1)
+	l.c.block = max(kernel.Chunk/widest, 1)
 	l.arrange()
 	l.c.even = widest == 1 && len(l.c.once) == 0 && l.c.scratch == 0 && !slices.ContainsFunc(l.c.links, func(k link) bool { return len(k.flow) == 0 })
 	if m.maker != nil && l.c.even {
@@ -66,7 +67,7 @@ func (l *linker) period(m *members) int {
 		n := l.nodes[i].Primitive
 		for j := range n.Args {
 			if v := affine.NewView(n, j, affine.Axes(0, len(n.Shape))); len(v.Loops) > 1 && len(v.Bounds) == 0 && v.Loops[0].Stride == 0 {
-				if q := m.n / v.Loops[0].Extent; q <= chunk {
+				if q := m.n / v.Loops[0].Extent; q <= kernel.Chunk {
 					longest = max(longest, q)
 				}
 			}

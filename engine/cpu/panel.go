@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -52,9 +53,9 @@ type panels struct {
 	eight    [asm.TurnRows]int // rows that are being transposed
 	runs     []run
 	segments []asm.Segment
-	bounded  bool  // values of either operand may be absent
-	absent   bool  // some value lay outside the operand
-	least    floor // of all values, if some may be absent
+	bounded  bool               // values of either operand may be absent
+	absent   bool               // some value lay outside the operand
+	least    kernel.MinExponent // of all values, if some may be absent
 }
 
 // operand is the elements of an operand, which are float32 or widened to that.
@@ -102,7 +103,7 @@ func (p *panels) place(s *side, k *dot, g *affine.Grid, round, batch, from, n in
 		batch = 0 // so that what is there for one batch serves them all
 	}
 	p.round, p.side, p.set, p.batch, p.rows, p.steps, p.at, p.first = round, s, k.set, &k.batch, g, &k.terms, batch, from
-	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, noFloor
+	p.bounded, p.absent, p.least = k.bounded && k.bytes == nil, false, kernel.NoExponent
 	p.group, p.bias, p.signed = k.group(), 0, k.p.Args[s.arg].Type.Signed()
 	if p.bytewise = k.bytes != nil; p.bytewise {
 		p.bias = uint8(k.bytes.biasA)
@@ -134,7 +135,7 @@ type drawing struct {
 	image              *image
 	round, batch, line int
 	absent             bool
-	least              floor
+	least              kernel.MinExponent
 }
 
 // draw returns the side's image of src for a line, or src itself. What was
@@ -157,12 +158,12 @@ func (p *panels) draw(src operand, line int) operand {
 
 // leastOf returns the floor of the first n words, and writes some zeros behind
 // them.
-func (p *panels) leastOf(words []float32, n int) floor {
+func (p *panels) leastOf(words []float32, n int) kernel.MinExponent {
 	clear(words[n:][:mem.MaxLanes])
 	if !p.bounded {
-		return noFloor
+		return kernel.NoExponent
 	}
-	return floorOf(p.set.Least(mem.CeilDiv(n, p.set.Lanes), &words[0]))
+	return kernel.MinExponentOf(p.set.Least(mem.CeilDiv(n, p.set.Lanes), &words[0]))
 }
 
 // reach moves to terms t … t+n−1.
@@ -224,7 +225,7 @@ type packing struct {
 	round, at, first      int
 	from, n, start, taken int
 	absent                bool
-	least                 floor
+	least                 kernel.MinExponent
 }
 
 // pack packs n rows from a row of the piece on, for tiles of at most so many,
@@ -258,7 +259,7 @@ func (p *panels) pack(from, n, most, vector int) {
 
 // packRest packs n rows, and returns whether any value lay outside the operand, and
 // the floor of all.
-func (p *panels) packRest(from, n, most, vector int) (absent bool, least floor) {
+func (p *panels) packRest(from, n, most, vector int) (absent bool, least kernel.MinExponent) {
 	before := p.absent
 	p.absent = false
 	p.spread()
@@ -276,7 +277,7 @@ func (p *panels) packRest(from, n, most, vector int) (absent bool, least floor) 
 	if p.bounded && p.side.image == nil {
 		return absent, p.leastOf(p.words, mem.RoundUp(n, vector)*p.deep)
 	}
-	return absent, noFloor
+	return absent, kernel.NoExponent
 }
 
 // ready reports whether a tile of so many rows reads them in place.
@@ -401,16 +402,3 @@ func (p *panels) newLines(n int) []int {
 	}
 	return p.places
 }
-
-// A floor bounds the exponents of values from below: no value other than zero
-// has a lesser biased exponent.
-type floor uint32
-
-const noFloor floor = 255
-
-func floorOf(leastMagnitude uint32) floor { return floor(leastMagnitude >> 24) }
-
-// productsKept is the least sum of two floors with which no product rounds to
-// zero: products are multiples of 2^(a+b−300), here of the least subnormal,
-// 2⁻¹⁴⁹.
-const productsKept = 300 - 149

@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -20,7 +21,7 @@ type phased struct{ phases []phase }
 type phase struct {
 	p   *tensor.Primitive
 	at  int
-	dot kernel // nil if there are no terms
+	dot kernel.Kernel // nil if there are no terms
 
 	lines   affine.Grid // of the elements: all axes but the innermost
 	strides []int       // in the whole output
@@ -28,7 +29,7 @@ type phase struct {
 }
 
 // newPhased returns nil if p has no phases, or such that no terms are absent.
-func newPhased(p *tensor.Primitive, set *asm.Set) kernel {
+func newPhased(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	if p.Type != tensor.Float32 || p.Terms() > tensor.KBlock || p.Shape.Elements() == 0 || p.Terms() == 0 {
 		return nil
 	}
@@ -122,24 +123,24 @@ func (x *phase) pieces() int {
 	if x.dot == nil {
 		return x.lines.N
 	}
-	return x.dot.pieces()
+	return x.dot.Blocks()
 }
 
-func (k *phased) pieces() (n int) {
+func (k *phased) Blocks() (n int) {
 	for i := range k.phases {
 		n += k.phases[i].pieces()
 	}
 	return n
 }
 
-func (k *phased) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *phased) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	for i := range k.phases {
 		x := &k.phases[i]
 		n := x.pieces()
 		if from, to := max(lo, 0), min(hi, n); from < to {
 			if x.dot == nil {
 				x.clear(w, out, from, to)
-			} else if err := x.dot.run(w, out, args, from, to); err != nil {
+			} else if err := x.dot.Run(w, out, args, from, to); err != nil {
 				return err
 			}
 		}
@@ -149,10 +150,10 @@ func (k *phased) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 }
 
 // clear makes the elements of some lines zero: so are sums without terms.
-func (x *phase) clear(w *worker, out *tensor.Tensor, lo, hi int) {
-	dst, starts := tensor.Of[float32](out), mem.As[int](w.rows[0], chunk)
-	for ; lo < hi; lo += chunk {
-		starts := starts[:min(chunk, hi-lo)]
+func (x *phase) clear(w *kernel.Worker, out *tensor.Tensor, lo, hi int) {
+	dst, starts := tensor.Of[float32](out), mem.As[int](w.Rows[0], kernel.Chunk)
+	for ; lo < hi; lo += kernel.Chunk {
+		starts := starts[:min(kernel.Chunk, hi-lo)]
 		x.lines.Offsets(starts, x.at, x.strides, lo)
 		for _, at := range starts {
 			if x.inner.Stride == 1 {

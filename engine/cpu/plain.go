@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -18,7 +19,7 @@ type plainDot[T mem.Ordered] struct {
 }
 
 // newPlainDot returns nil for types that only the definition takes.
-func newPlainDot(p *tensor.Primitive) kernel {
+func newPlainDot(p *tensor.Primitive) kernel.Kernel {
 	if p.Args[0].Type.Size() == 1 {
 		return &plainDot[int32]{p.Shape.Elements(), p.Terms(), widening(p, 0), widening(p, 1), sumProducts[int32]}
 	}
@@ -43,7 +44,7 @@ func newPlainDot(p *tensor.Primitive) kernel {
 	return nil
 }
 
-func newIntegerDot[T mem.Integer](p *tensor.Primitive) kernel {
+func newIntegerDot[T mem.Integer](p *tensor.Primitive) kernel.Kernel {
 	return &plainDot[T]{p.Shape.Elements(), p.Terms(), reading[T](p, 0), reading[T](p, 1), sumProducts[T]}
 }
 
@@ -61,15 +62,15 @@ func chain64(acc float64, x, y []float64) float64 {
 	return eltwise.Canonical(acc)
 }
 
-func (k *plainDot[T]) pieces() int { return k.n }
+func (k *plainDot[T]) Blocks() int { return k.n }
 
-func (k *plainDot[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *plainDot[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)
 	for o := lo; o < hi; o++ {
 		acc := T(0)
-		for t := 0; t < k.terms; t += chunk {
-			n := min(chunk, k.terms-t)
-			acc = k.dot(acc, k.a(w.rows[0], args, o*k.terms+t, n), k.b(w.rows[1], args, o*k.terms+t, n))
+		for t := 0; t < k.terms; t += kernel.Chunk {
+			n := min(kernel.Chunk, k.terms-t)
+			acc = k.dot(acc, k.a(w.Rows[0], args, o*k.terms+t, n), k.b(w.Rows[1], args, o*k.terms+t, n))
 		}
 		dst[o] = acc
 	}
@@ -83,7 +84,7 @@ type reader[T any] func(buf []uint64, args []*tensor.Tensor, at, n int) []T
 func reading[T mem.Ordered](p *tensor.Primitive, arg int) reader[T] {
 	v := affine.NewView(p, arg, affine.Axes(0, len(p.Shape)+len(p.Fold)))
 	return func(buf []uint64, args []*tensor.Tensor, at, n int) []T {
-		return affine.Load(v, args, mem.As[T](buf, chunk), at, n, 0)
+		return affine.Load(v, args, mem.As[T](buf, kernel.Chunk), at, n, 0)
 	}
 }
 
@@ -98,7 +99,7 @@ func widening(p *tensor.Primitive, arg int) reader[int32] {
 func widened[T int8 | uint8](read reader[T]) reader[int32] {
 	return func(buf []uint64, args []*tensor.Tensor, at, n int) []int32 {
 		out := mem.As[int32](buf, n)
-		for i, x := range read(buf[chunk/2:], args, at, n) {
+		for i, x := range read(buf[kernel.Chunk/2:], args, at, n) {
 			out[i] = int32(x)
 		}
 		return out

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -21,15 +22,15 @@ type task struct {
 
 // work computes some outputs, in independent pieces.
 type work interface {
-	pieces() int
-	run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error
+	Blocks() int
+	Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error
 }
 
 // alone is the work of a kernel.
-type alone struct{ kernel }
+type alone struct{ kernel.Kernel }
 
-func (s alone) run(w *worker, outs, args []*tensor.Tensor, lo, hi int) error {
-	return s.kernel.run(w, outs[0], args, lo, hi)
+func (s alone) Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error {
+	return s.Kernel.Run(w, outs[0], args, lo, hi)
 }
 
 // plan is a program as tasks, and where in one arena every output lies. A place
@@ -76,7 +77,7 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 	wholes := newWholes(prog, last)
 	for t, m := range groups {
 		var over func(o int) []int
-		k, run := task{nodes: m.all()}, kernel(m.maker)
+		k, run := task{nodes: m.all()}, kernel.Kernel(m.maker)
 		switch {
 		case m.maker != nil:
 			l := prog.link(m, func(i int) bool { return escapes[i] && !m.again[i] })
@@ -92,9 +93,9 @@ func newPlan(p *graph.Program, set *asm.Set, fused bool, worthwhile int) *plan {
 			k.work, k.outs, k.args = alone{run}, m.nodes, prog.sources(m.nodes[0])
 		}
 		if fused {
-			room = prog.keep(run, k.nodes[0], room)
+			room = prog.prepack(run, k.nodes[0], room)
 		}
-		k.grain = grain(p, k.nodes, k.pieces(), worthwhile)
+		k.grain = grain(p, k.nodes, k.Blocks(), worthwhile)
 		pl.tasks = append(pl.tasks, k)
 		for _, i := range k.outs {
 			wholes.lay(pl, &arena, i)
@@ -182,4 +183,48 @@ func (pl *plan) allocate() ([]*tensor.Tensor, error) {
 		}
 	}
 	return out, nil
+}
+
+// maxKept bounds the memory of a plan for packed constants, in bytes. What is beyond
+// it is packed in every run.
+const maxKept = 512 << 20
+
+// prepack lets the kernel of a node pack the constants that it reads, the weights of
+// inference, once, within so many bytes. It returns how many are left.
+func (p *program) prepack(k kernel.Kernel, node, left int) int {
+	x, ok := k.(kernel.Prepacker)
+	if !ok {
+		return left
+	}
+	consts := make([]*tensor.Tensor, len(p.nodes[node].From))
+	for i, ref := range p.sources(node) {
+		if ref.Kind == graph.RefConst {
+			consts[i] = p.Consts[ref.Index]
+		}
+	}
+	return x.Prepack(consts, left)
+}
+
+// compile returns the fastest kernel for a checked primitive that is not a link
+// of a fusion.
+func compile(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+	var k kernel.Kernel
+	switch {
+	case p.Fn.Scatters():
+		k = newScatter(p)
+	case p.Fn.Kind() == tensor.KindFold:
+		if k = newPool(p, set); k == nil {
+			k = newFold(p, set)
+		}
+	case p.Fn == tensor.Dot:
+		if k = newDepthwise(p, set); k == nil {
+			k = newDot(p, set)
+		}
+	case p.Fn == tensor.Before:
+		k = newRanker(p)
+	}
+	if k == nil {
+		k = kernel.ByDefinition(p)
+	}
+	return k
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -32,7 +33,7 @@ type poolFlow struct {
 type rowAt struct{ number, at int }
 
 // newPool returns nil if p does not fold windows.
-func newPool(p *tensor.Primitive, set *asm.Set) kernel {
+func newPool(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	fns := map[tensor.Fn]int{tensor.FoldSum: asm.FlowAdd, tensor.FoldMax: asm.FlowMax, tensor.FoldMin: asm.FlowMin}
 	fn, ok := fns[p.Fn]
 	if !ok || p.Args[0].Type != tensor.Float32 || p.Type != tensor.Float32 {
@@ -107,19 +108,19 @@ func (k *pool) sum(l, apart int) rowAt {
 	return rowAt{f.number, 0}
 }
 
-func (k *pool) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	return produce(k, w, out, args, lo, hi, nil)
+func (k *pool) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	return kernel.Produce(k, w, out, args, lo, hi, nil)
 }
 
 // zero turns a sum of zeros, which begins at +0, into +0.
 var zero float32
 
-// next implements maker.
-func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do then) (done int, err error) {
-	s, operand := &w.sheet, tensor.Of[float32](args[k.arg])
+// Next implements maker.
+func (k *pool) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, piece, _ int, do kernel.Epilogue) (done int, err error) {
+	s, operand := kernel.Scratch[sheet](w), tensor.Of[float32](args[k.arg])
 	k.place(s, piece)
 	if k.down != nil {
-		operand = k.down.run(w, k.set, operand)
+		operand = k.down.run(s, k.set, operand)
 	}
 	k.draw(s, operand, k.border)
 	n := k.length(s.to - s.from)
@@ -131,17 +132,17 @@ func (k *pool) next(w *worker, out *tensor.Tensor, args []*tensor.Tensor, piece,
 	}
 	for i := range k.flows {
 		f := &k.flows[i]
-		w.steps = w.steps[:0]
+		s.steps = s.steps[:0]
 		for _, from := range f.from[1:] {
-			w.steps = append(w.steps, asm.Step{Fn: k.fn + 1, At: source(from)})
+			s.steps = append(s.steps, asm.Step{Fn: k.fn + 1, At: source(from)})
 		}
 		if f.number == 0 && k.fn == asm.FlowAdd {
-			w.steps = append(w.steps, asm.Step{Fn: k.fn, At: unsafe.Pointer(&zero)})
+			s.steps = append(s.steps, asm.Step{Fn: k.fn, At: unsafe.Pointer(&zero)})
 		}
 		row := s.row(f.number, n+f.more)
-		k.set.Flow(1, 1, len(row)-maxBehind, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(mem.First(w.steps)), len(w.steps))
+		k.set.Flow(1, 1, len(row)-maxBehind, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(mem.First(s.steps)), len(s.steps))
 	}
-	clear(w.steps)
+	clear(s.steps)
 	k.spread(s, out, s.row(0, n))
 	return 1, k.finished(s, do, nil)
 }

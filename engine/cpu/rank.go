@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 )
 
 // ranker finds the ranks of all elements of a row by sorting it, instead of
@@ -21,7 +22,7 @@ type ranker struct {
 	order      func(x, y tensor.Word) int
 }
 
-func newRanker(p *tensor.Primitive) kernel {
+func newRanker(p *tensor.Primitive) kernel.Kernel {
 	r := len(p.Shape)
 	a := int(p.Imm[0])
 	if len(p.Fold) != 1 || p.Fold[0] != p.Shape[a] {
@@ -63,9 +64,9 @@ func orderOf(t tensor.DType) func(x, y tensor.Word) int {
 	return func(x, y tensor.Word) int { return cmp.Compare(int64(x), int64(y)) }
 }
 
-func (k *ranker) pieces() int { return tensor.Shape(k.rows).Elements() * min(k.n, 1) }
+func (k *ranker) Blocks() int { return tensor.Shape(k.rows).Elements() * min(k.n, 1) }
 
-func (k *ranker) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *ranker) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	if &args[0].Bytes()[0] != &args[1].Bytes()[0] {
 		return k.apart(out, args, lo, hi)
 	}
@@ -95,13 +96,13 @@ func (k *ranker) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 
 // apart is for elements ranked among those of another tensor.
 func (k *ranker) apart(out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
-	c := newCell(k.p, args)
+	c := kernel.NewCell(k.p, args)
 	coord := make([]int, len(k.rows))
 	for row := lo; row < hi; row++ {
 		tensor.Shape(k.rows).Coords(row, coord)
 		o := k.out.At(coord)
 		for i := range k.n {
-			if err := evaluate(c, out, o+i*k.step); err != nil {
+			if err := kernel.Evaluate(c, out, o+i*k.step); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -32,7 +33,7 @@ type target struct {
 	update int // and in the update
 }
 
-func newScatter(p *tensor.Primitive) kernel {
+func newScatter(p *tensor.Primitive) kernel.Kernel {
 	fn, merges := p.Fn.Merge()
 	t := p.Type
 	switch {
@@ -87,7 +88,7 @@ func merged[T mem.Integer](fn tensor.Fn) func(x, y T) T {
 	return func(x, y T) T { return min(x, y) }
 }
 
-func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kernel {
+func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kernel.Kernel {
 	r := len(p.Shape)
 	k := &scatterer[T]{n: p.Shape.Elements(), merge: merge, base: affine.NewView(p, 0, affine.Axes(0, r)), row: 1}
 	var selected [tensor.MaxRank]bool
@@ -130,10 +131,10 @@ func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kerne
 	return k
 }
 
-// pieces is one: terms are taken in order.
-func (k *scatterer[T]) pieces() int { return min(k.n, 1) }
+// Blocks is one: terms are taken in order.
+func (k *scatterer[T]) Blocks() int { return min(k.n, 1) }
 
-func (k *scatterer[T]) run(_ *worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
+func (k *scatterer[T]) Run(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
 	dst, src := mem.Slice[T](mem.Data(out), out.Len()), mem.Slice[T](mem.Data(args[1]), args[1].Len())
 	var none T
 	if base := affine.Load(k.base, args, dst, 0, k.n, none); mem.First(base) != mem.First(dst) {

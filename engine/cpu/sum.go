@@ -4,6 +4,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -15,7 +16,7 @@ type sum[T mem.Ordered] struct {
 	finish func(T) T
 }
 
-func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *sum[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)
 	if k.columns {
 		for ; lo < hi; lo += columnChunk {
@@ -23,11 +24,11 @@ func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 		}
 		return nil
 	}
-	buf := row[T](w, 0)
+	buf := kernel.Row[T](w, 0)
 	for o := lo; o < hi; o++ {
 		var lanes [tensor.Lanes]T
-		for t := 0; t < k.terms; t += chunk {
-			k.take(&lanes, affine.Load(k.view, args, buf, o*k.terms+t, min(chunk, k.terms-t), 0))
+		for t := 0; t < k.terms; t += kernel.Chunk {
+			k.take(&lanes, affine.Load(k.view, args, buf, o*k.terms+t, min(kernel.Chunk, k.terms-t), 0))
 		}
 		dst[o] = k.finish(eltwise.JoinLanes(&lanes))
 	}
@@ -35,11 +36,11 @@ func (k *sum[T]) run(w *worker, out *tensor.Tensor, args []*tensor.Tensor, lo, h
 }
 
 // column sums the elements from o on. Lane l of element i lies at l·len(dst)+i.
-func (k *sum[T]) column(w *worker, dst []T, args []*tensor.Tensor, o int) {
+func (k *sum[T]) column(w *kernel.Worker, dst []T, args []*tensor.Tensor, o int) {
 	n := len(dst)
-	buf := row[T](w, 0)
+	buf := kernel.Row[T](w, 0)
 	half := startHalf(k.terms)
-	lanes := mem.As[T](w.lanes, max(2*half, 1)*n)
+	lanes := mem.As[T](w.Lanes, max(2*half, 1)*n)
 	clear(lanes)
 	add := func(dst, x []T) { k.add(mem.First(dst), mem.First(dst), mem.First(x), nil, 1, len(dst)) }
 	for t := range k.terms {

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -159,7 +160,7 @@ func (w *window) length(planes int) int {
 	return (planes-1)*w.size() + (w.high.n-1)*w.wide.length + w.wide.n
 }
 
-func (w *window) pieces() int { return mem.CeilDiv(w.planes.N, w.each) }
+func (w *window) Blocks() int { return mem.CeilDiv(w.planes.N, w.each) }
 
 // sheet is the memory of a piece.
 type sheet struct {
@@ -170,6 +171,7 @@ type sheet struct {
 	planes   []int
 	from, to int       // planes that have been placed
 	down     []float32 // what a descent made
+	steps    []asm.Step
 }
 
 // place finds the planes of a piece.
@@ -320,13 +322,13 @@ func (s *sheet) row(number, n int) []float32 {
 	return s.rows[number]
 }
 
-func (w *window) inRanges() bool { return true }
+func (w *window) LongRuns() bool { return true }
 
 // finished calls do for the planes that have been computed, which may be in a row yet.
-func (w *window) finished(s *sheet, do then, row []float32) error {
+func (w *window) finished(s *sheet, do kernel.Epilogue, row []float32) error {
 	if do == nil {
 		return nil
 	}
 	plane := w.high.n * w.wide.n
-	return do(s.from*plane, plane, s.to-s.from, plane, source{row, w.size(), w.high.n, w.wide.length})
+	return do(s.from*plane, plane, s.to-s.from, plane, kernel.Source{Data: row, RowPitch: w.size(), Lines: w.high.n, LinePitch: w.wide.length})
 }

@@ -51,6 +51,7 @@ var layers = []layer{
 	{folder: "engine/cpu/mem", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys"}}, // huge pages
 	{folder: "engine/cpu/affine", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem"}},
 	{folder: "engine/cpu/eltwise", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem"}},
+	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem"}},
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
 	{folder: "engine", own: []string{"core"}},
 	{folder: "internal/bounded"},

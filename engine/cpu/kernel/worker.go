@@ -1,0 +1,48 @@
+package kernel
+
+import (
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
+
+// Chunk is the number of elements that loops take at a time: few enough for some
+// operands and the result to stay in the first-level cache. It is a multiple of
+// tensor.Lanes.
+const Chunk = 1024
+
+// Worker is the memory that one thread computes in, for kernels of every kind.
+type Worker struct {
+	// Round counts the tasks of a plan. What a kernel has packed in this round is good
+	// for its next block.
+	Round int
+
+	Rows  [2][]uint64 // Chunk elements of any type each
+	Lanes []uint64    // tensor.Lanes lanes of Chunk elements of any type
+
+	scratch []any // pointers of different types
+}
+
+// Scratch returns the worker's memory of type T, which is zero at first and then as its
+// last user left it. Each package keeps its own type, of which others know nothing.
+func Scratch[T any](w *Worker) *T {
+	for _, s := range w.scratch {
+		if s, ok := s.(*T); ok {
+			return s
+		}
+	}
+	s := new(T)
+	w.scratch = append(w.scratch, s)
+	return s
+}
+
+// NewWorker returns a worker that has run nothing.
+func NewWorker() *Worker {
+	w := &Worker{Lanes: make([]uint64, tensor.Lanes*Chunk)}
+	for i := range w.Rows {
+		w.Rows[i] = make([]uint64, Chunk)
+	}
+	return w
+}
+
+// Row returns row i of the worker as Chunk elements.
+func Row[T any](w *Worker, i int) []T { return mem.As[T](w.Rows[i], Chunk) }
