@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"
@@ -8,8 +8,10 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/internal/testkit/conform"
+	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
 // Contractions with what follows them, element by element: numbers for each
@@ -18,14 +20,14 @@ import (
 func TestHeadsOfFusions(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	heads := []*tensor.Primitive{
-		matmul(3, 5, 70), matmul(40, 3, 9), matmul(1, 9, 50), matmul(70, 4, 1),
+		kerneltest.MatMul(3, 5, 70), kerneltest.MatMul(40, 3, 9), kerneltest.MatMul(1, 9, 50), kerneltest.MatMul(70, 4, 1),
 		convolution{1, 3, 9, 20, 3, 1, 1, 1}.primitive(), convolution{2, 3, 7, 5, 3, 2, 1, 1}.primitive(), convolution{1, 20, 5, 40, 1, 1, 0, 1}.primitive(),
 		convolution{1, 8, 7, 40, 3, 1, 1, 1}.primitive(), convolution{2, 6, 8, 6, 3, 1, 1, 6}.primitive(), convolution{1, 2, 40, 3, 1, 1, 0, 1}.primitive(),
 		convolution{2, 3, 40, 6, 3, 1, 1, 1}.primitive(), convolution{1, 3, 70, 5, 3, 1, 0, 2}.primitive(),
 	}
 	var executors []engine.Executor
 	for _, set := range asm.Sets() {
-		executors = append(executors, eager(set)(1), eager(set)(2))
+		executors = append(executors, kerneltest.Eager(set)(1), kerneltest.Eager(set)(2))
 	}
 	headed, straight, rounds := 0, 0, 200
 	if testing.Short() {
@@ -37,15 +39,8 @@ func TestHeadsOfFusions(t *testing.T) {
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d, %v: %v", round, head.Shape, err)
 		}
-		prog := newProgram(p, asm.Sets()[0], true)
-		for _, m := range prog.group() {
-			if m.maker == nil {
-				continue
-			}
-			if headed++; prog.link(m, func(i int) bool { return prog.kept[i] }).c.head != none {
-				straight++
-			}
-		}
+		h, s := cpu.Heads(p, asm.Sets()[0])
+		headed, straight = headed+h, straight+s
 	}
 	if headed < rounds/3 {
 		t.Errorf("only %d contractions are heads of fusions", headed)
@@ -59,7 +54,7 @@ func TestHeadsOfFusions(t *testing.T) {
 func tailed(r *rand.Rand, head *tensor.Primitive) (*graph.Program, graph.Inputs) {
 	p, state := &graph.Program{Groups: 1}, &graph.State{}
 	constant := func(s tensor.Shape) graph.Ref {
-		p.Consts = append(p.Consts, drawn(r, tensor.Float32, s, 0, negativeZero, 1, -1, 2.5, -0.75, 3, 0x1p-80, 1e30))
+		p.Consts = append(p.Consts, kerneltest.Drawn(r, tensor.Float32, s, 0, kerneltest.NegativeZero, 1, -1, 2.5, -0.75, 3, 0x1p-80, 1e30))
 		return graph.Ref{Kind: graph.RefConst, Index: len(p.Consts) - 1}
 	}
 	node := func(n *tensor.Primitive, from ...graph.Ref) graph.Ref {
@@ -74,7 +69,7 @@ func tailed(r *rand.Rand, head *tensor.Primitive) (*graph.Program, graph.Inputs)
 	operand := func() (graph.Ref, tensor.Access) {
 		switch axis := r.IntN(len(shape) + 3); {
 		case axis < len(shape):
-			return constant(tensor.Shape{shape[axis]}), tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{shape[axis]}, Dims: axisDims(axis)}
+			return constant(tensor.Shape{shape[axis]}), tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{shape[axis]}, Dims: kerneltest.Dims(axis)}
 		case axis == len(shape):
 			return constant(tensor.Shape{1}), tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{1}, Dims: []tensor.Dim{{}}}
 		case axis == len(shape)+1:

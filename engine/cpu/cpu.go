@@ -17,24 +17,40 @@ import (
 
 // Executor runs programs on a number of threads.
 type Executor struct {
-	set        *asm.Set
-	err        error // of choosing the set
-	threads    int
-	worthwhile int // nanoseconds of work, as estimated, that a thread is worth
+	options Options
+	err     error // of choosing the kernels
 }
 
-// New returns an executor on the given number of threads; 0 means as many as
-// Go itself uses. Its kernels are those that package asm chooses.
-func New(threads int) *Executor {
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
+// Options say how an executor computes. They change its speed and no bit.
+type Options struct {
+	Threads int      // 0: as many as Go itself uses
+	Kernels *asm.Set // nil: those that package asm chooses
+	GrainNs int      // nanoseconds of work, as estimated, that are worth a thread; 0: 5,000
+}
+
+// New returns an executor on the given number of threads, with the kernels that package
+// asm chooses; 0 threads means as many as Go itself uses.
+func New(threads int) *Executor { return NewWith(Options{Threads: threads}) }
+
+// NewWith returns an executor with options.
+func NewWith(o Options) *Executor {
+	e := &Executor{options: o}
+	if o.Threads <= 0 {
+		e.options.Threads = runtime.GOMAXPROCS(0)
 	}
-	set, err := asm.Chosen()
-	return &Executor{set, err, threads, 5_000}
+	if o.Kernels == nil {
+		e.options.Kernels, e.err = asm.Chosen()
+	}
+	if o.GrainNs == 0 {
+		e.options.GrainNs = 5_000
+	}
+	return e
 }
 
 // Name implements engine.Executor.
-func (e *Executor) Name() string { return fmt.Sprintf("cpu/%s/t%d", e.set.Name, e.threads) }
+func (e *Executor) Name() string {
+	return fmt.Sprintf("cpu/%s/t%d", e.options.Kernels.Name, e.options.Threads)
+}
 
 // Prepare implements engine.Executor.
 func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
@@ -47,9 +63,10 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	for _, x := range p.Consts {
 		mem.HugePages(x.Bytes())
 	}
-	r := &runner{program: p, threads: e.threads}
-	r.fused.plan = sync.OnceValue(func() *plan { return newPlan(p, e.set, true, e.worthwhile) })
-	r.apart.plan = sync.OnceValue(func() *plan { return newPlan(p, e.set, false, e.worthwhile) })
+	o := e.options
+	r := &runner{program: p, threads: o.Threads}
+	r.fused.plan = sync.OnceValue(func() *plan { return newPlan(p, o.Kernels, true, o.GrainNs) })
+	r.apart.plan = sync.OnceValue(func() *plan { return newPlan(p, o.Kernels, false, o.GrainNs) })
 	return r, nil
 }
 

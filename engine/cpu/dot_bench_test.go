@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"
@@ -8,78 +8,8 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
-
-// typed returns p with operands of another type, and what it sums them in.
-func typed(p *tensor.Primitive, t tensor.DType) *tensor.Primitive {
-	p.Args[0].Type, p.Args[1].Type, p.Type = t, t, t
-	if t.Half() {
-		p.Type = tensor.Float32
-	} else if t.Size() == 1 {
-		p.Type = tensor.Int32
-	}
-	return p
-}
-
-// batched is a product of matrices for each of so many pairs; the second is
-// given by columns if turned.
-func batched(batch, m, k, n int, turned bool) *tensor.Primitive {
-	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{batch, m, n}, Fold: []int{k}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{batch, m, k}, Dims: axisDims(0, 1, 3)},
-		{Type: tensor.Float32, Shape: tensor.Shape{batch, k, n}, Dims: axisDims(0, 3, 2)},
-	}}
-	if turned {
-		p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{batch, n, k}, Dims: axisDims(0, 2, 3)}
-	}
-	return p
-}
-
-// convolution is one of two spatial axes, in groups.
-type convolution struct{ batch, in, size, out, kernel, stride, pad, groups int }
-
-func (c convolution) primitive() *tensor.Primitive {
-	size := (c.size+2*c.pad-c.kernel)/c.stride + 1
-	over := func(out, kernel int) tensor.Dim {
-		return tensor.Dim{Offset: -c.pad, Terms: []tensor.Term{{Axis: out, Step: c.stride}, {Axis: kernel, Step: 1}}}
-	}
-	channel := func(n, axis int) tensor.Dim {
-		return tensor.Dim{Terms: []tensor.Term{{Axis: 1, Step: n}, {Axis: axis, Step: 1}}}
-	}
-	in, out := c.in/c.groups, c.out/c.groups
-	return &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.groups, out, size, size}, Fold: []int{in, c.kernel, c.kernel}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.in, c.size, c.size}, Dims: []tensor.Dim{axis(0), channel(in, 5), over(3, 6), over(4, 7)}},
-		{Type: tensor.Float32, Shape: tensor.Shape{c.out, in, c.kernel, c.kernel}, Dims: append([]tensor.Dim{channel(out, 2)}, axisDims(5, 6, 7)...)},
-	}}
-}
-
-// kernelGradient is the gradient of the kernels, as training computes it.
-func (c convolution) kernelGradient() *tensor.Primitive {
-	size := (c.size+2*c.pad-c.kernel)/c.stride + 1
-	over := func(out, kernel int) tensor.Dim {
-		return tensor.Dim{Offset: -c.pad, Terms: []tensor.Term{{Axis: out, Step: 1}, {Axis: kernel, Step: c.stride}}}
-	}
-	return &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{c.in, c.out, c.kernel, c.kernel}, Fold: []int{c.batch, size, size}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.in, c.size, c.size}, Dims: []tensor.Dim{axis(4), axis(0), over(2, 5), over(3, 6)}},
-		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.out, size, size}, Dims: axisDims(4, 1, 5, 6)},
-	}}
-}
-
-// inputGradient is the gradient of the input, as training computes it: axes of a
-// stride lie apart, so that each position has taps of its own.
-func (c convolution) inputGradient() *tensor.Primitive {
-	size, s := (c.size+2*c.pad-c.kernel)/c.stride+1, c.stride
-	q, taps := (c.size+c.pad%s+s-1)/s, (c.kernel+s-1)/s
-	out := func(axis, tap int) tensor.Dim {
-		return tensor.Dim{Offset: c.pad / s, Terms: []tensor.Term{{Axis: axis, Step: 1}, {Axis: tap, Step: -1}}}
-	}
-	kernel := func(phase, tap int) tensor.Dim {
-		return tensor.Dim{Terms: []tensor.Term{{Axis: phase, Step: 1}, {Axis: tap, Step: s}}}
-	}
-	return &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.in, q, s, q, s}, Fold: []int{c.out, taps, taps}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{c.batch, c.out, size, size}, Dims: []tensor.Dim{axis(0), axis(6), out(2, 7), out(4, 8)}},
-		{Type: tensor.Float32, Shape: tensor.Shape{c.out, c.in, c.kernel, c.kernel}, Dims: []tensor.Dim{axis(6), axis(1), kernel(3, 7), kernel(5, 8)}},
-	}}
-}
 
 // benchDot reports a contraction's rate in operations, of which a multiply-add
 // is two.
@@ -88,7 +18,7 @@ func benchDot(b *testing.B, name string, p *tensor.Primitive) {
 	if !p.Type.Float() {
 		unit = "GOP/s"
 	}
-	b.Run(name, func(b *testing.B) { bench(b, p, 2*float64(p.Shape.Elements())*float64(p.Terms()), unit) })
+	b.Run(name, func(b *testing.B) { kerneltest.Bench(b, p, 2*float64(p.Shape.Elements())*float64(p.Terms()), unit) })
 }
 
 func BenchmarkMatMul(b *testing.B) {
@@ -96,10 +26,10 @@ func BenchmarkMatMul(b *testing.B) {
 		{64, 64, 64}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048},
 		{512, 256, 65}, {16, 1024, 1024}, {16, 4096, 4096}, {1, 4096, 4096}, {4096, 4096, 1}, // the last two: matrix and vector
 	} {
-		benchDot(b, fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]), matmul(s[0], s[1], s[2]))
+		benchDot(b, fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]), kerneltest.MatMul(s[0], s[1], s[2]))
 	}
 	for _, t := range []tensor.DType{tensor.BFloat16, tensor.Float16, tensor.Int8, tensor.Uint8} {
-		benchDot(b, "1024/"+t.String(), typed(matmul(1024, 1024, 1024), t))
+		benchDot(b, "1024/"+t.String(), kerneltest.Typed(kerneltest.MatMul(1024, 1024, 1024), t))
 	}
 }
 
@@ -108,11 +38,11 @@ func BenchmarkMatMul(b *testing.B) {
 func BenchmarkFewRows(b *testing.B) {
 	const n = 4096
 	for _, rows := range []int{1, 2, 4, 8, 16} {
-		p := matmul(rows, n, n)
-		b.Run(fmt.Sprintf("%d/rows", rows), func(b *testing.B) { bench(b, p, 4*n*n, "GB/s") })
-		p = matmul(rows, n, n)
-		p.Args[1].Dims = axisDims(1, 2)
-		b.Run(fmt.Sprintf("%d/columns", rows), func(b *testing.B) { bench(b, p, 4*n*n, "GB/s") })
+		p := kerneltest.MatMul(rows, n, n)
+		b.Run(fmt.Sprintf("%d/rows", rows), func(b *testing.B) { kerneltest.Bench(b, p, 4*n*n, "GB/s") })
+		p = kerneltest.MatMul(rows, n, n)
+		p.Args[1].Dims = kerneltest.Dims(1, 2)
+		b.Run(fmt.Sprintf("%d/columns", rows), func(b *testing.B) { kerneltest.Bench(b, p, 4*n*n, "GB/s") })
 	}
 }
 
@@ -125,7 +55,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Skip(err)
 	}
 	for _, where := range []string{"small", "huge"} {
-		x := normal(tensor.Float32, tensor.Shape{n, n})
+		x := kerneltest.Normal(tensor.Float32, tensor.Shape{n, n})
 		if where == "huge" {
 			mem.HugePages(x.Bytes())
 		}
@@ -146,10 +76,10 @@ func BenchmarkRead(b *testing.B) {
 
 // Attention: a small product for each pair of batch and head.
 func BenchmarkBatchMatMul(b *testing.B) {
-	benchDot(b, "32x64x16x64", batched(32, 64, 16, 64, true))
-	benchDot(b, "64x128x64x128", batched(64, 128, 64, 128, false))
-	benchDot(b, "64x128x64x128/turned", batched(64, 128, 64, 128, true))
-	benchDot(b, "64x128x128x64", batched(64, 128, 128, 64, false))
+	benchDot(b, "32x64x16x64", kerneltest.Batched(32, 64, 16, 64, true))
+	benchDot(b, "64x128x64x128", kerneltest.Batched(64, 128, 64, 128, false))
+	benchDot(b, "64x128x64x128/turned", kerneltest.Batched(64, 128, 64, 128, true))
+	benchDot(b, "64x128x128x64", kerneltest.Batched(64, 128, 128, 64, false))
 }
 
 func BenchmarkConv(b *testing.B) {

@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"math"
@@ -6,57 +6,10 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
-)
-
-// compareDot holds every set of kernels, on one thread and on more, to the
-// definition.
-func compareDot(t *testing.T, name string, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
-	t.Helper()
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
-	want, err := p.Eval(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, set := range asm.Sets() {
-		for threads := 1; threads <= 3; threads++ {
-			got := runOn(t, set, threads, p, args...)
-			for i := range want.Len() {
-				if got.At(i) != want.At(i) {
-					t.Fatalf("%s, %s, %d threads: element %d is %#x, want %#x", name, set.Name, threads, i, got.At(i), want.At(i))
-				}
-			}
-		}
-	}
-	return want
-}
-
-// drawn returns a tensor of the given values in random order.
-func drawn(r *rand.Rand, t tensor.DType, s tensor.Shape, from ...float64) *tensor.Tensor {
-	x := tensor.Must(tensor.New(t, s))
-	for i := range x.Len() {
-		v := from[r.IntN(len(from))]
-		if t.Float() {
-			x.Set(i, tensor.FloatWord(t, v))
-		} else {
-			x.Set(i, tensor.Word(int64(v)))
-		}
-	}
-	return x
-}
-
-var (
-	negativeZero = math.Copysign(0, -1)
-	// nearTies have products that end half-way between two floats, or so near
-	// that rounding to float64 first goes wrong.
-	nearTies = []float64{1, -1, 1 + 0x1p-12, -1 - 0x1p-12, 0x1p-12, 0x1.000002p-12, -0x1.fffffcp-13, 0x1p-20, -0x1p-60, 4095 << 12, 0}
-	// small have products among the subnormals and below.
-	small = []float64{0x1p-63, -0x1.000002p-75, 0x1p-75, -0x1p-100, 0x1p-149, 0x1p-126, -0x1.fffffcp-127, 1, negativeZero}
-	huge  = []float64{math.MaxFloat32, -math.MaxFloat32, 1, -2, 0, negativeZero}
-	wild  = []float64{math.Inf(1), math.Inf(-1), math.NaN(), 0, negativeZero, 1, -1, 0x1p-100}
+	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
 // Chains of just under, just at and over a K-block, and several of them.
@@ -64,8 +17,8 @@ func TestKBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, k := range []int{tensor.KBlock - 1, tensor.KBlock, tensor.KBlock + 1, 3*tensor.KBlock + 1} {
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Int8, tensor.Float64} {
-			p := typed(matmul(2, k, 19), dtype)
-			compareDot(t, dtype.String(), p, drawn(r, dtype, p.Args[0].Shape, nearTies[:9]...), drawn(r, dtype, p.Args[1].Shape, nearTies[:9]...))
+			p := kerneltest.Typed(kerneltest.MatMul(2, k, 19), dtype)
+			kerneltest.Compare(t, dtype.String(), p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, kerneltest.NearTies[:9]...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, kerneltest.NearTies[:9]...))
 		}
 	}
 }
@@ -73,15 +26,15 @@ func TestKBlocks(t *testing.T) {
 func TestHardValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, from := range map[string][]float64{ // order: each case stands alone
-		"near ties": nearTies, "small": small, "huge": huge, "wild": append(wild, nearTies...),
+		"near ties": kerneltest.NearTies, "small": kerneltest.Small, "huge": kerneltest.Huge, "wild": append(kerneltest.Wild, kerneltest.NearTies...),
 	} {
 		for _, k := range []int{1, 2, 3, 7, 40} {
 			for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Float16} {
 				for _, rows := range []int{1, 2, 5, 23} {
-					p := typed(matmul(rows, k, 67), dtype)
-					compareDot(t, name, p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
-					p.Args[1].Shape, p.Args[1].Dims = tensor.Shape{67, k}, axisDims(1, 2)
-					compareDot(t, name+" by columns", p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+					p := kerneltest.Typed(kerneltest.MatMul(rows, k, 67), dtype)
+					kerneltest.Compare(t, name, p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, from...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, from...))
+					p.Args[1].Shape, p.Args[1].Dims = tensor.Shape{67, k}, kerneltest.Dims(1, 2)
+					kerneltest.Compare(t, name+" by columns", p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, from...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, from...))
 				}
 			}
 		}
@@ -104,13 +57,13 @@ func TestAbsentTerms(t *testing.T) {
 		{1, 1, 131, 1, 3, 2, 1, 1},  // sorted by phases
 		{1, 1, 196, 1, 4, 3, 2, 1},
 	} {
-		if testing.Short() && c.in > 100 {
+		if testing.Short() && c.In > 100 {
 			continue
 		}
-		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, negativeZero, 0, -0x1p-80}, wild, nearTies} {
+		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, kerneltest.NegativeZero, 0, -0x1p-80}, kerneltest.Wild, kerneltest.NearTies} {
 			for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
-				p := typed(c.primitive(), dtype)
-				out := compareDot(t, "convolution", p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+				p := kerneltest.Typed(c.primitive(), dtype)
+				out := kerneltest.Compare(t, "convolution", p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, from...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, from...))
 				for i := range out.Len() {
 					if out.At(i) == 1<<31 {
 						minus++
@@ -133,14 +86,14 @@ func TestSlidingRows(t *testing.T) {
 		{1, 1, 32, 33, 5, 1, 2, 1}, {1, 480, 3, 32, 3, 1, 1, 1}, {1, 3, 19, 64, 4, 2, 0, 1}, {9, 5, 6, 40, 3, 1, 1, 1},
 	} {
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
-			p := typed(c.primitive(), dtype)
+			p := kerneltest.Typed(c.primitive(), dtype)
 			for _, set := range asm.Sets() {
-				if k, ok := newDot(p, set).(*dot); !ok || k.a.line == 0 {
+				if cpu.RowsPerLine(cpu.New_(p, set)) == 0 {
 					t.Errorf("%s: %v does not slide", set.Name, c)
 				}
 			}
-			for _, from := range [][]float64{small, wild, nearTies} {
-				compareDot(t, "convolution", p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+			for _, from := range [][]float64{kerneltest.Small, kerneltest.Wild, kerneltest.NearTies} {
+				kerneltest.Compare(t, "convolution", p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, from...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, from...))
 			}
 		}
 	}
@@ -156,10 +109,10 @@ func TestConvolutionGradients(t *testing.T) {
 		{2, 9, 5, 33, 3, 1, 1, 1}, {2, 24, 5, 33, 3, 2, 1, 1}, // lines along planes
 	} {
 		for name, p := range map[string]*tensor.Primitive{"kernel": c.kernelGradient(), "input": c.inputGradient()} { // order: each case stands alone
-			for _, from := range [][]float64{small, wild, nearTies} {
+			for _, from := range [][]float64{kerneltest.Small, kerneltest.Wild, kerneltest.NearTies} {
 				for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
-					p := typed(p, dtype)
-					compareDot(t, name, p, drawn(r, dtype, p.Args[0].Shape, from...), drawn(r, dtype, p.Args[1].Shape, from...))
+					p := kerneltest.Typed(p, dtype)
+					kerneltest.Compare(t, name, p, kerneltest.Drawn(r, dtype, p.Args[0].Shape, from...), kerneltest.Drawn(r, dtype, p.Args[1].Shape, from...))
 				}
 			}
 		}
@@ -170,19 +123,19 @@ func TestConvolutionGradients(t *testing.T) {
 func TestLongLine(t *testing.T) {
 	const in, out, size, taps = 128, 32, 1100, 4
 	p := &tensor.Primitive{Fn: tensor.Dot, Type: tensor.Float32, Shape: tensor.Shape{out, size}, Fold: []int{in, taps}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{in, size}, Dims: []tensor.Dim{axis(2), {Offset: -1, Terms: []tensor.Term{{Axis: 1, Step: 1}, {Axis: 3, Step: 1}}}}},
-		{Type: tensor.Float32, Shape: tensor.Shape{out, in, taps}, Dims: axisDims(0, 2, 3)},
+		{Type: tensor.Float32, Shape: tensor.Shape{in, size}, Dims: []tensor.Dim{kerneltest.Axis(2), {Offset: -1, Terms: []tensor.Term{{Axis: 1, Step: 1}, {Axis: 3, Step: 1}}}}},
+		{Type: tensor.Float32, Shape: tensor.Shape{out, in, taps}, Dims: kerneltest.Dims(0, 2, 3)},
 	}}
 	for _, set := range asm.Sets() {
-		if k := newDot(p, set).(*dot); k.a.line != size {
-			t.Errorf("%s: lines have %d rows", set.Name, k.a.line)
+		if n := cpu.RowsPerLine(cpu.New_(p, set)); n != size {
+			t.Errorf("%s: lines have %d rows", set.Name, n)
 		}
 	}
 	if testing.Short() {
 		return
 	}
 	r := rand.New(rand.NewPCG(1, 6))
-	compareDot(t, "long line", p, drawn(r, tensor.Float32, p.Args[0].Shape, nearTies...), drawn(r, tensor.Float32, p.Args[1].Shape, nearTies...))
+	kerneltest.Compare(t, "long line", p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, kerneltest.NearTies...), kerneltest.Drawn(r, tensor.Float32, p.Args[1].Shape, kerneltest.NearTies...))
 }
 
 // Sums of bytes wrap, and none saturates on the way.
@@ -193,17 +146,17 @@ func TestBytes(t *testing.T) {
 	for _, x := range types {
 		for _, y := range types {
 			for _, s := range [][3]int{{1, 1, 1}, {9, 5, 49}, {50, 3, 7}, {13, 2050, 33}, {5, 4099, 96}} {
-				p := typed(matmul(s[0], s[1], s[2]), x)
+				p := kerneltest.Typed(kerneltest.MatMul(s[0], s[1], s[2]), x)
 				p.Args[1].Type = y
-				compareDot(t, "product", p, drawn(r, x, p.Args[0].Shape, ends[x]...), drawn(r, y, p.Args[1].Shape, ends[y]...))
+				kerneltest.Compare(t, "product", p, kerneltest.Drawn(r, x, p.Args[0].Shape, ends[x]...), kerneltest.Drawn(r, y, p.Args[1].Shape, ends[y]...))
 			}
-			p := typed(convolution{2, 3, 9, 5, 3, 1, 1, 1}.primitive(), x)
+			p := kerneltest.Typed(convolution{2, 3, 9, 5, 3, 1, 1, 1}.primitive(), x)
 			p.Args[1].Type = y
-			compareDot(t, "convolution", p, drawn(r, x, p.Args[0].Shape, ends[x]...), drawn(r, y, p.Args[1].Shape, ends[y]...))
+			kerneltest.Compare(t, "convolution", p, kerneltest.Drawn(r, x, p.Args[0].Shape, ends[x]...), kerneltest.Drawn(r, y, p.Args[1].Shape, ends[y]...))
 		}
 	}
-	long := typed(matmul(1, 1<<17+1, 1), tensor.Uint8) // past 2³¹, and 2³²
-	out := compareDot(t, "long", long, drawn(r, tensor.Uint8, long.Args[0].Shape, 255), drawn(r, tensor.Uint8, long.Args[1].Shape, 255))
+	long := kerneltest.Typed(kerneltest.MatMul(1, 1<<17+1, 1), tensor.Uint8) // past 2³¹, and 2³²
+	out := kerneltest.Compare(t, "long", long, kerneltest.Drawn(r, tensor.Uint8, long.Args[0].Shape, 255), kerneltest.Drawn(r, tensor.Uint8, long.Args[1].Shape, 255))
 	if want := uint32(255 * 255 * (1<<17 + 1) & math.MaxUint32); uint32(out.At(0)) != want {
 		t.Errorf("%d terms give %#x, want %#x", long.Fold[0], out.At(0), want)
 	}
@@ -212,17 +165,17 @@ func TestBytes(t *testing.T) {
 // A steady state allocates nothing for a contraction.
 func TestContractionsAllocateNothing(t *testing.T) {
 	for name, p := range map[string]*tensor.Primitive{ // order: each case stands alone
-		"product": matmul(70, 90, 110), "swept": matmul(1, 90, 110), "turned": matmul(110, 90, 1), "image": convolution{2, 3, 18, 4, 3, 1, 2, 1}.primitive(),
+		"product": kerneltest.MatMul(70, 90, 110), "swept": kerneltest.MatMul(1, 90, 110), "turned": kerneltest.MatMul(110, 90, 1), "image": convolution{2, 3, 18, 4, 3, 1, 2, 1}.primitive(),
 		"sliding":  convolution{1, 3, 14, 64, 3, 1, 1, 1}.primitive(),
-		"segments": convolution{1, 2, 9, 24, 3, 2, 1, 1}.primitive(), "bytes": typed(matmul(70, 90, 110), tensor.Int8),
+		"segments": convolution{1, 2, 9, 24, 3, 2, 1, 1}.primitive(), "bytes": kerneltest.Typed(kerneltest.MatMul(70, 90, 110), tensor.Int8),
 	} {
 		set, err := asm.Chosen()
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := []*tensor.Tensor{normal(p.Args[0].Type, p.Args[0].Shape), normal(p.Args[1].Type, p.Args[1].Shape)}
+		args := []*tensor.Tensor{kerneltest.Normal(p.Args[0].Type, p.Args[0].Shape), kerneltest.Normal(p.Args[1].Type, p.Args[1].Shape)}
 		out := tensor.Must(tensor.New(p.Type, p.Shape))
-		k, w := newDot(p, set), kernel.NewWorker()
+		k, w := cpu.New_(p, set), kernel.NewWorker()
 		run := func() {
 			if err := k.Run(w, out, args, 0, k.Blocks()); err != nil {
 				t.Fatal(err)
@@ -269,17 +222,17 @@ func checkPieces(t *testing.T, m, k, n int, byRows bool) {
 			s[i] = float32(r.NormFloat64())
 		}
 	}
-	p, second := matmul(m, k, n), y
+	p, second := kerneltest.MatMul(m, k, n), y
 	if byRows {
 		second = tensor.Must(tensor.New(tensor.Float32, tensor.Shape{k, n}))
 		for i, v := range b {
 			tensor.Of[float32](second)[i%k*n+i/k] = v
 		}
 	} else {
-		p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{n, k}, Dims: axisDims(1, 2)}
+		p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{n, k}, Dims: kerneltest.Dims(1, 2)}
 	}
 	for _, set := range asm.Sets() {
-		got := tensor.Of[float32](runOn(t, set, 2, p, x, second))
+		got := tensor.Of[float32](kerneltest.RunOn(t, set, 2, p, x, second))
 		for i := range m {
 			for j := range n {
 				want := float32(0)
@@ -301,4 +254,15 @@ func checkPieces(t *testing.T, m, k, n int, byRows bool) {
 			}
 		}
 	}
+}
+
+// convolution is one of two spatial axes, in groups.
+type convolution kerneltest.Convolution
+
+func (c convolution) primitive() *tensor.Primitive { return kerneltest.Convolution(c).Primitive() }
+func (c convolution) kernelGradient() *tensor.Primitive {
+	return kerneltest.Convolution(c).KernelGradient()
+}
+func (c convolution) inputGradient() *tensor.Primitive {
+	return kerneltest.Convolution(c).InputGradient()
 }

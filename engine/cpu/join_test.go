@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"
@@ -8,8 +8,10 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/internal/testkit/conform"
+	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
 // Joins of what contractions, pools and maps have made, of constants, of joins and
@@ -18,7 +20,7 @@ func TestJoinsInPlace(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 2))
 	var executors []engine.Executor
 	for _, set := range asm.Sets() {
-		executors = append(executors, eager(set)(1), eager(set)(2))
+		executors = append(executors, kerneltest.Eager(set)(1), kerneltest.Eager(set)(2))
 	}
 	joined, rounds := 0, 400
 	if testing.Short() {
@@ -29,13 +31,7 @@ func TestJoinsInPlace(t *testing.T) {
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		prog := newProgram(p, asm.Sets()[0], true)
-		prog.group()
-		for _, in := range prog.joined {
-			if in {
-				joined++
-			}
-		}
+		joined += cpu.JoinsInPlace(p, asm.Sets()[0])
 	}
 	if joined < rounds/8 {
 		t.Errorf("only %d joins in place", joined)
@@ -51,14 +47,14 @@ type joiner struct {
 }
 
 func (j *joiner) constant(s ...int) graph.Ref {
-	j.p.Consts = append(j.p.Consts, drawn(j.r, tensor.Float32, s, 0, negativeZero, 1, -1, 2.5, -0.75))
+	j.p.Consts = append(j.p.Consts, kerneltest.Drawn(j.r, tensor.Float32, s, 0, kerneltest.NegativeZero, 1, -1, 2.5, -0.75))
 	return graph.Ref{Kind: graph.RefConst, Index: len(j.p.Consts) - 1}
 }
 
 // access reads all of a value, from a place along its channels on.
 func (j *joiner) access(ref graph.Ref, from int) tensor.Access {
 	_, s, _ := j.p.Typed(ref, len(j.p.Nodes))
-	a := tensor.Access{Type: tensor.Float32, Shape: s, Dims: axisDims(0, 1, 2, 3)}
+	a := tensor.Access{Type: tensor.Float32, Shape: s, Dims: kerneltest.Dims(0, 1, 2, 3)}
 	a.Dims[1].Offset = from
 	return a
 }
@@ -81,8 +77,8 @@ func (j *joiner) draw() (*graph.Program, graph.Inputs) {
 		switch j.r.IntN(7) {
 		case 0:
 			out := 1 + j.r.IntN(20)
-			all.Dims = axisDims(0, 4, 2, 3)
-			weights := tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{out, channels}, Dims: axisDims(1, 4)}
+			all.Dims = kerneltest.Dims(0, 4, 2, 3)
+			weights := tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{out, channels}, Dims: kerneltest.Dims(1, 4)}
 			j.node(tensor.Dot, out, []int{channels}, []tensor.Access{all, weights}, x, j.constant(out, channels))
 		case 1:
 			all.Dims[2] = tensor.Dim{Offset: -1, Terms: []tensor.Term{{Axis: 2, Step: 1}, {Axis: 4, Step: 1}}}
@@ -92,7 +88,7 @@ func (j *joiner) draw() (*graph.Program, graph.Inputs) {
 			n := 1 + j.r.IntN(channels)
 			j.node(tensor.Copy, n, nil, []tensor.Access{j.access(x, j.r.IntN(channels-n+1))}, x)
 		case 3:
-			bias := tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{channels}, Dims: axisDims(1)}
+			bias := tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{channels}, Dims: kerneltest.Dims(1)}
 			j.node(tensor.Add, channels, nil, []tensor.Access{all, bias}, x, j.constant(channels))
 		case 4:
 			one := tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{1}, Dims: []tensor.Dim{{}}}

@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"context"
@@ -8,12 +8,14 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
 // fibonacci is a program that hands a slot on: a, b, sum := a+b, a, sum+a.
 func fibonacci(n int) (*graph.Program, *graph.State) {
 	s := tensor.Shape{n}
-	full := tensor.Access{Type: tensor.Float32, Shape: s, Dims: axisDims(0)}
+	full := tensor.Access{Type: tensor.Float32, Shape: s, Dims: kerneltest.Dims(0)}
 	sum := &tensor.Primitive{Fn: tensor.Add, Type: tensor.Float32, Shape: s, Args: []tensor.Access{full, full}}
 	p := &graph.Program{
 		Groups: 1,
@@ -41,7 +43,7 @@ func fibonacci(n int) (*graph.Program, *graph.State) {
 // input.
 func TestSpareState(t *testing.T) {
 	p, now := fibonacci(1000)
-	run, err := New(2).Prepare(p)
+	run, err := cpu.New(2).Prepare(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,7 @@ func TestSpareState(t *testing.T) {
 func TestSpareStateMustFit(t *testing.T) {
 	p, now := fibonacci(10)
 	_, other := fibonacci(11)
-	run, err := New(1).Prepare(p)
+	run, err := cpu.New(1).Prepare(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cpu
+package cpu_test
 
 import (
 	"fmt"
@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
 // windows is a fold of windows, of one size and step along each of two axes.
@@ -18,7 +20,7 @@ func (c windows) primitive(fn tensor.Fn) *tensor.Primitive {
 		return tensor.Dim{Offset: -c.pad, Terms: []tensor.Term{{Axis: axis, Step: c.step}, {Axis: fold, Step: c.apart}}}
 	}
 	return &tensor.Primitive{Fn: fn, Type: tensor.Float32, Shape: tensor.Shape{c.planes, out(c.high), out(c.wide)}, Fold: []int{c.kernel, c.kernel}, Args: []tensor.Access{
-		{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.high, c.wide}, Dims: []tensor.Dim{axis(0), over(1, 3), over(2, 4)}},
+		{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.high, c.wide}, Dims: []tensor.Dim{kerneltest.Axis(0), over(1, 3), over(2, 4)}},
 	}}
 }
 
@@ -37,12 +39,12 @@ func TestPools(t *testing.T) {
 				p.Fold[thin] = 1
 			}
 			for _, set := range asm.Sets() {
-				if k, ok := compile(p, set).(*pool); !ok {
-					t.Errorf("%s: %v is computed by %T", set.Name, c, k)
+				if !cpu.IsPool(p, set) {
+					t.Errorf("%s: %v is no pooling", set.Name, c)
 				}
 			}
-			for _, from := range [][]float64{wild, nearTies, small} {
-				compareDot(t, fmt.Sprint(fn, c), p, drawn(r, tensor.Float32, p.Args[0].Shape, from...))
+			for _, from := range [][]float64{kerneltest.Wild, kerneltest.NearTies, kerneltest.Small} {
+				kerneltest.Compare(t, fmt.Sprint(fn, c), p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, from...))
 			}
 		}
 	}
@@ -53,20 +55,20 @@ func TestDepthwise(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	for _, c := range someWindows {
 		p := c.primitive(tensor.Dot)
-		p.Args = append(p.Args, tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.kernel, c.kernel}, Dims: axisDims(0, 3, 4)})
+		p.Args = append(p.Args, tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.planes, c.kernel, c.kernel}, Dims: kerneltest.Dims(0, 3, 4)})
 		if r.IntN(2) == 0 { // terms apart
-			p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.kernel, c.kernel, c.planes}, Dims: axisDims(3, 4, 0)}
+			p.Args[1] = tensor.Access{Type: tensor.Float32, Shape: tensor.Shape{c.kernel, c.kernel, c.planes}, Dims: kerneltest.Dims(3, 4, 0)}
 		}
 		if r.IntN(2) == 0 {
 			p.Args[0], p.Args[1] = p.Args[1], p.Args[0]
 		}
 		for _, set := range asm.Sets() {
-			if k, ok := compile(p, set).(*depthwise); !ok {
-				t.Errorf("%s: %v is computed by %T", set.Name, c, k)
+			if !cpu.IsDepthwise(p, set) {
+				t.Errorf("%s: %v is not depthwise", set.Name, c)
 			}
 		}
-		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, negativeZero, 0, -0x1p-80}, wild, nearTies} {
-			compareDot(t, fmt.Sprint(c), p, drawn(r, tensor.Float32, p.Args[0].Shape, from...), drawn(r, tensor.Float32, p.Args[1].Shape, from...))
+		for _, from := range [][]float64{{-0x1p-100, 0x1p-100}, {0x1p-100, kerneltest.NegativeZero, 0, -0x1p-80}, kerneltest.Wild, kerneltest.NearTies} {
+			kerneltest.Compare(t, fmt.Sprint(c), p, kerneltest.Drawn(r, tensor.Float32, p.Args[0].Shape, from...), kerneltest.Drawn(r, tensor.Float32, p.Args[1].Shape, from...))
 		}
 	}
 }
