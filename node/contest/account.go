@@ -46,8 +46,8 @@ func (a *account) right(g *dispute.Game) (dispute.Side, error) {
 
 // Bounds on the accounts that a player holds.
 const (
-	maxBytes = 4 << 30 // together
-	always   = 4       // however large they are
+	maxBytes = 1 << 30 // together
+	always   = 4       // however large they are: as many games of a defender are played at once
 )
 
 // accounts holds the accounts that were used last. The zero value is empty.
