@@ -40,11 +40,8 @@ func init() {
 			return c.o.id.String()
 		},
 		"MsgPostOrder.order": (*composer).order,
-		"MsgPostOrder.signature": func(c *composer) any {
-			return ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
-		},
-		"unit":  func(c *composer) any { return max(c.Unit, 0) },
-		"files": func(c *composer) any { return c.Unit == job.OfFiles },
+		"unit":               func(c *composer) any { return max(c.Unit, 0) },
+		"files":              func(c *composer) any { return c.Unit == job.OfFiles },
 		"attempt": func(c *composer) any {
 			if c.u != nil {
 				return c.u.Attempt
@@ -107,6 +104,9 @@ func init() {
 		"move":                 (*composer).move,
 		"side":                 (*composer).side,
 		"MsgHalt.opening.root": func(*composer) any { return make([]byte, canon.HashSize) },
+		"MsgPostOrder.signature": func(c *composer) any {
+			return ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
+		},
 	}
 }
 
