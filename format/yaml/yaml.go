@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	tree "go.yaml.in/yaml/v3"
 	strict "sigs.k8s.io/yaml"
@@ -23,7 +22,7 @@ func Decode(text []byte, v any) error {
 		return err
 	}
 	if err := strict.UnmarshalStrict(text, v); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
+		return explain(text, v, err)
 	}
 	return nil
 }

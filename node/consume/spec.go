@@ -233,11 +233,11 @@ func (a *Amount) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalJSON also takes a bare number of utally.
+// UnmarshalJSON refuses a number: nobody can tell which unit is meant.
 func (a *Amount) UnmarshalJSON(b []byte) error {
 	text, err := strconv.Unquote(string(b))
 	if err != nil {
-		text = string(b) + "utally"
+		return fmt.Errorf("%s has no unit: write %[1]stally; a millionth of one is 1utally", b)
 	}
 	return a.UnmarshalText([]byte(text))
 }

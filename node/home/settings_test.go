@@ -99,6 +99,7 @@ func TestSettingsRefuse(t *testing.T) {
 		{"checkpoints: keep", "checkpoints: thin", "a validator keeps all"},
 		{"memory_gb: 5", "memory_gb: -1", "memory_gb"},
 		{"stake: 4", "stake: -4", "line"},
+		{"stake: 4", "stake: lots", `stake: "lots" is not a whole number from 0 on`},
 		{"fee_bps: 5", "fee_bps: 10001", "fee_bps"},
 		{"max_leases: 6", "max_leases: 0", "max_leases"},
 		{"metrics: 127.0.0.1:0", "metrics: here", "metrics"},

@@ -53,7 +53,7 @@ func ParseSettings(text []byte) (s Settings, err error) {
 	if err := d.Decode(&s); errors.Is(err, io.EOF) {
 		return s, errors.New("settings are empty")
 	} else if err != nil {
-		return s, errors.New(unknown.ReplaceAllString(err.Error(), `unknown key "$1"`))
+		return s, errors.New(unknown.ReplaceAllString(plain.Plainly(text, err).Error(), `unknown key "$1"`))
 	}
 	return s, s.Check()
 }
