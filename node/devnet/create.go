@@ -127,6 +127,9 @@ func (n *Network) openHome(to *[]*Member, s home.Settings, i int) error {
 		return err
 	}
 	h, err := home.Open(dir)
+	if busy := (*home.BusyError)(nil); errors.As(err, &busy) && s.Role == home.Consumer && n.config.LeaveConsumer {
+		h, err = home.Peek(dir) // it may wait there for this network
+	}
 	if err != nil {
 		return err
 	}
@@ -168,9 +171,16 @@ func (n *Network) wire() (err error) {
 		}
 	}
 	for i, m := range slices.Concat(n.Providers, n.Watchers, []*Member{n.Consumer}) {
-		m.Home.Settings.Node = n.node(i)
+		at := n.node(i)
+		if !m.Home.Held() && m.Home.Settings.Node != at {
+			return fmt.Errorf("the process that uses %s asks %s, where another program listens now: stop that process first", m.Home.Dir, m.Home.Settings.Node.RPC)
+		}
+		m.Home.Settings.Node = at
 	}
 	for _, m := range n.members {
+		if !m.Home.Held() {
+			continue
+		}
 		for i, a := range m.Home.Settings.Listen {
 			port, ok := strings.CutPrefix(a, "/ip4/127.0.0.1/tcp/")
 			if !ok {

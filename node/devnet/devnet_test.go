@@ -276,6 +276,27 @@ func TestFailingRoleIsTold(t *testing.T) {
 	}
 }
 
+// Who waits in the consumer's home for the network kept it from starting again.
+func TestConsumerMayWaitForTheNetwork(t *testing.T) {
+	c := Config{Dir: t.TempDir(), Validators: 1, Providers: 1, LeaveConsumer: true}
+	if err := Create(c); err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Open(filepath.Join(c.Dir, "consumer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := Create(c); err != nil {
+		t.Fatal(err)
+	}
+	c.LeaveConsumer = false
+	var busy *home.BusyError
+	if err := Create(c); !errors.As(err, &busy) {
+		t.Errorf("a network that needs the home itself: %v", err)
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	made := t.TempDir()
 	if err := Create(small(made)); err != nil {

@@ -136,6 +136,21 @@ func Open(dir string) (_ *Home, err error) {
 	return h, h.Metrics.Register(collectors.NewBuildInfoCollector())
 }
 
+// Peek returns what a home says of itself, its settings and address, while another process
+// has it. Nothing can be opened of it.
+func Peek(dir string) (*Home, error) {
+	s, err := LoadSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Home{Dir: dir, Settings: s}
+	h.Address, err = Address(dir)
+	return h, err
+}
+
+// Held reports whether this process has the home, and may write its settings.
+func (h *Home) Held() bool { return h.lock != nil }
+
 // draws reports whether peers of a role have a VRF key.
 func (r Role) draws() bool { return r == Validator || r == Provider }
 
@@ -157,7 +172,10 @@ func (h *Home) Close() error {
 		errs = append(errs, h.closers[i]())
 	}
 	h.closers = nil
-	return errors.Join(append(errs, h.lock.Release())...)
+	if h.Held() {
+		errs = append(errs, h.lock.Release())
+	}
+	return errors.Join(errs...)
 }
 
 // createKey makes a key file, whole or not at all.
