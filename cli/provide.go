@@ -18,8 +18,9 @@ func (e *env) provide() *cobra.Command {
 		Short: "Sell the computation of this machine",
 		Long: `Makes this machine a provider, and works until Ctrl-C. The first call makes a
 home with a new account, says which address needs how much money for the stake,
-and waits for it; then it registers and computes what validators assign. Flags
-are written to tally.yaml in the home, so later calls need none.
+and waits for it; then it registers and computes what validators assign. While it
+is given nothing, it says why. Flags are written to tally.yaml in the home once
+they have worked, so later calls need none.
 
 --nice and --threads leave the machine usable meanwhile.`,
 		Example: `  tally provide --endpoints tally-devnet/endpoints.json
@@ -38,7 +39,7 @@ are written to tally.yaml in the home, so later calls need none.
 	f := cmd.Flags()
 	f.Var(within(&prices.UnitPrice, 0, provider.MaxPrice), "price", "price of computation, in utally per GFLOP")
 	f.Var(within(&prices.BytePrice, 0, provider.MaxPrice), "byte-price", "price of data moved, in utally per GB")
-	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee)")
+	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers)")
 	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd
 }

@@ -150,7 +150,7 @@ func AwaitFunds(ctx context.Context, k *role.Kit, balance uint64, tell func(have
 
 // listing returns what the chain shall list for the peer. A provider that is
 // free to choose stays where it is, or goes under the validator whose offer
-// takes the smallest fee.
+// takes the smallest fee and, of several, has the most providers.
 func listing(ctx context.Context, h *home.Home, k *role.Kit, p *providerv1.Peer) (providerv1.Listing, error) {
 	s := h.Settings
 	l := providerv1.Listing{Addrs: s.Announce}
@@ -172,7 +172,7 @@ func listing(ctx context.Context, h *home.Home, k *role.Kit, p *providerv1.Peer)
 }
 
 // cheapest waits for offers and returns the validator of the one with the
-// smallest fee.
+// smallest fee; of several the one with the most providers, for orders want some.
 func cheapest(ctx context.Context, k *role.Kit) (string, error) {
 	for height := int64(0); ; {
 		all, err := offers(ctx, k)
@@ -180,7 +180,8 @@ func cheapest(ctx context.Context, k *role.Kit) (string, error) {
 			return "", err
 		}
 		if len(all) > 0 {
-			return slices.MinFunc(all, func(a, b marketv1.Offer) int { return cmp.Compare(a.FeeBps, b.FeeBps) }).Validator, nil
+			teams, err := teams(ctx, k)
+			return cheapestOf(all, teams), err
 		}
 		if height == 0 {
 			k.Log.Info("waiting for a validator's offer")
@@ -191,6 +192,12 @@ func cheapest(ctx context.Context, k *role.Kit) (string, error) {
 		}
 		height = b.Height
 	}
+}
+
+func cheapestOf(all []marketv1.Offer, teams map[string]int) string {
+	return slices.MinFunc(all, func(a, b marketv1.Offer) int {
+		return cmp.Or(cmp.Compare(a.FeeBps, b.FeeBps), cmp.Compare(teams[b.Validator], teams[a.Validator]))
+	}).Validator
 }
 
 // offers returns all offers in account order.

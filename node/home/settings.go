@@ -65,7 +65,7 @@ type Node struct {
 type ProviderSettings struct {
 	UnitPrice uint64 `yaml:"unit_price" doc:"Price of computation, in utally per GFLOP."`
 	BytePrice uint64 `yaml:"byte_price" doc:"Price of data moved, in utally per GB."`
-	Validator string `yaml:"validator" doc:"Address of the validator to work under; empty for the one whose offer takes the smallest fee."`
+	Validator string `yaml:"validator" doc:"Address of the validator to work under; empty for the one whose offer takes the smallest fee, of several that with the most providers."`
 }
 
 // ValidatorSettings are a validator's.

@@ -1,0 +1,113 @@
+package duty
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cosmos/cosmos-sdk/types/query"
+
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	"github.com/tally-network/tally/node/role"
+)
+
+// Idle says why a registered provider has no work, as far as the chain tells, and what
+// its owner can do about it; nothing if it takes part in an order.
+func Idle(ctx context.Context, k *role.Kit) (string, error) {
+	p, err := Registered(ctx, k)
+	if err != nil || p == nil {
+		return "", err
+	}
+	leases, err := k.Live(ctx, p.Account)
+	if err != nil || len(leases) > 0 {
+		return "", err
+	}
+	if why, err := unable(ctx, k, p); err != nil || why != "" {
+		return why, err
+	}
+	lead := p.Listing.Validator
+	all, err := offers(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	if !offered(all, lead) {
+		return fmt.Sprintf("its validator %s offers nothing now: wait, or choose another with --validator (tally query market offers)", lead), nil
+	}
+	teams, err := teams(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	q := marketv1.NewQueryClient(k.Chain.Conn)
+	open, err := q.Orders(ctx, &marketv1.QueryOrdersRequest{Status: marketv1.STATUS_OPEN, Pagination: &query.PageRequest{Limit: 1}})
+	if err != nil {
+		return "", fmt.Errorf("ask for open orders: %w", err)
+	}
+	switch {
+	case len(open.Orders) > 0:
+		return unmet(ctx, q, open.Orders[0].Id, lead)
+	case teams[lead] < 2:
+		return fmt.Sprintf("no order is open, and it is the only provider under %s: for orders that want more, choose a validator that has others with --validator", lead), nil
+	}
+	return fmt.Sprintf("no order is open; %d providers under %s wait for one", teams[lead], lead), nil
+}
+
+// unable says what keeps a provider from any work.
+func unable(ctx context.Context, k *role.Kit, p *providerv1.Peer) (string, error) {
+	r, err := providerv1.NewQueryClient(k.Chain.Conn).Params(ctx, &providerv1.QueryParamsRequest{})
+	if err != nil {
+		return "", fmt.Errorf("ask for the least stake: %w", err)
+	}
+	switch least := r.Params.MinProviderStake; {
+	case p.Stake < least:
+		return fmt.Sprintf("its stake of %d utally is below the least of %d: tally tx provider deposit adds to it", p.Stake, least), nil
+	case p.JailedUntil > k.Chain.Head().Time:
+		return "it missed an answer, and gets nothing new for a while", nil
+	}
+	return "", nil
+}
+
+// unmet says why an open order does not go to a validator.
+func unmet(ctx context.Context, q marketv1.QueryClient, order, lead string) (string, error) {
+	x, err := q.Explain(ctx, &marketv1.QueryExplainRequest{Order: order})
+	if err != nil {
+		return "", fmt.Errorf("offers for order %s: %w", order, err)
+	}
+	for _, b := range x.Bids {
+		switch {
+		case b.Validator != lead:
+		case b.Obstacle != "":
+			return fmt.Sprintf("order %.8s does not go to its validator %s: %s; --price and --validator change what it is offered", order, lead, b.Obstacle), nil
+		case x.Best != lead:
+			return fmt.Sprintf("order %.8s goes to validator %s, which is cheaper: --price and --validator change that", order, x.Best), nil
+		}
+	}
+	return "", nil // it is about to be matched
+}
+
+func offered(all []marketv1.Offer, validator string) bool {
+	for _, o := range all {
+		if o.Validator == validator {
+			return true
+		}
+	}
+	return false
+}
+
+// teams returns how many providers are under each validator.
+func teams(ctx context.Context, k *role.Kit) (map[string]int, error) {
+	out := map[string]int{}
+	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Pagination: &query.PageRequest{}}
+	for {
+		r, err := providerv1.NewQueryClient(k.Chain.Conn).Peers(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("ask for the providers: %w", err)
+		}
+		for _, p := range r.Peers {
+			out[p.Listing.Validator]++
+		}
+		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
+			return out, nil
+		}
+		q.Pagination.Key = r.Pagination.NextKey
+	}
+}
