@@ -19,7 +19,8 @@ var hints = []struct {
 	fits func(error) bool
 	next string
 }{
-	{as[*home.BusyError], "stop that process first, or name another directory"},
+	{as[*home.BusyError], "stop that process first, or name another directory; tally order show, ls and validate, and tally query, need no directory of their own"},
+	{is(errNoOffer), "change in the order what the offers above do not meet; tally train would wait until it expires"},
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},

@@ -203,6 +203,7 @@ func (s *shown) tell(w io.Writer) {
 func (e *env) orderWatch() *cobra.Command {
 	b := e.buyer()
 	var out string
+	var force bool
 	cmd := &cobra.Command{
 		Use: "watch ORDER", Short: "Follow an order to its end, and fetch the model",
 		Long: `Follows an order of the home's account until it is settled, hands over its files
@@ -218,17 +219,21 @@ left. ORDER is an id, or the beginning of one.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, b.home.Close()) }()
-			return b.watch(cmd.Context(), args[0], out)
+			return b.watch(cmd.Context(), args[0], out, force)
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite a model and proof that are there already")
 	b.peer(cmd.Flags())
 	return cmd
 }
 
-func (b *buyer) watch(ctx context.Context, text, out string) error {
+func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	id, err := consume.Find(ctx, b.kit, b.home.Address, text)
 	if err != nil {
+		return err
+	}
+	if err := consume.CanDeliver(delivery(out, id), force); err != nil {
 		return err
 	}
 	p, err := consume.Look(ctx, b.kit, id)
@@ -281,6 +286,8 @@ type validated struct {
 	Detected  Odds    `json:"detected"`      // by drawn auditors alone
 	Best      string  `json:"best_offer,omitempty"`
 	Offers    []bid   `json:"offers,omitempty"`
+
+	asked bool // a network
 }
 
 // bid is an offer priced for an order.
@@ -315,14 +322,14 @@ func tellBids(w io.Writer, all []bid) {
 }
 
 func (e *env) orderValidate() *cobra.Command {
-	b := e.buyer()
-	memory := uint64(defaultMemoryMB)
+	r := &reader{e: e}
+	memory, threads := uint64(defaultMemoryMB), 0
 	cmd := &cobra.Command{
 		Use: "validate ORDER.yaml", Short: "Try an order without posting it",
 		Long: `Reads an order file and what it names, builds the training step, and runs it
 once, in at most --memory-mb. What no chain would take is refused. Without a home
-the rules of a new chain are the measure; with one it asks the network what each
-offer would take.`,
+or a node the rules of a new chain are the measure; with one it asks the network
+what each offer would take, and fails if none meets the order.`,
 		Example: "  tally order validate order.yaml\n  tally order validate order.yaml --home tally-devnet/consumer",
 		Args:    arguments("validate ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -331,31 +338,42 @@ offer would take.`,
 			if err != nil {
 				return err
 			}
-			d, err := consume.NewDraft(ctx, s, engine.Bounded(cpu.New(b.settings.Threads), memory<<20))
+			d, err := consume.NewDraft(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			if err != nil {
 				return err
 			}
 			v := newValidated(&s, d)
-			if !home.Exists(e.home) {
+			v.asked = home.Exists(e.home) || r.endpoints != "" || r.node.RPC != ""
+			if !v.asked {
 				if err := d.Suits(&job.DefaultParams, dispute.DefaultRules); err != nil {
 					return fmt.Errorf("by the rules of a new chain: %w; name the --home of a consumer to go by those of its network", err)
 				}
 			} else {
-				if err := b.start(cmd); err != nil {
+				if err := r.dial(ctx); err != nil {
 					return err
 				}
-				defer func() { err = errors.Join(err, b.home.Close()) }()
-				if err := b.quote(ctx, d, v); err != nil {
+				defer func() { err = errors.Join(err, r.close()) }()
+				if err := r.quote(ctx, d, v); err != nil {
 					return err
 				}
 			}
-			return e.show(v, func(w io.Writer) { v.tell(w, &s) })
+			if err := e.show(v, func(w io.Writer) { v.tell(w, &s) }); err != nil {
+				return err
+			}
+			if v.asked && v.Best == "" {
+				return errNoOffer
+			}
+			return nil
 		},
 	}
-	b.peer(cmd.Flags())
+	r.flags(cmd.Flags())
+	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
 	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
+
+// errNoOffer says that an order is sound, and nobody would take it now.
+var errNoOffer = errors.New("no offer meets the order")
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	p, c := &d.Problem, d.Spec.Terms()
@@ -409,17 +427,13 @@ func newOdds(p *job.Problem, c *job.Conditions) Odds {
 }
 
 // quote adds what the offers would take.
-func (b *buyer) quote(ctx context.Context, d *consume.Draft, v *validated) error {
-	o, err := d.Order(b.kit)
-	if err != nil {
-		return err
-	}
-	q, err := consume.Quote(ctx, b.kit, &o)
+func (r *reader) quote(ctx context.Context, d *consume.Draft, v *validated) error {
+	q, err := consume.Quote(ctx, r.kit, d.Unsigned())
 	if err != nil {
 		return err
 	}
 	v.Best, v.Offers = q.Best, bids(q.Bids)
-	return consume.Discard(b.kit)
+	return nil
 }
 
 func (v *validated) tell(w io.Writer, s *consume.Spec) {
@@ -445,7 +459,9 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
 	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest watcher finds all\n", 100*o.Tenth)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
-	if v.Offers == nil {
+	if v.asked && v.Offers == nil {
+		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")
+	} else if !v.asked {
 		fmt.Fprintln(w, "  offers    not asked: this is by the rules of a new chain; with --home of a consumer its network says what it would take")
 	}
 	tellBids(w, v.Offers)

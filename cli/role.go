@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,7 @@ type member struct {
 
 	endpoints string
 	stake     money
+	changed   bool // flags say something else than tally.yaml
 }
 
 // peer adds the flags of everybody who is a peer on the network.
@@ -49,7 +51,8 @@ func (m *member) flags(f *pflag.FlagSet) {
 }
 
 // open opens the home, after making it if it is missing, with the flags that
-// were given. It tells the recovery phrase of a new account on a terminal only.
+// were given; keep writes those down. It tells the recovery phrase of a new account on
+// a terminal only.
 func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
 	dir, s := m.e.home, m.settings
 	s.Stake = uint64(m.stake)
@@ -81,12 +84,9 @@ func (m *member) open(cmd *cobra.Command) (*home.Home, error) {
 // join finds out which chain the node is of.
 func (m *member) join(ctx context.Context, s *home.Settings) error {
 	if m.endpoints != "" {
-		e, err := devnet.ReadEndpoints(m.endpoints)
-		if err != nil {
-			return fmt.Errorf("read --endpoints (does the devnet run?): %w", err)
-		}
-		s.Chain, s.Node = e.Chain, home.Node{RPC: e.Nodes[0].RPC, GRPC: e.Nodes[0].GRPC}
-		return nil
+		var err error
+		s.Chain, s.Node, err = nodeOf(m.endpoints)
+		return err
 	}
 	if s.Chain != "" {
 		return nil
@@ -106,10 +106,28 @@ func (m *member) join(ctx context.Context, s *home.Settings) error {
 	return nil
 }
 
-// change writes flags that were given into the settings of the home.
+// nodeOf returns the chain and a node of a running devnet.
+func nodeOf(endpoints string) (chain string, at home.Node, err error) {
+	e, err := devnet.ReadEndpoints(endpoints)
+	if err != nil {
+		return "", at, fmt.Errorf("read --endpoints (does the devnet run?): %w", err)
+	}
+	return e.Chain, home.Node{RPC: e.Nodes[0].RPC, GRPC: e.Nodes[0].GRPC}, nil
+}
+
+// change lets flags that were given override the settings of the home.
 func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
 	s, now := &m.settings, &h.Settings
-	changed := false
+	if m.endpoints != "" {
+		chain, at, err := nodeOf(m.endpoints)
+		if err == nil && chain != now.Chain {
+			err = fmt.Errorf("--endpoints is of chain %q, and %s of %q: name another --home", chain, h.Dir, now.Chain)
+		}
+		if err != nil {
+			return err
+		}
+		m.changed, now.Node = m.changed || now.Node != at, at
+	}
 	for name, set := range map[string]func(){
 		"rpc":         func() { now.Node.RPC = s.Node.RPC },
 		"grpc":        func() { now.Node.GRPC = s.Node.GRPC },
@@ -129,14 +147,30 @@ func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
 	} {
 		if f.Changed(name) {
 			set()
-			changed = true
+			m.changed = true
 		}
 	}
-	if !changed {
+	return now.Check()
+}
+
+// keep writes flags that were given into tally.yaml, once they have worked.
+func (m *member) keep(h *home.Home) error {
+	if !m.changed {
 		return nil
 	}
-	return now.Save(h.Dir)
+	return h.Settings.Save(h.Dir)
 }
+
+// kit opens what the role works with, and says so if that has to wait for the network.
+func (m *member) kit(ctx context.Context, h *home.Home, o home.Options) (*role.Kit, error) {
+	defer time.AfterFunc(quiet, func() {
+		fmt.Fprintf(m.e.err, "waiting for the network at %s\n", h.Settings.Node.RPC)
+	}).Stop()
+	return h.Kit(ctx, o)
+}
+
+// quiet is how long the network may be away before somebody who waits is told.
+const quiet = 3 * time.Second
 
 // standing is what a role tells once it works.
 type standing struct {
@@ -174,7 +208,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		more = append(more, n.Metrics())
 		fmt.Fprintf(m.e.progress(), "node of %s listens: RPC %s, REST %s; waiting for a block\n", now.Chain, now.RPC, now.REST)
 	}
-	k, err := h.Kit(ctx, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
+	k, err := m.kit(ctx, h, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
 	if err != nil {
 		return err
 	}
@@ -183,6 +217,9 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	}
 	now.Peer = k.Host.Addrs()
 	if err := m.register(ctx, h, k, log); err != nil {
+		return err
+	}
+	if err := m.keep(h); err != nil {
 		return err
 	}
 	p, err := duty.Registered(ctx, k)
@@ -198,7 +235,33 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	if err != nil {
 		return err
 	}
+	if h.Settings.Role == home.Provider {
+		go m.tellIdle(ctx, k, log)
+	}
 	return duty.Run(ctx, h, k)
+}
+
+// tellIdle says why a provider has no work, whenever that is for another reason than before.
+func (m *member) tellIdle(ctx context.Context, k *role.Kit, log *slog.Logger) {
+	const every = 10 * time.Second
+	for told := ""; ; {
+		why, err := duty.Idle(ctx, k)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			log.Debug("cannot tell why there is no work", "error", err)
+		} else if why != told {
+			if told = why; why != "" {
+				m.e.lines(m.e.progress()).event(role.Event{Role: k.Name, Kind: "idle", Unit: -1, Text: why})
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
 }
 
 // register waits for the money of the stake, telling whom to send it to, and

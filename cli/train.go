@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,24 +26,36 @@ import (
 const exampleOrder = `kind: TrainingOrder
 name: my-model
 problem:
-  model: model.onnx          # tokens [batch context] to logits [batch context vocabulary]
+  model: model.onnx          # tokens [batch context] to logits [batch context vocabulary], with
+                             # its weights in it: a file whose elements lie in others is refused
+  # dims: {sequence: 64}     # values of its symbolic dimensions, by name
+  # continue: proof.bundle   # in place of model: the end of an order, optimizer and all
   text: book.txt             # UTF-8; its last tenth is held out
+  loss: next-token-cross-entropy
   optimizer: {name: adamw, learningRate: 0.005, warmup: 10, weightDecay: 0.01}
-                             # or sgd (momentum, nesterov), adam, adagrad; schedule: cosine
-                             # or linear with decay and final; clipNorm; accumulate
+                             # with beta1, beta2, epsilon; or sgd (momentum, nesterov), adam,
+                             # adagrad; schedule: constant, or cosine or linear with decay and
+                             # final; clipNorm; accumulate
+  # frozen: [wte, "h0.*"]    # initializers that stay as they are, * for any letters but /
+  # adapters: {rank: 8, alpha: 16, of: ["*.attn"]} # trained in place of these matrices
   profile: fp32              # or mixed (factors of matrix products as bfloat16), int8
   rounds: 8                  # after each, the units are averaged
   shards: 4                  # units of a round, each by one provider
   steps: 16                  # of a unit
   checkpoint: 8              # steps between checkpoints
-  batch: 8                   # recompute: 16 saves memory for up to one more forward pass
+  batch: 8
+  # recompute: 16            # parts of the forward pass done twice, which saves memory
   seed: 1
 conditions:
   maxPrice: 5tally           # locked now, with a deposit; what is not spent comes back
   expires: 10m               # if no offer meets it
   providers: 2               # at least
+  # validator: tally1…       # who alone may lead
   auditors: 1                # of each unit
   auditSegments: 1           # that each re-executes
+  # auditRate: 25%           # in place of auditSegments: a share of them
+  # auditFloor: 1            # fewest for a provider with a long record; 0: always all
+  # topSegments: 1           # besides, those with the largest updates
   keepers: 3                 # that keep the data
   codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a piece
   unitTimeout: 10m
@@ -50,8 +65,9 @@ conditions:
 // buyer is a verb that acts for the consumer of a home.
 type buyer struct {
 	member
-	home *home.Home
-	kit  *role.Kit
+	home    *home.Home
+	kit     *role.Kit
+	telling sync.Mutex
 }
 
 func (e *env) buyer() *buyer {
@@ -70,7 +86,10 @@ func (b *buyer) start(cmd *cobra.Command) (err error) {
 	}
 	node := b.home.Settings.Node
 	if err = client.Probe(cmd.Context(), client.Endpoints{RPC: node.RPC, GRPC: node.GRPC}); err == nil {
-		b.kit, err = b.home.Kit(cmd.Context(), home.Options{Log: log})
+		b.kit, err = b.member.kit(cmd.Context(), b.home, home.Options{Log: log})
+	}
+	if err == nil {
+		err = b.keep(b.home)
 	}
 	if err != nil {
 		return errors.Join(err, b.home.Close())
@@ -79,12 +98,34 @@ func (b *buyer) start(cmd *cobra.Command) (err error) {
 }
 
 func (b *buyer) tell(format string, args ...any) {
+	b.telling.Lock()
+	defer b.telling.Unlock()
 	fmt.Fprintf(b.e.progress(), format+"\n", args...)
+}
+
+// watchNode says when the node is gone, and when it answers again, until ctx is done.
+func (b *buyer) watchNode(ctx context.Context) {
+	node, away := b.home.Settings.Node, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(quiet):
+		}
+		err := client.Probe(ctx, client.Endpoints{RPC: node.RPC, GRPC: node.GRPC})
+		if gone := err != nil; gone == away || ctx.Err() != nil {
+			continue
+		} else if away = gone; gone {
+			b.tell("waiting for the network at %s; Ctrl-C leaves the order to it", node.RPC)
+		} else {
+			b.tell("the network answers again")
+		}
+	}
 }
 
 func (e *env) train() *cobra.Command {
 	b := e.buyer()
-	var wait bool
+	var wait, force bool
 	var out string
 	cmd := &cobra.Command{
 		Use: "train ORDER.yaml", GroupID: "orders",
@@ -105,6 +146,11 @@ An order file, with paths relative to it:
 			if err != nil {
 				return err
 			}
+			if wait || out != "" { // before anything is paid for it
+				if err := consume.CanDeliver(cmp.Or(out, "."), force || out == ""); err != nil {
+					return err
+				}
+			}
 			if err := b.start(cmd); err != nil {
 				return err
 			}
@@ -115,6 +161,7 @@ An order file, with paths relative to it:
 	f := cmd.Flags()
 	f.BoolVar(&wait, "wait", false, "wait until the order is settled, and fetch model and proof")
 	f.StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
+	f.BoolVar(&force, "force", false, "overwrite the model and proof that are in the --out directory")
 	b.peer(f)
 	return cmd
 }
@@ -183,6 +230,9 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string
 // follow tells how an order gets on until it ends or until is satisfied. It
 // serves the order's files meanwhile.
 func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Progress) bool) (consume.Progress, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go b.watchNode(watching)
 	told := ""
 	p, err := consume.Follow(ctx, b.kit, id, func(p consume.Progress) bool {
 		if now := p.String(); now != told {
@@ -197,16 +247,16 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 	return p, err
 }
 
+// delivery returns the directory for what an order gives.
+func delivery(out string, order canon.Hash) string { return cmp.Or(out, "order-"+order.Short()) }
+
 // deliver fetches what a settled order gave; nothing, if it was stopped before
 // its first round was merged.
 func (b *buyer) deliver(ctx context.Context, l *job.Lease, out string) (*consume.Delivery, error) {
 	if l.Round == 0 {
 		return nil, nil
 	}
-	if out == "" {
-		out = "order-" + l.Order.ID().Short()
-	}
-	out, err := filepath.Abs(out)
+	out, err := filepath.Abs(delivery(out, l.Order.ID()))
 	if err != nil {
 		return nil, err
 	}

@@ -28,14 +28,37 @@ type Delivery struct {
 	Result *Result `json:"-"`
 }
 
+func newDelivery(dir string) *Delivery {
+	return &Delivery{
+		Safetensors: filepath.Join(dir, "model.safetensors"), ONNX: filepath.Join(dir, "model.onnx"),
+		Tokenizer: filepath.Join(dir, "tokenizer.json"), Bundle: filepath.Join(dir, "proof.bundle"),
+	}
+}
+
+// CanDeliver returns an error unless a model and its proof can be written to a directory,
+// which is made if it is missing. What is there already is only overwritten if replace says so.
+func CanDeliver(dir string, replace bool) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	d := newDelivery(dir)
+	for _, name := range []string{d.Safetensors, d.ONNX, d.Tokenizer, d.Bundle} {
+		if _, err := os.Lstat(name); err == nil && !replace {
+			return fmt.Errorf("%s is there already: name another directory with --out, or give --force to overwrite it", name)
+		}
+	}
+	probe, err := os.CreateTemp(dir, ".tally-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
 // Deliver fetches the model of a settled lease and the proof of it, and writes
 // them to a directory. progress sees how much of the proof is there; it may be
 // nil.
 func Deliver(ctx context.Context, k *role.Kit, l *job.Lease, dir string, progress func(done, all int)) (*Delivery, error) {
-	d := &Delivery{
-		Safetensors: filepath.Join(dir, "model.safetensors"), ONNX: filepath.Join(dir, "model.onnx"),
-		Tokenizer: filepath.Join(dir, "tokenizer.json"), Bundle: filepath.Join(dir, "proof.bundle"),
-	}
+	d := newDelivery(dir)
 	var err error
 	if d.Result, err = Fetch(ctx, k, l); err != nil {
 		return nil, err

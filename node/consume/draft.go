@@ -136,15 +136,15 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if err := d.addFiles(from, data); err != nil {
 		return nil, err
 	}
-	if err := d.unsigned().Check(); err != nil {
+	if err := d.Unsigned().Check(); err != nil {
 		return nil, err
 	}
 	return d, d.try(ctx)
 }
 
-// unsigned returns the order of the draft as far as nobody is a party of it yet: no
+// Unsigned returns the order of the draft as far as nobody is a party of it yet: no
 // chain would take it, whoever signs, if it does not pass its check.
-func (d *Draft) unsigned() *job.Order {
+func (d *Draft) Unsigned() *job.Order {
 	o := &job.Order{Contact: job.Contact{Key: make([]byte, ed25519.PublicKeySize)}, Problem: d.Problem, Conditions: d.Spec.Terms()}
 	o.Problem.Files = nil
 	for _, f := range d.Files {
@@ -156,7 +156,7 @@ func (d *Draft) unsigned() *job.Order {
 // Suits returns an error that shows the inequality if a chain of such rules would refuse
 // the order, or lease it to nobody.
 func (d *Draft) Suits(p *job.Params, games dispute.Rules) error {
-	o := d.unsigned()
+	o := d.Unsigned()
 	if err := p.Suits(o); err != nil {
 		return err
 	}

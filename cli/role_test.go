@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tally-network/tally/node/home"
+)
+
+// Flags that did not work were written to tally.yaml all the same, and --endpoints had no
+// effect on a home that was there.
+func TestFlagsAreKeptOnceTheyHaveWorked(t *testing.T) {
+	dir, file := filepath.Join(t.TempDir(), "mine"), filepath.Join(t.TempDir(), "endpoints.json")
+	prices := &home.ProviderSettings{UnitPrice: 5}
+	if _, err := home.Create(dir, home.Settings{Role: home.Provider, Chain: "c", Node: home.Node{RPC: "http://127.0.0.1:1", GRPC: "127.0.0.1:2"}, Provider: prices}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	give := func(chain string, args ...string) (*member, error) {
+		text := fmt.Sprintf(`{"chain": %q, "nodes": [{"rpc": "http://127.0.0.1:3", "grpc": "127.0.0.1:4"}]}`, chain)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := &member{e: &env{home: dir}, settings: home.Settings{Role: home.Provider, Provider: &home.ProviderSettings{}}}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		m.flags(f)
+		if err := f.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return m, m.change(f, h)
+	}
+	if _, err := give("another", "--endpoints", file); err == nil {
+		t.Error("a node of another chain was taken")
+	}
+	m, err := give("c", "--endpoints", file, "--threads", "3")
+	if err != nil || h.Settings.Node.RPC != "http://127.0.0.1:3" || h.Settings.Threads != 3 {
+		t.Fatalf("%v: %+v", err, h.Settings)
+	}
+	if s, err := home.LoadSettings(dir); err != nil || s.Threads != 0 || s.Node.RPC != "http://127.0.0.1:1" {
+		t.Errorf("kept before they worked: %v, %+v", err, s)
+	}
+	if err := m.keep(h); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := home.LoadSettings(dir); err != nil || s.Threads != 3 || s.Node.RPC != "http://127.0.0.1:3" {
+		t.Errorf("not kept: %v, %+v", err, s)
+	}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tally-network/tally/node/consume"
+)
+
+// The example names everything that an order may say, and is one itself.
+func TestExampleOrderIsWhole(t *testing.T) {
+	for _, of := range []any{consume.Spec{}, consume.SpecProblem{}, consume.SpecConditions{}, consume.SpecAdapters{}, consume.SpecOptimizer{}} {
+		for f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(f).Tag.Get("json"), ",")
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(exampleOrder) {
+				t.Errorf("the example does not name %s", name)
+			}
+		}
+	}
+	if _, err := consume.ParseSpec([]byte(exampleOrder)); err != nil {
+		t.Error(err)
+	}
+	// Of two that exclude one another, the second alone.
+	all := regexp.MustCompile(`(?m)^( +)# (\w+:)`).ReplaceAllString(exampleOrder, "$1$2")
+	if _, err := consume.ParseSpec([]byte(regexp.MustCompile(`(?m)^ +continue: .*\n`).ReplaceAllString(all, ""))); err != nil {
+		t.Error(err)
+	}
+}
