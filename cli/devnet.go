@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -73,13 +74,22 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 		}
 	}()
 	at, whole := n.Endpoints(), n.Config()
-	err = e.show(at, func(w io.Writer) {
+	head, err := n.Validators[0].Node.Client().Block(ctx, nil)
+	if err != nil {
+		return err
+	}
+	told := struct {
+		devnet.Endpoints
+		Trust string `json:"trust_root"`
+	}{at, hex.EncodeToString(head.Block.ValidatorsHash)}
+	err = e.show(told, func(w io.Writer) {
 		fmt.Fprintf(w, "network %s is up: %d validators, %d providers, %d watchers\n", at.Chain, whole.Validators, whole.Providers, whole.Watchers)
 		fmt.Fprintf(w, "  RPC        %s\n", at.Nodes[0].RPC)
 		fmt.Fprintf(w, "  REST       %s\n", at.Nodes[0].REST)
 		fmt.Fprintf(w, "  gRPC       %s\n", at.Nodes[0].GRPC)
 		fmt.Fprintf(w, "  consumer   %s\n", n.Consumer.Home.Address)
 		fmt.Fprintf(w, "  endpoints  %s\n", filepath.Join(n.Dir(), "endpoints.json"))
+		fmt.Fprintf(w, "  proofs     tally verify BUNDLE --trust %s\n", told.Trust)
 		fmt.Fprintln(w, "Ctrl-C stops it; the same command goes on.")
 	})
 	if err != nil {
