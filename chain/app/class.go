@@ -7,6 +7,8 @@ import (
 	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	authsigning "github.com/cosmos/cosmos-sdk/x/auth/signing"
+
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
 // A transaction is a move if clocks or windows wait for what it does: all that drives
@@ -26,7 +28,7 @@ type entry struct {
 	gas  uint64   // its limit
 	move bool
 
-	party bool // a move that somebody signs who has a stake; only a node's own choices go by it
+	party bool // a move of somebody who has something at stake; only a node's own choices go by it
 }
 
 func entryOf(tx sdk.Tx, raw []byte) entry {
@@ -43,11 +45,16 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 	return e
 }
 
-// known tells of a move whether it is a party's. Whoever takes part in leases has a stake,
-// but challengers need none: moves of theirs are a stranger's.
+// known tells of a move whether it is a party's: of somebody who has a stake, as all who
+// take part in leases do, or whose turn it is in a game. Challengers need no stake,
+// and their openings are a stranger's moves; then they have a bond to lose.
 func (a *App) known(ctx sdk.Context, e entry) entry {
 	free := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
-	e.party = e.move && slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.HasStake(free, sdk.AccAddress(account)) })
+	e.party = e.move && (slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.HasStake(free, sdk.AccAddress(account)) }) ||
+		slices.ContainsFunc(e.tx.GetMsgs(), func(m sdk.Msg) bool {
+			move, ok := m.(*disputev1.MsgMove)
+			return ok && a.Dispute.HasTurn(free, move.Player, move.Dispute)
+		}))
 	return e
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/block"
+	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 	"github.com/tally-network/tally/internal/testkit/worktest"
@@ -105,6 +106,46 @@ func TestMovesLandWhileTheMempoolIsFull(t *testing.T) {
 	}
 	if n := len(b.TxResults); n < 5 || n > 8 {
 		t.Errorf("%d transactions beside spam of %d: want the move and at most three quarters of the gas", n, len(mempool))
+	}
+}
+
+// A challenger without a stake has a bond to lose by the clock: its moves get through like
+// those of all parties, while its openings are like anybody's.
+func TestMovesOfChallengersLandWhileTheMempoolIsFull(t *testing.T) {
+	c := chaintest.New(t, worktest.Network(chaintest.Fund(10*tally, spammers()...))...)
+	honest, cheat := worktest.NewTraining(t, nil), worktest.NewTraining(t, &worktest.Lie{Unit: 0, Step: 2, Element: 5})
+	p := worktest.Begin(t, c, honest.Order())
+	p.Computer = cheat
+	p.Compute(0, "p0")
+	defender, challenger := cheat.Unit(0, honest.Problem.Start), honest.Unit(0, honest.Problem.Start)
+	open := p.OpenMsg(job.UnitTarget(0), 0, challenger)
+	id := p.Dispute(job.UnitTarget(0), 0, challenger)
+	for {
+		who, m, err := p.MoveMsg(id, defender, challenger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who.Name != worktest.Challenger.Name {
+			p.Deliver(who, m)
+			continue
+		}
+		for _, name := range spammers() {
+			from := chaintest.Named(name)
+			check(t, c, later(t, c, from, app.MaxGas, send(from, from, 1)))
+		}
+		c.Queue(who, open)
+		if r := check(t, c, c.TakeQueue()[0]); r.Code != sdkerrors.ErrMempoolIsFull.ABCICode() || r.Codespace != sdkerrors.RootCodespace {
+			t.Fatalf("the mempool is not full for a stranger's opening: %s", r.Log)
+		}
+		c.Queue(who, m)
+		move := c.TakeQueue()[0]
+		if r := check(t, c, move); r.Code != 0 {
+			t.Fatalf("a challenger's move is refused: %s", r.Log)
+		}
+		if b := propose(t, c, [][]byte{move}, app.MaxGas); b.TxResults[0].Code != 0 {
+			t.Fatalf("a challenger's move: %s", b.TxResults[0].Log)
+		}
+		return
 	}
 }
 

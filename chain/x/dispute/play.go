@@ -163,6 +163,13 @@ func sideOf(p disputev1.Parties, account string) (dispute.Side, error) {
 	return dispute.Nobody, errorsmod.Wrap(ErrStranger, account)
 }
 
+// HasTurn reports whether the next move of a game is an account's, which has a bond or a
+// claim at stake in it.
+func (k *Keeper) HasTurn(ctx context.Context, account string, id uint64) bool {
+	g, p, err := k.Game(ctx, id)
+	return err == nil && g.Stage != dispute.Over && !g.Waiting && player(p, g.Stage.Turn()) == account
+}
+
 // substitutes returns the substitutes of both sides.
 func substitutes(p disputev1.Parties) []string {
 	return slices.DeleteFunc([]string{p.DefenderSubstitute, p.ChallengerSubstitute}, func(s string) bool { return s == "" })
