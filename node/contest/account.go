@@ -30,18 +30,32 @@ func keyOf(order canon.Hash, t job.Target, attempt, segment int) key {
 type account struct {
 	mu      sync.Mutex
 	witness dispute.Witness
+	large   bool // takes more than its share of maxBytes
 }
 
 func (a *account) play(g *dispute.Game) (dispute.Move, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.use()()
 	return dispute.Play(g, a.witness)
 }
 
 func (a *account) right(g *dispute.Game) (dispute.Side, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.use()()
 	return dispute.Right(g, a.witness)
+}
+
+// forgetful is a witness that lets go of the values of a step, most of what it takes. It
+// computes them again when it is asked for them.
+type forgetful interface{ Forget() }
+
+// use locks the account, until what it returns is called.
+func (a *account) use() (done func()) {
+	a.mu.Lock()
+	return func() {
+		if w, ok := a.witness.(forgetful); ok && a.large {
+			w.Forget()
+		}
+		a.mu.Unlock()
+	}
 }
 
 // Bounds on the accounts that a player holds.
@@ -87,6 +101,7 @@ func (c *accounts) use(k key, bytes uint64) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &entry{key: k, bytes: bytes}
+	e.large = bytes > maxBytes/always
 	if i := slices.IndexFunc(c.held, func(e *entry) bool { return e.key == k }); i >= 0 {
 		e = c.held[i]
 		c.held = slices.Delete(c.held, i, i+1)

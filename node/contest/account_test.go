@@ -70,6 +70,35 @@ func TestAccountsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
+// forgetting is a witness that counts how often it is to forget.
+type forgetting struct {
+	computed
+	forgot int
+}
+
+func (f *forgetting) Forget() { f.forgot++ }
+
+// What a large account takes it takes while it is asked alone.
+func TestLargeAccountsForget(t *testing.T) {
+	for _, x := range []struct {
+		bytes uint64
+		want  int
+	}{{1, 0}, {maxBytes / always, 0}, {maxBytes/always + 1, 1}} {
+		var c accounts
+		w := &forgetting{}
+		a, err := c.get(key{}, x.bytes, func() (dispute.Witness, error) { return w, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.play(&dispute.Game{Stage: dispute.Over}); err == nil {
+			t.Fatal("a move was made in a game that is over")
+		}
+		if w.forgot != x.want {
+			t.Errorf("of %d bytes, the values of a step were let go of %d times, want %d", x.bytes, w.forgot, x.want)
+		}
+	}
+}
+
 // An account that could not be begun is begun again by who asks next.
 func TestFailedAccountIsBegunAgain(t *testing.T) {
 	var c accounts

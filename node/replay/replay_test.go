@@ -281,6 +281,11 @@ func TestWitness(t *testing.T) {
 		t.Errorf("the same execution is run again: %v", err)
 	}
 
+	x.(interface{ Forget() }).Forget()
+	if e, err := x.Execution(44); err != nil || root(t, e.Out) != want[45] || count.runs == runs {
+		t.Errorf("what was let go of is not run again: %v", err)
+	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := u.Witness(ctx, start).Root(5); !errors.Is(err, context.Canceled) {

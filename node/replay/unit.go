@@ -191,6 +191,10 @@ func (w *unitWitness) Execution(step int) (*dispute.Execution, error) {
 	return e, err
 }
 
+// Forget lets go of the last run that was asked for, which is all values of a step. If it is
+// asked for again, the step is run again.
+func (w *unitWitness) Forget() { w.last = nil }
+
 // mergeWitness replays a merge.
 type mergeWitness struct {
 	ctx  context.Context
@@ -203,6 +207,9 @@ type mergeWitness struct {
 func (w *Work) MergeWitness(ctx context.Context, ends []*graph.State) dispute.Witness {
 	return &mergeWitness{ctx: ctx, work: w, ends: ends}
 }
+
+// Forget lets go of the run of the merge, until it is asked for again.
+func (w *mergeWitness) Forget() { w.last = nil }
 
 func (w *mergeWitness) Root(int) (canon.Hash, error) {
 	return canon.Hash{}, fmt.Errorf("a merge is a single step")
