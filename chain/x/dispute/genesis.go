@@ -125,14 +125,21 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*disputev1.GenesisState, er
 func (k *Keeper) Invariant(ctx context.Context) error {
 	var held uint64
 	open, played := 0, 0
+	late := map[uint64]bool{}
+	if err := k.late.Keys(ctx, func(id uint64) { late[id] = true }); err != nil {
+		return err
+	}
 	err := k.parties.Walk(ctx, nil, func(id uint64, _ disputev1.Parties) (bool, error) {
 		g, p, err := k.Game(ctx, id)
 		if err != nil || g.Stage == dispute.Over {
 			return false, err
 		}
 		held += locked(p)
-		open++
 		in, err := k.queue.Has(ctx, collections.Join3(p.Defender, g.Waiting, id))
+		if err == nil && !in && late[id] {
+			return false, nil
+		}
+		open++
 		if err == nil && !in {
 			err = fmt.Errorf("dispute %d has no place in the queue", id)
 		}

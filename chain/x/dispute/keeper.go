@@ -25,7 +25,7 @@
 //
 // Invariants: the bonds out of balances of the games that are not over add up to the
 // balance of the module's account. Each of these has its place in the queue of its defender, and
-// its time in the index if it is played. Nobody waits for a defender of whom no game is
+// its time in the index if it is played, or is tried again (module.Retries). Nobody waits for a defender of whom no game is
 // played.
 package dispute
 
@@ -63,6 +63,7 @@ type Keeper struct {
 	games   collections.Map[uint64, []byte]
 	wakes   collections.KeySet[collections.Pair[int64, uint64]] // of games that are played
 	queue   collections.KeySet[place]                           // games that are not over
+	late    module.Retries[uint64]                              // those for which time could not pass, in place of the two
 	freed   collections.KeySet[string]                          // defenders of whom a game has ended in this block
 	byOrder collections.KeySet[collections.Pair[[]byte, uint64]]
 }
@@ -88,6 +89,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stake
 		queue: collections.NewKeySet(sb, collections.NewPrefix(7), "queue",
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.Uint64Key)),
 		freed: collections.NewKeySet(sb, collections.NewPrefix(8), "freed", collections.StringKey),
+		late:  module.RetriesOf(sb, 9, collections.Uint64Key),
 	}
 	module.Seal(sb)
 	return k

@@ -205,7 +205,7 @@ func (k *Keeper) drop(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for _, d := range dropped {
-		err := k.attempt(ctx, d.ID, func(ctx context.Context) error {
+		_, err := k.attempt(ctx, d.ID, func(ctx context.Context) error {
 			before, p, err := k.Game(ctx, d.ID)
 			if err != nil {
 				return err
@@ -275,32 +275,33 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 
 // expire lets time pass for games whose time has come.
 func (k *Keeper) expire(ctx context.Context) error {
-	var due []uint64
+	var due []collections.Pair[int64, uint64]
 	err := k.wakes.Walk(ctx, collections.NewPrefixUntilPairRange[int64, uint64](module.Now(ctx)-1),
 		func(at collections.Pair[int64, uint64]) (bool, error) {
-			due = append(due, at.K2())
+			due = append(due, at)
 			return len(due) == maxEnds, nil
 		})
 	if err != nil {
 		return err
 	}
-	for _, id := range due {
-		err := k.attempt(ctx, id, func(ctx context.Context) error {
-			g, p, err := k.Game(ctx, id)
-			if err != nil || g.Stage == dispute.Over { // it ended with another of them
-				return err
-			}
-			if gone, err := k.work.Drops(ctx, id); gone || err != nil { // or is about to
-				return err
-			}
-			next := dispute.Expire(g, module.Now(ctx))
-			if next.Missed && !g.Missed {
-				if err := emit(ctx, &disputev1.EventMissed{Dispute: view(id, p, &next)}); err != nil {
-					return err
-				}
-			}
-			return k.step(ctx, id, p, &g, next)
-		})
+	late, err := k.late.Due(ctx)
+	if err != nil {
+		return err
+	}
+	for _, at := range due {
+		ok, err := k.attempt(ctx, at.K2(), func(ctx context.Context) error { return k.pass(ctx, at.K2()) })
+		if err == nil && !ok {
+			err = k.postpone(ctx, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range late {
+		ok, err := k.attempt(ctx, r.Key, func(ctx context.Context) error { return k.resume(ctx, r) })
+		if err == nil && !ok {
+			err = k.late.Again(ctx, r)
+		}
 		if err != nil {
 			return err
 		}
@@ -308,11 +309,58 @@ func (k *Keeper) expire(ctx context.Context) error {
 	return nil
 }
 
-// attempt does f for a dispute at the end of a block. One that fails stays as it
-// was, and does not stop the chain.
-func (k *Keeper) attempt(ctx context.Context, id uint64, f func(ctx context.Context) error) error {
-	if err := module.Attempt(ctx, f); err != nil {
-		return emit(ctx, &disputev1.EventStuck{Dispute: id, Reason: err.Error()})
+// pass lets time pass for a game.
+func (k *Keeper) pass(ctx context.Context, id uint64) error {
+	g, p, err := k.Game(ctx, id)
+	if err != nil || g.Stage == dispute.Over { // it ended with another of them
+		return err
 	}
-	return nil
+	if gone, err := k.work.Drops(ctx, id); gone || err != nil { // or is about to
+		return err
+	}
+	next := dispute.Expire(g, module.Now(ctx))
+	if next.Missed && !g.Missed {
+		if err := emit(ctx, &disputev1.EventMissed{Dispute: view(id, p, &next)}); err != nil {
+			return err
+		}
+	}
+	return k.step(ctx, id, p, &g, next)
+}
+
+// postpone takes a game for which time cannot pass out of the way of others, those about
+// the same defender's work too.
+func (k *Keeper) postpone(ctx context.Context, at collections.Pair[int64, uint64]) error {
+	id := at.K2()
+	if err := errors.Join(k.wakes.Remove(ctx, at), k.late.Add(ctx, id)); err != nil {
+		return err
+	}
+	p, err := k.parties.Get(ctx, id)
+	if err != nil {
+		return nil // whose it is nobody can tell
+	}
+	return errors.Join(k.queue.Remove(ctx, collections.Join3(p.Defender, false, id)), k.freed.Set(ctx, p.Defender))
+}
+
+// resume puts a game back where time passes for it, and lets it pass.
+func (k *Keeper) resume(ctx context.Context, r module.Retry[uint64]) error {
+	g, p, err := k.Game(ctx, r.Key)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(k.late.Done(ctx, r), k.put(ctx, r.Key, p.Defender, nil, &g)); err != nil {
+		return err
+	}
+	if g.Waiting {
+		return k.freed.Set(ctx, p.Defender) // it may be its turn
+	}
+	return k.pass(ctx, r.Key)
+}
+
+// attempt does f for a dispute at the end of a block, and reports whether it succeeded.
+// One that fails stays as it was, and does not stop the chain.
+func (k *Keeper) attempt(ctx context.Context, id uint64, f func(ctx context.Context) error) (ok bool, err error) {
+	if err := module.Attempt(ctx, f); err != nil {
+		return false, emit(ctx, &disputev1.EventStuck{Dispute: id, Reason: err.Error()})
+	}
+	return true, nil
 }

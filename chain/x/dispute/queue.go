@@ -2,6 +2,7 @@ package dispute
 
 import (
 	"context"
+	"errors"
 
 	"cosmossdk.io/collections"
 
@@ -54,21 +55,34 @@ func (k *Keeper) admit(ctx context.Context) error {
 		if err := k.freed.Remove(ctx, d); err != nil {
 			return err
 		}
-		playing, err := k.first(ctx, d, false, r.Parallel)
-		if err != nil {
+		if err := k.fill(ctx, d, r.Parallel); err != nil {
 			return err
-		}
-		next, err := k.first(ctx, d, true, r.Parallel-len(playing))
-		if err != nil {
-			return err
-		}
-		for _, id := range next {
-			if err := k.attempt(ctx, id, func(ctx context.Context) error { return k.begin(ctx, id) }); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// fill begins games about a defender's work until so many are played, or none waits. One
+// that cannot begin leaves its place to the next.
+func (k *Keeper) fill(ctx context.Context, defender string, parallel int) error {
+	for {
+		playing, err := k.first(ctx, defender, false, parallel)
+		if err != nil {
+			return err
+		}
+		next, err := k.first(ctx, defender, true, min(1, parallel-len(playing)))
+		if err != nil || len(next) == 0 {
+			return err
+		}
+		id := next[0]
+		began, err := k.attempt(ctx, id, func(ctx context.Context) error { return k.begin(ctx, id) })
+		if err == nil && !began {
+			err = errors.Join(k.queue.Remove(ctx, collections.Join3(defender, true, id)), k.late.Add(ctx, id))
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // begin lets a game that has waited be played.

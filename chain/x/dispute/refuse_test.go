@@ -283,7 +283,7 @@ func TestDisputeThatCannotEnd(t *testing.T) {
 		if wet == 1 {
 			w.err = nil
 		}
-		later := ctx.WithBlockTime(ctx.BlockTime().Add(time.Hour)).WithEventManager(sdk.NewEventManager())
+		later := ctx.WithBlockTime(ctx.BlockTime().Add(time.Duration(wet+1) * time.Hour)).WithEventManager(sdk.NewEventManager())
 		if err := k.EndBlock(later); err != nil {
 			t.Fatal(err)
 		}

@@ -135,14 +135,12 @@ func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error)
 func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	reserved, unanswered := map[string]uint64{}, map[string]uint32{}
 	n := indexed{late: map[string]bool{}}
-	if err := k.late.Walk(ctx, nil, func(w wake, _ int64) (bool, error) {
-		n.late[lateKey(w)] = true
-		return false, nil
-	}); err != nil {
+	err := k.late.Keys(ctx, func(p part) { n.late[lateKey(p)] = true })
+	if err != nil {
 		return err
 	}
 	var locked uint64
-	err := k.each(ctx, func(id canon.Hash, l *job.Lease) error {
+	err = k.each(ctx, func(id canon.Hash, l *job.Lease) error {
 		if err := l.Check(); err != nil {
 			return fmt.Errorf("lease %s: %w", id, err)
 		}
@@ -220,14 +218,14 @@ type indexed struct {
 	late                          map[string]bool // order and unit of what was postponed
 }
 
-func lateKey(w wake) string { return fmt.Sprintf("%x %d", w.K2(), w.K3()) }
+func lateKey(p part) string { return fmt.Sprintf("%x %d", p.K1(), p.K2()) }
 
 // checkEntries: a lease is in the indexes as it should be.
 func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, n *indexed) error {
 	e, parties := entriesOf(id, l, l.Everything().Units), partiesOf(id, l)
 	e.wakes = slices.DeleteFunc(e.wakes, func(w wake) bool {
 		in, err := k.wakes.Has(ctx, w)
-		return err == nil && !in && n.late[lateKey(w)]
+		return err == nil && !in && n.late[lateKey(collections.Join(w.K2(), w.K3()))]
 	})
 	n.wakes += len(e.wakes)
 	n.leads += len(e.leads)

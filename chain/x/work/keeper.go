@@ -68,10 +68,10 @@ type Keeper struct {
 	settlements collections.Map[[]byte, []byte]
 
 	// Indexes: when time must pass for a lease, in which phase it is, who leads
-	// it while it is not settled, who takes part. Those for which time could not pass are
-	// in late instead, by when it is tried again and after what delay in ms.
+	// it while it is not settled, who takes part. That for which time could not pass is
+	// in late instead.
 	wakes   collections.KeySet[wake]
-	late    collections.Map[wake, int64]
+	late    module.Retries[part] // a unit, or itself
 	phases  collections.KeySet[collections.Pair[int32, []byte]]
 	leads   collections.KeySet[collections.Pair[string, []byte]]
 	parties collections.KeySet[collections.Triple[string, bool, []byte]] // account, settled, order
@@ -114,7 +114,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 			collections.TripleKeyCodec(collections.StringKey, collections.BoolKey, collections.BytesKey)),
 		dropped: collections.NewMap(sb, collections.NewPrefix(12), "dropped", collections.Uint64Key, collections.StringValue),
 	}
-	k.late = collections.NewMap(sb, collections.NewPrefix(15), "late", k.wakes.KeyCodec(), collections.Int64Value)
+	k.late = module.RetriesOf(sb, 15, parts)
 	k.checkpoints = collections.NewMap(sb, collections.NewPrefix(13), "checkpoints", parts, collections.BytesValue)
 	k.inputs = collections.NewMap(sb, collections.NewPrefix(14), "inputs", parts, collections.BytesValue)
 	module.Seal(sb)

@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"errors"
-	"time"
 
 	"cosmossdk.io/collections"
 
@@ -17,16 +16,10 @@ import (
 // What the end of a block does at most: it takes so many entries from the index of
 // times, oldest first, and after the entries of a lease no more once so many units
 // were read. What is left is due in the next block.
-//
-// An entry for which time cannot pass leaves that index, so that it holds up no other,
-// and is tried again after a delay that doubles each time. A block takes so many of these.
+// An entry for which time cannot pass leaves that index (module.Retries).
 const (
-	maxDue   = 256
-	maxRead  = 512
-	maxRetry = 16
-
-	firstDelay = int64(time.Minute / time.Millisecond)
-	lastDelay  = int64(24 * time.Hour / time.Millisecond)
+	maxDue  = 256
+	maxRead = 512
 )
 
 // EndBlock lets time pass for the leases and units that it has something to do with.
@@ -51,7 +44,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 				return err
 			}
 			read += len(before.part.Units)
-			if d.delay > 0 {
+			if d.retry != nil {
 				if err := k.resume(ctx, d, before); err != nil || before.Phase == job.Settled {
 					return err
 				}
@@ -76,14 +69,13 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 type moment struct {
 	order canon.Hash
 	units []int
-	keys  []wake // for which it is
-	delay int64  // ms after which it was tried again, if its time could not pass
+	keys  []wake              // for which it is
+	retry *module.Retry[part] // in place of these, if its time could not pass before
 }
 
-func (d *moment) add(w wake) {
-	d.keys = append(d.keys, w)
-	if w.K3() != itself {
-		d.units = append(d.units, int(w.K3()))
+func (d *moment) add(which uint32) {
+	if which != itself {
+		d.units = append(d.units, int(which))
 	}
 }
 
@@ -102,35 +94,37 @@ func (k *Keeper) due(ctx context.Context) (out []moment, err error) {
 			i = len(out)
 			at[id], out = i, append(out, moment{order: id})
 		}
-		out[i].add(w)
+		out[i].keys = append(out[i].keys, w)
+		out[i].add(w.K3())
 		left--
 		return left == 0, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	left = maxRetry
-	err = k.late.Walk(ctx, until, func(w wake, delay int64) (bool, error) {
-		id, err := canon.HashOf(w.K2())
+	late, err := k.late.Due(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range late {
+		id, err := canon.HashOf(r.Key.K1())
 		if err != nil {
-			return true, err
+			return nil, err
 		}
-		d := moment{order: id, delay: delay}
-		d.add(w)
+		d := moment{order: id, retry: &r}
+		d.add(r.Key.K2())
 		out = append(out, d)
-		left--
-		return left == 0, nil
-	})
-	return out, err
+	}
+	return out, nil
 }
 
 // postpone takes what is due for a lease whose time cannot pass out of the way of others.
 func (k *Keeper) postpone(ctx context.Context, d moment) error {
-	delay := min(max(2*d.delay, firstDelay), lastDelay)
+	if d.retry != nil {
+		return k.late.Again(ctx, *d.retry)
+	}
 	for _, w := range d.keys {
-		err := errors.Join(k.wakes.Remove(ctx, w), k.late.Remove(ctx, w),
-			k.late.Set(ctx, collections.Join3(module.Now(ctx)+delay, w.K2(), w.K3()), delay))
-		if err != nil {
+		if err := errors.Join(k.wakes.Remove(ctx, w), k.late.Add(ctx, collections.Join(w.K2(), w.K3()))); err != nil {
 			return err
 		}
 	}
@@ -139,10 +133,8 @@ func (k *Keeper) postpone(ctx context.Context, d moment) error {
 
 // resume puts what was postponed back where index expects it.
 func (k *Keeper) resume(ctx context.Context, d moment, l *loaded) error {
-	for _, w := range d.keys {
-		if err := k.late.Remove(ctx, w); err != nil {
-			return err
-		}
+	if err := k.late.Done(ctx, *d.retry); err != nil {
+		return err
 	}
 	for _, w := range entriesOf(d.order, &l.Lease, d.units).wakes {
 		if err := k.wakes.Set(ctx, w); err != nil {
