@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/node/devnet"
+	"github.com/tally-network/tally/node/role"
 )
 
 // The next order in a directory whose cheater was convicted is met, too.
@@ -11,6 +12,17 @@ func TestOrderDoesWithoutTheCheater(t *testing.T) {
 	s := spec()
 	if there := devnet.Default().Providers; s.Conditions.Providers > there-1 {
 		t.Errorf("the order wants %d providers, and without the cheater there are %d", s.Conditions.Providers, there-1)
+	}
+}
+
+// A provider that asked for a unit was shown as one that had merged a round, with no loss.
+func TestReadyIsNoMerge(t *testing.T) {
+	var lines []string
+	s := newScribe(&Options{Line: func(line string) { lines = append(lines, line) }})
+	s.observe(role.Event{Role: "provider-2", Kind: role.Ready, Unit: -1})
+	s.observe(role.Event{Role: "provider-2", Kind: role.Revealed, Unit: 3})
+	if len(lines) != 0 || len(s.board.Loss) != 0 {
+		t.Errorf("%q, losses %v", lines, s.board.Loss)
 	}
 }
 

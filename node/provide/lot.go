@@ -84,6 +84,6 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 	if _, err := p.kit.Account.Send(ctx, m); err != nil {
 		return fmt.Errorf("show the lot of unit %d: %w", i, err)
 	}
-	p.kit.Emit(role.Event{Kind: role.Posted, Order: r.Order, Unit: i, Text: text})
+	p.kit.Emit(role.Event{Kind: role.Revealed, Order: r.Order, Unit: i, Text: text})
 	return nil
 }

@@ -212,7 +212,7 @@ func (p *provider) ready(ctx context.Context, l *job.Lease) error {
 	if err != nil {
 		return fmt.Errorf("ask for a unit: %w", err)
 	}
-	p.kit.Emit(role.Event{Kind: role.Posted, Order: l.Order.ID(), Unit: -1, Text: "ready for the next unit"})
+	p.kit.Emit(role.Event{Kind: role.Ready, Order: l.Order.ID(), Unit: -1, Text: "for the next unit"})
 	return nil
 }
 

@@ -65,6 +65,8 @@ type Kind string
 const (
 	Trained   Kind = "trained"   // a provider did a step
 	Posted    Kind = "posted"    // a receipt or merge is on chain
+	Ready     Kind = "ready"     // a provider has asked for a unit
+	Revealed  Kind = "revealed"  // a provider has shown whether an attempt was forced
 	Audited   Kind = "audited"   // an auditor answered
 	Attested  Kind = "attested"  // a keeper attested
 	Asked     Kind = "asked"     // a keeper was asked on chain to show what it keeps
