@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -38,17 +39,29 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
 			})
 		}
 	}
-	for i := range l.Units {
-		u := &l.Units[i]
-		if u.Receipt == nil {
+	for i, a := range attested(l) {
+		name := "keeper-" + l.Units[i].Receipt.ID().String() + "-" + a.Keeper
+		if w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Keeper)) {
 			continue
 		}
-		for _, a := range u.Attested {
-			name := "keeper-" + u.Receipt.ID().String() + "-" + a.Keeper
-			if !a.Stands() || w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Keeper)) {
+		w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
+	}
+}
+
+// attested yields the attestations that stand, with their units. Before a unit counts its
+// keepers rightly refuse us: only who was drawn may read where its checkpoints are.
+func attested(l *job.Lease) iter.Seq2[int, job.Attestation] {
+	return func(yield func(int, job.Attestation) bool) {
+		for i := range l.Units {
+			u := &l.Units[i]
+			if u.Receipt == nil || u.Status == job.Received {
 				continue
 			}
-			w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
+			for _, a := range u.Attested {
+				if a.Stands() && !yield(i, a) {
+					return
+				}
+			}
 		}
 	}
 }

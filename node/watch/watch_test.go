@@ -91,3 +91,17 @@ func TestDisputedWorkIsLeftAlone(t *testing.T) {
 	l.Disputes = nil
 	expect(t, check(t, w, l), "unit 0", "merge 1")
 }
+
+// A keeper was taken to keep nothing while it rightly refused: who may read where the
+// checkpoints of a unit are is decided when it counts.
+func TestKeepersAreLookedAtOnceAUnitCounts(t *testing.T) {
+	l := lease()
+	for i := range l.Units {
+		l.Units[i].Attested = []job.Attestation{{Keeper: "keeper", Done: true}, {Keeper: "silent"}, {Keeper: "convicted", Done: true, Failed: true}}
+	}
+	var looked []string
+	for i, a := range attested(l) {
+		looked = append(looked, fmt.Sprint(a.Keeper, " ", i))
+	}
+	expect(t, looked, "keeper 0", "keeper 1", "keeper 2", "keeper 3", "keeper 4")
+}
