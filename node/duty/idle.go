@@ -45,10 +45,19 @@ func Idle(ctx context.Context, k *role.Kit) (string, error) {
 	switch {
 	case len(open.Orders) > 0:
 		return unmet(ctx, q, open.Orders[0].Id, lead)
-	case teams[lead] < 2:
+	case len(teams[lead]) < 2:
 		return fmt.Sprintf("no order is open, and it is the only provider under %s: for orders that want more, choose a validator that has others with --validator", lead), nil
 	}
-	return fmt.Sprintf("no order is open; %d providers under %s wait for one", teams[lead], lead), nil
+	why, cheaper := fmt.Sprintf("no order is open; %d providers under %s wait for one", len(teams[lead]), lead), 0
+	for _, price := range teams[lead] {
+		if price < p.Listing.UnitPrice {
+			cheaper++
+		}
+	}
+	if cheaper > 0 {
+		why += fmt.Sprintf(", and %d of them ask for less than %d utally per GFLOP, so they come first: --price changes that", cheaper, p.Listing.UnitPrice)
+	}
+	return why, nil
 }
 
 // unable says what keeps a provider from any work.
@@ -93,9 +102,9 @@ func offered(all []marketv1.Offer, validator string) bool {
 	return false
 }
 
-// teams returns how many providers are under each validator.
-func teams(ctx context.Context, k *role.Kit) (map[string]int, error) {
-	out := map[string]int{}
+// teams returns the unit prices of the providers under each validator.
+func teams(ctx context.Context, k *role.Kit) (map[string][]uint64, error) {
+	out := map[string][]uint64{}
 	q := &providerv1.QueryPeersRequest{Role: providerv1.ROLE_PROVIDER, Pagination: &query.PageRequest{}}
 	for {
 		r, err := providerv1.NewQueryClient(k.Chain.Conn).Peers(ctx, q)
@@ -103,7 +112,7 @@ func teams(ctx context.Context, k *role.Kit) (map[string]int, error) {
 			return nil, fmt.Errorf("ask for the providers: %w", err)
 		}
 		for _, p := range r.Peers {
-			out[p.Listing.Validator]++
+			out[p.Listing.Validator] = append(out[p.Listing.Validator], p.Listing.UnitPrice)
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 			return out, nil

@@ -194,9 +194,9 @@ func cheapest(ctx context.Context, k *role.Kit) (string, error) {
 	}
 }
 
-func cheapestOf(all []marketv1.Offer, teams map[string]int) string {
+func cheapestOf(all []marketv1.Offer, teams map[string][]uint64) string {
 	return slices.MinFunc(all, func(a, b marketv1.Offer) int {
-		return cmp.Or(cmp.Compare(a.FeeBps, b.FeeBps), cmp.Compare(teams[b.Validator], teams[a.Validator]))
+		return cmp.Or(cmp.Compare(a.FeeBps, b.FeeBps), cmp.Compare(len(teams[b.Validator]), len(teams[a.Validator])))
 	}).Validator
 }
 

@@ -10,7 +10,7 @@ import (
 // order that wants two providers came there.
 func TestNewcomerGoesWhereOthersAre(t *testing.T) {
 	all := []marketv1.Offer{{Validator: "alone", FeeBps: 500}, {Validator: "team", FeeBps: 500}, {Validator: "dear", FeeBps: 501}}
-	if got := cheapestOf(all, map[string]int{"team": 2, "dear": 9}); got != "team" {
+	if got := cheapestOf(all, map[string][]uint64{"team": {1, 2}, "dear": {1, 1, 1}}); got != "team" {
 		t.Errorf("it goes under %q", got)
 	}
 }
