@@ -114,3 +114,8 @@ func tailed(r *rand.Rand, head *tensor.Primitive) (*graph.Program, graph.Inputs)
 	state.Slots = p.Slots
 	return p, graph.Inputs{States: []*graph.State{state}}
 }
+
+// convolution is one of two spatial axes, in groups.
+type convolution kerneltest.Convolution
+
+func (c convolution) primitive() *tensor.Primitive { return kerneltest.Convolution(c).Primitive() }

@@ -4,8 +4,6 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
-	"github.com/tally-network/tally/engine/cpu/kernel"
-	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
 // Heads counts the contractions of p that are heads of fusions, and those of them that
@@ -35,30 +33,9 @@ func JoinsInPlace(p *graph.Program, set *asm.Set) (n int) {
 	return n
 }
 
-var New_ = newDot
-
-// RowsPerLine returns the rows of a line of the padded input that a contraction reads in
-// place, 0 if it does not.
-func RowsPerLine(k kernel.Kernel) int {
-	if k, ok := k.(*dot); ok {
-		return k.a.line
-	}
-	return 0
-}
-
-// PrepackedBytes returns the memory of the constants that a kernel has packed.
-func PrepackedBytes(k kernel.Kernel) (n int) {
-	d := k.(*dot)
-	for _, m := range []*kept{d.a.kept, d.b.kept} {
-		if m != nil {
-			n += m.batches * m.rows * d.p.Terms() * mem.Word
-		}
-	}
-	return n
-}
-
 // IsPool and IsDepthwise report whether p is computed through windows.
 func IsPool(p *tensor.Primitive, set *asm.Set) bool { _, ok := compile(p, set).(*pool); return ok }
+
 func IsDepthwise(p *tensor.Primitive, set *asm.Set) bool {
 	_, ok := compile(p, set).(*depthwise)
 	return ok

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -218,7 +219,7 @@ func compile(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 		}
 	case p.Fn == tensor.Dot:
 		if k = newDepthwise(p, set); k == nil {
-			k = newDot(p, set)
+			k = gemm.New(p, set)
 		}
 	case p.Fn == tensor.Before:
 		k = newRanker(p)

@@ -1,4 +1,4 @@
-package cpu_test
+package gemm_test
 
 import (
 	"math"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
@@ -88,7 +88,7 @@ func TestSlidingRows(t *testing.T) {
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 			p := kerneltest.Typed(c.primitive(), dtype)
 			for _, set := range asm.Sets() {
-				if cpu.RowsPerLine(cpu.New_(p, set)) == 0 {
+				if gemm.RowsPerLine(gemm.New(p, set)) == 0 {
 					t.Errorf("%s: %v does not slide", set.Name, c)
 				}
 			}
@@ -127,7 +127,7 @@ func TestLongLine(t *testing.T) {
 		{Type: tensor.Float32, Shape: tensor.Shape{out, in, taps}, Dims: kerneltest.Dims(0, 2, 3)},
 	}}
 	for _, set := range asm.Sets() {
-		if n := cpu.RowsPerLine(cpu.New_(p, set)); n != size {
+		if n := gemm.RowsPerLine(gemm.New(p, set)); n != size {
 			t.Errorf("%s: lines have %d rows", set.Name, n)
 		}
 	}
@@ -175,7 +175,7 @@ func TestContractionsAllocateNothing(t *testing.T) {
 		}
 		args := []*tensor.Tensor{kerneltest.Normal(p.Args[0].Type, p.Args[0].Shape), kerneltest.Normal(p.Args[1].Type, p.Args[1].Shape)}
 		out := tensor.Must(tensor.New(p.Type, p.Shape))
-		k, w := cpu.New_(p, set), kernel.NewWorker()
+		k, w := gemm.New(p, set), kernel.NewWorker()
 		run := func() {
 			if err := k.Run(w, out, args, 0, k.Blocks()); err != nil {
 				t.Fatal(err)
@@ -197,8 +197,8 @@ func chain(a, b []float32) float32 {
 	return acc
 }
 
-// Outputs of several pieces, with edges that fill no tile, on several threads.
-func TestPiecesTile(t *testing.T) {
+// Outputs of several blocks, with edges that fill no tile, on several threads.
+func TestBlocksTile(t *testing.T) {
 	for _, c := range [][3]int{
 		{130, 40, 260}, {257, 300, 3}, {3, 300, 257}, {1, 1000, 70}, {70, 1000, 1}, {2, 9000, 2}, {33, 520, 65},
 		{1, 9000, 49}, {2, 4101, 33}, {1, 17, 1100}, {2, 3, 2500}, {9, 4100, 40}, {16, 70, 131}, {5, 16, 16}, {4, 15, 17}, // few rows

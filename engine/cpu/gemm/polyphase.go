@@ -1,4 +1,4 @@
-package cpu
+package gemm
 
 import (
 	"slices"
@@ -10,14 +10,14 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// phased is a contraction along whose output some axes count phases: each has
-// terms of its own inside the operands, as each position of a transposed
-// convolution with a stride has taps of its own. A phase is contracted without
-// the terms that are absent for all of it.
-type phased struct{ phases []phase }
+// polyphase is a contraction along whose output some axes count phases: each phase has
+// terms of its own inside the operands, as each position of a transposed convolution with
+// a stride has taps of its own. A phase is contracted without the terms that are padding
+// for all of it.
+type polyphase struct{ phases []phase }
 
-// phase is the elements of the output at one position of those axes. They lie as
-// in the whole output, from an element on.
+// phase is the elements of the output at one position of those axes. They have the whole
+// output's strides, from an element on.
 type phase struct {
 	p   *tensor.Primitive
 	at  int
@@ -28,12 +28,12 @@ type phase struct {
 	inner   affine.Loop
 }
 
-// newPhased returns nil if p has no phases, or such that no terms are absent.
-func newPhased(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+// newPolyphase returns nil if p has no phases, or no padding that they would save.
+func newPolyphase(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	if p.Type != tensor.Float32 || p.Terms() > tensor.KBlock || p.Shape.Elements() == 0 || p.Terms() == 0 {
 		return nil
 	}
-	k := &phased{phases: phasesOf(phase{p: p}, p.Shape.Strides())}
+	k := &polyphase{phases: phasesOf(phase{p: p}, p.Shape.Strides())}
 	if len(k.phases) == 1 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func newPhased(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 		x := &k.phases[i]
 		x.lay(p.Shape.Strides())
 		if x.p.Terms() > 0 {
-			x.dot = newPart(x.p, p, x.at, set)
+			x.dot = newContraction(x.p, p, x.at, set)
 		}
 	}
 	return k
@@ -76,9 +76,6 @@ func phasesOf(x phase, strides []int) []phase {
 	}
 	return []phase{x}
 }
-
-// maxPhases bounds the phases along one axis.
-const maxPhases = 4
 
 // phaseAxis returns the terms of a coordinate that steps along one output axis and
 // over the whole of it along one folded axis; two of the same axis if it does not.
@@ -118,25 +115,25 @@ func restricted(p *tensor.Primitive, axis, v, fold, lo, hi int) *tensor.Primitiv
 	return &q
 }
 
-// pieces of a phase without terms are its lines.
-func (x *phase) pieces() int {
+// blocks of a phase without terms are its lines.
+func (x *phase) blocks() int {
 	if x.dot == nil {
 		return x.lines.N
 	}
 	return x.dot.Blocks()
 }
 
-func (k *phased) Blocks() (n int) {
+func (k *polyphase) Blocks() (n int) {
 	for i := range k.phases {
-		n += k.phases[i].pieces()
+		n += k.phases[i].blocks()
 	}
 	return n
 }
 
-func (k *phased) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *polyphase) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	for i := range k.phases {
 		x := &k.phases[i]
-		n := x.pieces()
+		n := x.blocks()
 		if from, to := max(lo, 0), min(hi, n); from < to {
 			if x.dot == nil {
 				x.clear(w, out, from, to)

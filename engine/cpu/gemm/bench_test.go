@@ -1,4 +1,4 @@
-package cpu_test
+package gemm_test
 
 import (
 	"fmt"

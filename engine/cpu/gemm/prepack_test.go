@@ -1,11 +1,11 @@
-package cpu_test
+package gemm_test
 
 import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
@@ -18,15 +18,15 @@ func TestPrepack(t *testing.T) {
 		consts := []*tensor.Tensor{kerneltest.Normal(p.Args[0].Type, p.Args[0].Shape), kerneltest.Normal(p.Args[1].Type, p.Args[1].Shape)}
 		for _, set := range asm.Sets() {
 			const budget = 64 << 20
-			k := cpu.New_(p, set).(kernel.Prepacker)
-			if left := k.Prepack(consts, 100); left != 100 || cpu.PrepackedBytes(k) != 0 {
+			k := gemm.New(p, set).(kernel.Prepacker)
+			if left := k.Prepack(consts, 100); left != 100 || gemm.PrepackedBytes(k) != 0 {
 				t.Errorf("%s, %s: %d of 100 bytes are left", set.Name, name, left)
 			}
 			left := k.Prepack(consts, budget)
-			if cpu.PrepackedBytes(k) == 0 {
+			if gemm.PrepackedBytes(k) == 0 {
 				t.Errorf("%s, %s: nothing is packed", set.Name, name)
 			}
-			if left += cpu.PrepackedBytes(k); left != budget {
+			if left += gemm.PrepackedBytes(k); left != budget {
 				t.Errorf("%s, %s: what is packed and what is left is %d bytes", set.Name, name, left)
 			}
 		}

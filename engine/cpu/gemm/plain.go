@@ -1,4 +1,4 @@
-package cpu
+package gemm
 
 import (
 	"math"
@@ -10,42 +10,42 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// plainDot is a contraction in plain Go, one element after the other, of types
+// plainContraction is a contraction in plain Go, one element after the other, of types
 // that no tile takes. Integers wrap, so that no order shows.
-type plainDot[T mem.Ordered] struct {
+type plainContraction[T mem.Ordered] struct {
 	n, terms int
 	a, b     reader[T]
 	dot      func(acc T, x, y []T) T
 }
 
-// newPlainDot returns nil for types that only the definition takes.
-func newPlainDot(p *tensor.Primitive) kernel.Kernel {
+// newPlain returns nil for types that only the definition takes.
+func newPlain(p *tensor.Primitive) kernel.Kernel {
 	if p.Args[0].Type.Size() == 1 {
-		return &plainDot[int32]{p.Shape.Elements(), p.Terms(), widening(p, 0), widening(p, 1), sumProducts[int32]}
+		return &plainContraction[int32]{p.Shape.Elements(), p.Terms(), widening(p, 0), widening(p, 1), sumProducts[int32]}
 	}
 	switch p.Type {
 	case tensor.Int16:
-		return newIntegerDot[int16](p)
+		return newPlainInteger[int16](p)
 	case tensor.Int32:
-		return newIntegerDot[int32](p)
+		return newPlainInteger[int32](p)
 	case tensor.Int64:
-		return newIntegerDot[int64](p)
+		return newPlainInteger[int64](p)
 	case tensor.Uint16:
-		return newIntegerDot[uint16](p)
+		return newPlainInteger[uint16](p)
 	case tensor.Uint32:
-		return newIntegerDot[uint32](p)
+		return newPlainInteger[uint32](p)
 	case tensor.Uint64:
-		return newIntegerDot[uint64](p)
+		return newPlainInteger[uint64](p)
 	case tensor.Float64:
 		if len(affine.BoundsOf(p, 0))+len(affine.BoundsOf(p, 1)) == 0 && p.Terms() <= tensor.KBlock {
-			return &plainDot[float64]{p.Shape.Elements(), p.Terms(), reading[float64](p, 0), reading[float64](p, 1), chain64}
+			return &plainContraction[float64]{p.Shape.Elements(), p.Terms(), reading[float64](p, 0), reading[float64](p, 1), chain64}
 		}
 	}
 	return nil
 }
 
-func newIntegerDot[T mem.Integer](p *tensor.Primitive) kernel.Kernel {
-	return &plainDot[T]{p.Shape.Elements(), p.Terms(), reading[T](p, 0), reading[T](p, 1), sumProducts[T]}
+func newPlainInteger[T mem.Integer](p *tensor.Primitive) kernel.Kernel {
+	return &plainContraction[T]{p.Shape.Elements(), p.Terms(), reading[T](p, 0), reading[T](p, 1), sumProducts[T]}
 }
 
 func sumProducts[T mem.Integer](acc T, x, y []T) T {
@@ -62,9 +62,9 @@ func chain64(acc float64, x, y []float64) float64 {
 	return eltwise.Canonical(acc)
 }
 
-func (k *plainDot[T]) Blocks() int { return k.n }
+func (k *plainContraction[T]) Blocks() int { return k.n }
 
-func (k *plainDot[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *plainContraction[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)
 	for o := lo; o < hi; o++ {
 		acc := T(0)
