@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
@@ -31,12 +30,4 @@ func JoinsInPlace(p *graph.Program, set *asm.Set) (n int) {
 		}
 	}
 	return n
-}
-
-// IsPool and IsDepthwise report whether p is computed through windows.
-func IsPool(p *tensor.Primitive, set *asm.Set) bool { _, ok := compile(p, set).(*pool); return ok }
-
-func IsDepthwise(p *tensor.Primitive, set *asm.Set) bool {
-	_, ok := compile(p, set).(*depthwise)
-	return ok
 }

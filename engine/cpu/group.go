@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/reduce"
 )
 
 // program is a program on its way to being run.
@@ -335,7 +336,7 @@ func fusible(set *asm.Set, p *tensor.Primitive) bool {
 			return false
 		}
 		times, ok := affine.Repetition(p, 0)
-		return ok && times == 1 || !newFolding(p).columns
+		return ok && times == 1 || !reduce.ByColumns(p)
 	}
 	return false
 }

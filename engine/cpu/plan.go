@@ -10,6 +10,8 @@ import (
 	"github.com/tally-network/tally/engine/cpu/gemm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/reduce"
+	"github.com/tally-network/tally/engine/cpu/spatial"
 )
 
 // task is what is run at a time: a kernel for one node, or a fusion of several.
@@ -212,17 +214,17 @@ func compile(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	var k kernel.Kernel
 	switch {
 	case p.Fn.Scatters():
-		k = newScatter(p)
+		k = reduce.NewScatter(p)
 	case p.Fn.Kind() == tensor.KindFold:
-		if k = newPool(p, set); k == nil {
-			k = newFold(p, set)
+		if k = spatial.NewPooling(p, set); k == nil {
+			k = reduce.New(p, set)
 		}
 	case p.Fn == tensor.Dot:
-		if k = newDepthwise(p, set); k == nil {
+		if k = spatial.NewDepthwise(p, set); k == nil {
 			k = gemm.New(p, set)
 		}
 	case p.Fn == tensor.Before:
-		k = newRanker(p)
+		k = reduce.NewRank(p)
 	}
 	if k == nil {
 		k = kernel.ByDefinition(p)

@@ -53,6 +53,8 @@ var layers = []layer{
 	{folder: "engine/cpu/eltwise", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem"}},
 	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem"}},
 	{folder: "engine/cpu/gemm", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem", "engine/cpu/affine", "engine/cpu/eltwise", "engine/cpu/kernel"}},
+	{folder: "engine/cpu/spatial", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem", "engine/cpu/affine", "engine/cpu/eltwise", "engine/cpu/kernel"}},
+	{folder: "engine/cpu/reduce", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem", "engine/cpu/affine", "engine/cpu/eltwise", "engine/cpu/kernel"}},
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
 	{folder: "engine", own: []string{"core"}},
 	{folder: "internal/bounded"},

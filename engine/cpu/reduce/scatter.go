@@ -1,4 +1,4 @@
-package cpu
+package reduce
 
 import (
 	"github.com/tally-network/tally/core/tensor"
@@ -8,10 +8,10 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// scatterer writes updates where indexes say, term by term in order, instead of
-// asking of every output element which terms it takes: the terms of one element
-// are met in the same order.
-type scatterer[T any] struct {
+// scatter writes updates where indexes say, term by term in order. The definition asks of
+// every output element which terms it takes; here the terms of one element are met in the
+// same order.
+type scatter[T any] struct {
 	n       int
 	merge   func(old, update T) T // nil: the update replaces the element
 	base    *affine.View
@@ -19,11 +19,11 @@ type scatterer[T any] struct {
 	row     int   // of the last loop, where no index changes along it; else 1
 	out     affine.Form
 	update  affine.Form
-	targets []target
+	targets []scatterTarget
 }
 
-// target is an axis of the output on which an index selects the coordinate.
-type target struct {
+// scatterTarget is an axis of the output on which an index selects the coordinate.
+type scatterTarget struct {
 	arg    int
 	index  affine.Form
 	extent int
@@ -33,46 +33,47 @@ type target struct {
 	update int // and in the update
 }
 
-func newScatter(p *tensor.Primitive) kernel.Kernel {
+// NewScatter returns the kernel of a scatter p, nil if an index depends on where it points.
+func NewScatter(p *tensor.Primitive) kernel.Kernel {
 	fn, merges := p.Fn.Merge()
 	t := p.Type
 	switch {
 	case !merges && t.Size() == 1:
-		return newScatterer[uint8](p, nil)
+		return scatterOf[uint8](p, nil)
 	case !merges && t.Size() == 2:
-		return newScatterer[uint16](p, nil)
+		return scatterOf[uint16](p, nil)
 	case !merges && t.Size() == 4:
-		return newScatterer[uint32](p, nil)
+		return scatterOf[uint32](p, nil)
 	case !merges:
-		return newScatterer[uint64](p, nil)
+		return scatterOf[uint64](p, nil)
 	case t.Half():
 		of := func(x uint16) float32 { return float32(tensor.FloatOf(t, tensor.Word(x))) }
-		return newScatterer(p, func(x, y uint16) uint16 { return uint16(tensor.FloatWord(t, float64(fn.Float(of(x), of(y))))) })
+		return scatterOf(p, func(x, y uint16) uint16 { return uint16(tensor.FloatWord(t, float64(fn.Float(of(x), of(y))))) })
 	}
 	switch t {
 	case tensor.Float32:
 		if fn == tensor.Add {
-			return newScatterer(p, func(x, y float32) float32 { return eltwise.Canonical(x + y) })
+			return scatterOf(p, func(x, y float32) float32 { return eltwise.Canonical(x + y) })
 		}
-		return newScatterer(p, func(x, y float32) float32 { return eltwise.Canonical(fn.Float(x, y)) })
+		return scatterOf(p, func(x, y float32) float32 { return eltwise.Canonical(fn.Float(x, y)) })
 	case tensor.Float64:
-		return newScatterer(p, func(x, y float64) float64 { return eltwise.Canonical(fn.Double(x, y)) })
+		return scatterOf(p, func(x, y float64) float64 { return eltwise.Canonical(fn.Double(x, y)) })
 	case tensor.Int8:
-		return newScatterer(p, merged[int8](fn))
+		return scatterOf(p, merged[int8](fn))
 	case tensor.Int16:
-		return newScatterer(p, merged[int16](fn))
+		return scatterOf(p, merged[int16](fn))
 	case tensor.Int32:
-		return newScatterer(p, merged[int32](fn))
+		return scatterOf(p, merged[int32](fn))
 	case tensor.Int64:
-		return newScatterer(p, merged[int64](fn))
+		return scatterOf(p, merged[int64](fn))
 	case tensor.Uint8:
-		return newScatterer(p, merged[uint8](fn))
+		return scatterOf(p, merged[uint8](fn))
 	case tensor.Uint16:
-		return newScatterer(p, merged[uint16](fn))
+		return scatterOf(p, merged[uint16](fn))
 	case tensor.Uint32:
-		return newScatterer(p, merged[uint32](fn))
+		return scatterOf(p, merged[uint32](fn))
 	}
-	return newScatterer(p, merged[uint64](fn))
+	return scatterOf(p, merged[uint64](fn))
 }
 
 // merged is a map function of two integers.
@@ -88,12 +89,12 @@ func merged[T mem.Integer](fn tensor.Fn) func(x, y T) T {
 	return func(x, y T) T { return min(x, y) }
 }
 
-func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kernel.Kernel {
+func scatterOf[T any](p *tensor.Primitive, merge func(old, update T) T) kernel.Kernel {
 	r := len(p.Shape)
-	k := &scatterer[T]{n: p.Shape.Elements(), merge: merge, base: affine.NewView(p, 0, affine.Axes(0, r)), row: 1}
+	k := &scatter[T]{n: p.Shape.Elements(), merge: merge, base: affine.NewView(p, 0, affine.Axes(0, r)), row: 1}
 	var selected [tensor.MaxRank]bool
 	for j, imm := range p.Imm {
-		t := target{arg: 2 + j, axis: int(imm), extent: p.Shape[imm], again: selected[imm]}
+		t := scatterTarget{arg: 2 + j, axis: int(imm), extent: p.Shape[imm], again: selected[imm]}
 		selected[imm] = true
 		k.targets = append(k.targets, t)
 	}
@@ -132,9 +133,9 @@ func newScatterer[T any](p *tensor.Primitive, merge func(old, update T) T) kerne
 }
 
 // Blocks is one: terms are taken in order.
-func (k *scatterer[T]) Blocks() int { return min(k.n, 1) }
+func (k *scatter[T]) Blocks() int { return min(k.n, 1) }
 
-func (k *scatterer[T]) Run(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
+func (k *scatter[T]) Run(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
 	dst, src := mem.Slice[T](mem.Data(out), out.Len()), mem.Slice[T](mem.Data(args[1]), args[1].Len())
 	var none T
 	if base := affine.Load(k.base, args, dst, 0, k.n, none); mem.First(base) != mem.First(dst) {
@@ -168,7 +169,7 @@ func (k *scatterer[T]) Run(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.
 }
 
 // find returns where the terms at coord go, and the positions of their updates.
-func (k *scatterer[T]) find(args []*tensor.Tensor, coord []int) (out, update int, ok bool) {
+func (k *scatter[T]) find(args []*tensor.Tensor, coord []int) (out, update int, ok bool) {
 	out, update = k.out.At(coord), k.update.At(coord)
 	var at [tensor.MaxRank]int
 	for j := range k.targets {

@@ -1,4 +1,4 @@
-package cpu_test
+package spatial_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/spatial"
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
@@ -39,7 +39,7 @@ func TestPools(t *testing.T) {
 				p.Fold[thin] = 1
 			}
 			for _, set := range asm.Sets() {
-				if !cpu.IsPool(p, set) {
+				if spatial.NewPooling(p, set) == nil {
 					t.Errorf("%s: %v is no pooling", set.Name, c)
 				}
 			}
@@ -63,7 +63,7 @@ func TestDepthwise(t *testing.T) {
 			p.Args[0], p.Args[1] = p.Args[1], p.Args[0]
 		}
 		for _, set := range asm.Sets() {
-			if !cpu.IsDepthwise(p, set) {
+			if spatial.NewDepthwise(p, set) == nil {
 				t.Errorf("%s: %v is not depthwise", set.Name, c)
 			}
 		}

@@ -1,4 +1,4 @@
-package cpu
+package reduce
 
 import (
 	"math"
@@ -68,9 +68,8 @@ func (k *argMax[T]) column(w *kernel.Worker, args []*tensor.Tensor, at []int64, 
 	}
 }
 
-// numbers is column of elements that are all present, and numbers: it reports
-// whether they are. Which of two is greater nobody can foresee, so it does without
-// branches.
+// numbers is column of elements without padding and NaNs; it reports whether there are
+// none. Which of two is greater cannot be predicted, so it does without branches.
 func (k *argMax[T]) numbers(w *kernel.Worker, args []*tensor.Tensor, best []T, at []int64, o int) bool {
 	n := len(at)
 	more := w.Lanes[columnChunk:]
@@ -96,8 +95,8 @@ func (k *argMax[T]) numbers(w *kernel.Worker, args []*tensor.Tensor, best []T, a
 	return true
 }
 
-// present returns terms twice: those that are absent as the least value, and as
-// the greatest.
+// present returns terms twice: with padding as the least value, and as the greatest. So a
+// term is padding where the two differ.
 func (k *argMax[T]) present(w *kernel.Worker, args []*tensor.Tensor, at, n int) (x, y []T) {
 	x = affine.Load(k.view, args, kernel.Row[T](w, 0), at, n, k.least)
 	if len(k.view.Bounds) == 0 {
@@ -106,11 +105,11 @@ func (k *argMax[T]) present(w *kernel.Worker, args []*tensor.Tensor, at, n int) 
 	return x, affine.Load(k.view, args, kernel.Row[T](w, 1), at, n, k.greatest)
 }
 
-// take moves to term t if its value x is present, which is when y is the same,
-// and goes before the best.
+// take moves to term t if its value x is no padding, which is when y is the same, and goes
+// before the best.
 func (k *argMax[T]) take(best *T, at *int64, x, y T, t int) {
 	switch {
-	case x != y && x == k.least: // absent
+	case x != y && x == k.least: // padding
 	case x > *best, t == 0, k.last && x == *best, x != x && (k.last || *best == *best):
 		*best, *at = x, int64(t)
 	}

@@ -1,4 +1,4 @@
-package cpu
+package reduce
 
 import (
 	"math"
@@ -11,10 +11,10 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// folding is what all folds share that are no links of a fusion: their rows are
-// long, or their terms lie further apart than neighbouring output elements do.
-// Then they run along columns: a term of many elements, then the next. Either
-// order meets the terms of an element in turn.
+// folding is what all folds share. They run along rows, all terms of an element, then the
+// next element, or along columns: one term of many elements, then the next term, where
+// terms are further apart than neighbouring output elements. Either order meets the terms
+// of an element in turn.
 type folding struct {
 	n, terms int
 	columns  bool
@@ -23,9 +23,8 @@ type folding struct {
 
 func (k *folding) Blocks() int { return k.n }
 
-// columnChunk is the number of output elements that a fold along columns takes
-// at a time: the lanes of a sum stay in the second-level cache, and operands are
-// read in long runs.
+// columnChunk is the output elements that a fold along columns takes at a time: the lanes
+// of a sum stay in the second-level cache, and operands are read in long runs.
 const columnChunk = kernel.Chunk
 
 // rowTerms is the least number of terms for which rows are worth their start.
@@ -45,6 +44,10 @@ func newFolding(p *tensor.Primitive) folding {
 	return f
 }
 
+// ByColumns reports whether the fold p had better run along columns, which only the kernels
+// of this package do.
+func ByColumns(p *tensor.Primitive) bool { return newFolding(p).columns }
+
 // innermost returns how far the last axis of more than one element steps.
 func innermost(shape, strides []int) int {
 	for i := len(shape) - 1; i >= 0; i-- {
@@ -55,8 +58,9 @@ func innermost(shape, strides []int) int {
 	return 0
 }
 
-// newFold returns the kernel of a fold, nil for the halves.
-func newFold(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+// New returns the kernel of a fold: a sum, product, extreme or argmax. It is nil for the
+// half types.
+func New(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	switch t := p.Args[0].Type; t {
 	case tensor.Float32:
 		return foldOf(p, set, float32(math.Inf(-1)), float32(math.Inf(1)), eltwise.Canonical[float32])
@@ -86,20 +90,20 @@ func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T,
 	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
-		return &sum[T]{newFolding(p), eltwise.Map(set, tensor.Add, t, t), eltwise.SumLanes[T](set), finish}
+		return &laneSum[T]{newFolding(p), eltwise.Map(set, tensor.Add, t, t), eltwise.SumLanes[T](set), finish}
 	case tensor.FoldMax:
-		return &running[T]{newFolding(p), least, eltwise.Map(set, tensor.Max, t, t), inRows(set, p.Fn, t, finish, eltwise.MaxOf[T])}
+		return &fold[T]{newFolding(p), least, eltwise.Map(set, tensor.Max, t, t), rowFolder(set, p.Fn, t, finish, eltwise.MaxOf[T])}
 	case tensor.FoldMin:
-		return &running[T]{newFolding(p), greatest, eltwise.Map(set, tensor.Min, t, t), inRows(set, p.Fn, t, finish, eltwise.MinOf[T])}
+		return &fold[T]{newFolding(p), greatest, eltwise.Map(set, tensor.Min, t, t), rowFolder(set, p.Fn, t, finish, eltwise.MinOf[T])}
 	case tensor.FoldProd:
-		return &running[T]{newFolding(p), 1, eltwise.Map(set, tensor.Mul, t, t), func(acc T, x []T) T { return eltwise.ProductOf(acc, x, finish) }}
+		return &fold[T]{newFolding(p), 1, eltwise.Map(set, tensor.Mul, t, t), func(acc T, x []T) T { return eltwise.ProductOf(acc, x, finish) }}
 	}
 	return newArgMax(p, set, least, greatest)
 }
 
-// inRows folds a part of a row into what those before have given, by the
-// machine's kernel if there is one. join folds in plain Go.
-func inRows[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
+// rowFolder returns what folds a part of a row into the accumulator of those before, with
+// the machine's micro-kernel if there is one. join folds in plain Go.
+func rowFolder[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
 	if set.Folds[fn] == nil || t != tensor.Float32 {
 		return func(acc T, x []T) T { return finish(join(acc, x)) }
 	}
@@ -111,15 +115,15 @@ func inRows[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish fu
 	}
 }
 
-// running folds terms one after the other into one value.
-type running[T mem.Ordered] struct {
+// fold folds terms one after the other into one value.
+type fold[T mem.Ordered] struct {
 	folding
 	identity T
 	column   eltwise.Func // of two rows of many elements
 	row      func(acc T, x []T) T
 }
 
-func (k *running[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *fold[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)[lo:hi]
 	mem.Fill(dst, k.identity)
 	buf := kernel.Row[T](w, 0)

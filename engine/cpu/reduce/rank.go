@@ -1,4 +1,4 @@
-package cpu
+package reduce
 
 import (
 	"cmp"
@@ -9,10 +9,10 @@ import (
 	"github.com/tally-network/tally/engine/cpu/kernel"
 )
 
-// ranker finds the ranks of all elements of a row by sorting it, instead of
+// rank finds the ranks of all elements of a row by sorting it, instead of
 // comparing each with every other. It takes what TopK asks: of a row's elements
 // among themselves.
-type ranker struct {
+type rank struct {
 	p          *tensor.Primitive
 	n          int
 	descending bool
@@ -22,7 +22,8 @@ type ranker struct {
 	order      func(x, y tensor.Word) int
 }
 
-func newRanker(p *tensor.Primitive) kernel.Kernel {
+// NewRank returns the kernel of the ranks p, nil if its rows are not ranked among themselves.
+func NewRank(p *tensor.Primitive) kernel.Kernel {
 	r := len(p.Shape)
 	a := int(p.Imm[0])
 	if len(p.Fold) != 1 || p.Fold[0] != p.Shape[a] {
@@ -33,7 +34,7 @@ func newRanker(p *tensor.Primitive) kernel.Kernel {
 	if !linear || !linearToo || base != again || !p.Args[0].Shape.Equal(p.Args[1].Shape) {
 		return nil
 	}
-	k := &ranker{p: p, n: p.Shape[a], descending: p.Imm[1] == 0, order: orderOf(p.Args[0].Type)}
+	k := &rank{p: p, n: p.Shape[a], descending: p.Imm[1] == 0, order: orderOf(p.Args[0].Type)}
 	strides := p.Shape.Strides()
 	k.step, k.from = strides[a], elements[a]
 	k.in.Base = base
@@ -64,9 +65,9 @@ func orderOf(t tensor.DType) func(x, y tensor.Word) int {
 	return func(x, y tensor.Word) int { return cmp.Compare(int64(x), int64(y)) }
 }
 
-func (k *ranker) Blocks() int { return tensor.Shape(k.rows).Elements() * min(k.n, 1) }
+func (k *rank) Blocks() int { return tensor.Shape(k.rows).Elements() * min(k.n, 1) }
 
-func (k *ranker) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *rank) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	if &args[0].Bytes()[0] != &args[1].Bytes()[0] {
 		return k.apart(out, args, lo, hi)
 	}
@@ -94,8 +95,8 @@ func (k *ranker) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor
 	return nil
 }
 
-// apart is for elements ranked among those of another tensor.
-func (k *ranker) apart(out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+// apart is for elements ranked among those of another tensor, by definition.
+func (k *rank) apart(out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	c := kernel.NewCell(k.p, args)
 	coord := make([]int, len(k.rows))
 	for row := lo; row < hi; row++ {

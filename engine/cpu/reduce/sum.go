@@ -1,4 +1,4 @@
-package cpu
+package reduce
 
 import (
 	"github.com/tally-network/tally/core/tensor"
@@ -8,15 +8,15 @@ import (
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// sum adds the terms in tensor.Lanes lanes and joins them by a tree.
-type sum[T mem.Ordered] struct {
+// laneSum adds the terms in tensor.Lanes lanes and joins them by a tree.
+type laneSum[T mem.Ordered] struct {
 	folding
 	add    eltwise.Func
 	take   func(lanes *[tensor.Lanes]T, x []T)
 	finish func(T) T
 }
 
-func (k *sum[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *laneSum[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)
 	if k.columns {
 		for ; lo < hi; lo += columnChunk {
@@ -36,7 +36,7 @@ func (k *sum[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor
 }
 
 // column sums the elements from o on. Lane l of element i lies at l·len(dst)+i.
-func (k *sum[T]) column(w *kernel.Worker, dst []T, args []*tensor.Tensor, o int) {
+func (k *laneSum[T]) column(w *kernel.Worker, dst []T, args []*tensor.Tensor, o int) {
 	n := len(dst)
 	buf := kernel.Row[T](w, 0)
 	half := startHalf(k.terms)

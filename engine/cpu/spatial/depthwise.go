@@ -1,0 +1,137 @@
+package spatial
+
+import (
+	"math"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
+
+// depthwise is a contraction of windows of one plane for each plane of the output: a
+// convolution whose groups have one channel. Every plane has terms of its own in the
+// other operand.
+type depthwise struct {
+	*window
+	other       int   // operand
+	base        int   // of its first term
+	own         []int // strides from plane to plane
+	step        int   // from term to term
+	termOffsets []int // bytes to each term
+	tapOffsets  []int // bytes to the tap of each, in a window buffer
+}
+
+// NewDepthwise returns the kernel of a depthwise convolution, nil if p is none.
+func NewDepthwise(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+	for x := range p.Args {
+		if k := depthwiseOf(p, x, 1-x, set); k != nil {
+			return k
+		}
+	}
+	return nil
+}
+
+func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
+	r := len(p.Shape)
+	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || r < 2 || p.Args[other].Flat || len(affine.BoundsOf(p, other)) > 0 {
+		return nil
+	}
+	base, strides, _ := affine.Linear(p, other)
+	terms, _ := affine.Merge(append(p.Shape.Clone(), p.Fold...), affine.Axes(r, len(strides)), []affine.Strides{strides})
+	if len(terms) != 1 || terms[0] < 0 || !affine.Constant(strides[r-2:r], p.Shape[r-2:]) {
+		return nil
+	}
+	w := newWindow(p, arg, set, strides)
+	if w == nil {
+		return nil
+	}
+	k := &depthwise{window: w, other: other, base: base, own: affine.Strides(strides).Pick(w.axes), step: strides[terms[0]]}
+	for i, t := range w.taps {
+		k.termOffsets, k.tapOffsets = append(k.termOffsets, i*k.step*mem.Word), append(k.tapOffsets, t*mem.Word)
+	}
+	return k
+}
+
+// Run implements kernel.Kernel.
+func (k *depthwise) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	return kernel.Produce(k, w, out, args, lo, hi, nil)
+}
+
+// Next implements kernel.Producer: GEMM tiles of one row read the taps in place.
+func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, block, _ int, do kernel.Epilogue) (done int, err error) {
+	s := kernel.Scratch[windowBuffer](w)
+	k.place(s, block)
+	k.fill(s, tensor.Of[float32](args[k.arg]), 0)
+	k.planes.Offsets(s.planeOffsets, k.base, k.own, s.from)
+	terms, lanes := tensor.Of[float32](args[k.other]), k.set.Lanes
+	row, n := s.row(0, k.rowLength(s.to-s.from)), k.rowLength(1)
+	most := len(k.set.Tiles[0])
+	for i, at := range s.planeOffsets {
+		for j := 0; j < n; {
+			vectors := min(mem.CeilDiv(n-j, lanes), most)
+			tiles := max((n-j)/(vectors*lanes), 1)
+			from := i*k.phaseSize() + j
+			k.set.Tiles[0][vectors-1](tiles, len(k.tapOffsets), &terms[at], 0, &k.termOffsets[0], &s.values[from], vectors*lanes*mem.Word, &k.tapOffsets[0], &row[from], 0, false)
+			j += tiles * vectors * lanes
+		}
+	}
+	doubtful, vanished := k.inDoubt(s, args, row)
+	if !doubtful && do != nil {
+		return 1, k.emit(s, do, row)
+	}
+	k.store(s, out, row)
+	if doubtful {
+		if err := k.correctPadding(s, out, args, vanished); err != nil {
+			return 0, err
+		}
+	}
+	return 1, k.emit(s, do, nil)
+}
+
+// inDoubt reports whether padding may have changed some element, and whether some product
+// may have rounded to zero; see kernel.MinExponent.
+func (k *depthwise) inDoubt(s *windowBuffer, args []*tensor.Tensor, row []float32) (doubtful, vanished bool) {
+	if !k.padded {
+		return false, false
+	}
+	least := k.leastTerm(s, tensor.Of[float32](args[k.other]))
+	lanes := k.set.Lanes
+	vanished = kernel.MinExponentOf(least)+kernel.MinExponentOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < kernel.ProductsKept
+	return vanished || k.set.Greatest(len(row)/lanes, &row[0]) > asm.InfiniteSize, vanished
+}
+
+// leastTerm returns the least magnitude of the terms of the planes.
+func (k *depthwise) leastTerm(s *windowBuffer, terms []float32) uint32 {
+	least, n := uint32(math.MaxUint32), len(k.tapOffsets)
+	if len(k.own) == 1 && k.own[0] == n && k.step == 1 { // contiguous
+		terms = terms[s.planeOffsets[0]:][:len(s.planeOffsets)*n]
+		if whole := len(terms) / k.set.Lanes; whole > 0 {
+			least = k.set.Least(whole, &terms[0])
+		}
+		for _, x := range terms[len(terms)/k.set.Lanes*k.set.Lanes:] {
+			least = min(least, asm.Magnitude(x))
+		}
+		return least
+	}
+	for _, at := range s.planeOffsets {
+		for t := range n {
+			least = min(least, asm.Magnitude(terms[at+t*k.step]))
+		}
+	}
+	return least
+}
+
+// correctPadding evaluates by definition what padding may have changed.
+func (k *depthwise) correctPadding(s *windowBuffer, out *tensor.Tensor, args []*tensor.Tensor, vanished bool) error {
+	cell, plane := kernel.NewCell(k.p, args), k.vertical.n*k.horizontal.n
+	for i, x := range tensor.Of[float32](out)[s.from*plane : s.to*plane] {
+		if x != x || vanished && math.Float32bits(x) == 0 {
+			if err := kernel.Evaluate(cell, out, s.from*plane+i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
