@@ -16,23 +16,28 @@ type PostMerge struct {
 	Data  File
 }
 
-func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
+// Check returns why the merge is refused, nil if it is not. It needs only an outline of the
+// lease.
+func (e PostMerge) Check(l *Lease) error {
 	switch {
 	case e.By != l.Lead():
-		return nil, fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
+		return fmt.Errorf("%s does not lead this lease; %s does", e.By, l.Lead())
 	case l.Phase > Stopping || e.Round != l.Round || e.Round >= len(l.Merges):
-		return nil, fmt.Errorf("the lease is %v at round %d, round %d cannot be merged", l.Phase, l.Round, e.Round)
+		return fmt.Errorf("the lease is %v at round %d, round %d cannot be merged", l.Phase, l.Round, e.Round)
 	case e.Root.IsZero():
-		return nil, fmt.Errorf("the merge has no root")
+		return fmt.Errorf("the merge has no root")
+	case !l.AwaitsMerge():
+		return fmt.Errorf("%d of the %d units of round %d are accepted: it is merged when all are", l.Count.Status[Accepted], l.Order.Problem.Shards, e.Round)
 	}
-	if err := e.Data.check(); err != nil {
+	return e.Data.check()
+}
+
+func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
+	if err := e.Check(l); err != nil {
 		return nil, err
 	}
 	var inputs []canon.Hash
-	for shard, u := range l.round(e.Round) {
-		if u.Status != Accepted {
-			return nil, fmt.Errorf("unit %d is %v, a round is merged when all its units are accepted", l.Unit(e.Round, shard), u.Status)
-		}
+	for _, u := range l.round(e.Round) {
 		inputs = append(inputs, u.Receipt.End())
 	}
 	m := &l.Merges[e.Round]

@@ -6,6 +6,9 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
@@ -55,6 +58,12 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 // depend on what is still to be filled in from the lease.
 func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
 	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Reach(e, module.Now(ctx)) })
+}
+
+// ungassed is a context in which nothing costs gas: for what grows with the order, happens
+// once, and must not fail.
+func ungassed(ctx context.Context) context.Context {
+	return sdk.UnwrapSDKContext(ctx).WithGasMeter(storetypes.NewInfiniteGasMeter())
 }
 
 // happen lets an event happen to a lease that was read for it.

@@ -185,8 +185,22 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "root: %s", err)
 	}
+	id, err := orderID(m.Order)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.load(ctx, id, outline)
+	if err != nil {
+		return nil, err
+	}
 	e := job.PostMerge{By: m.Lead, Round: int(m.Round), Root: root, Data: market.FileFromProto(m.Data)}
-	return &workv1.MsgMergeResponse{}, s.on(ctx, m.Order, e)
+	if err := e.Check(&l.Lease); err != nil {
+		return nil, errorsmod.Wrap(ErrRefused, err.Error())
+	}
+	// It will be taken, once: so what it reads of a round of many shards costs no gas, of
+	// which a transaction might not have enough.
+	_, err = s.apply(ungassed(ctx), id, e)
+	return &workv1.MsgMergeResponse{}, err
 }
 
 func (s msgServer) TakeLead(ctx context.Context, m *workv1.MsgTakeLead) (*workv1.MsgTakeLeadResponse, error) {

@@ -1,0 +1,140 @@
+package work_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cosmos/cosmos-sdk/baseapp"
+	"github.com/cosmos/cosmos-sdk/codec"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+	sdk "github.com/cosmos/cosmos-sdk/types"
+	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/job"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
+	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+	"github.com/tally-network/tally/internal/testkit/worktest"
+)
+
+// registry is neighbours who know what a lease has reserved and locked.
+type registry struct {
+	*neighbours
+	lease *job.Lease
+}
+
+func (r *registry) Escrow(context.Context, canon.Hash) (uint64, error) {
+	return r.lease.Ledger.Escrow, nil
+}
+
+func (r *registry) WithRole(_ context.Context, role providerv1.Role) (out []providerv1.Peer, err error) {
+	if role != providerv1.ROLE_PROVIDER {
+		return nil, nil
+	}
+	for _, s := range r.lease.Reserved() {
+		out = append(out, providerv1.Peer{Account: s.Account, Reserved: s.Amount})
+	}
+	return out, nil
+}
+
+// done returns a keeper with one lease, all of whose units are accepted, in all rounds but
+// the last also merged; and the context of a transaction with as much gas as one may have.
+func done(t testing.TB, rounds, shards, segments int) (*work.Keeper, *job.Lease, sdk.Context) {
+	t.Helper()
+	o := worktest.Order()
+	p, c := &o.Problem, &o.Conditions
+	p.Rounds, p.Shards, p.Records, p.Steps, p.Interval = rounds, shards, 1<<13, segments, 1
+	p.StepFLOPs = 1 + 1e9/uint64(segments)
+	c.MinProviders, c.MaxPrice, c.UnitTimeout, c.Keepers, c.Auditors, c.AuditSegments, c.TopSegments = 1, 1<<50, 1e9, 1, 0, 0, 0
+	c.Window = 1e9
+	rules := job.DefaultParams.WithoutForced()
+	l, _, err := job.NewLease(job.Match{
+		Order: o, Lead: chaintest.Named("v0").String(), Params: rules, Providers: []job.Party{party("p0", 10), party("p1", 20)},
+		Validators: []job.Party{party("v1", 0)}, Free: func(string) uint64 { return 1 << 60 },
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Files.Keepers[0].Says, l.Files.Said, l.Files.Due = job.Had, job.Had, 0
+	for i := range l.Units {
+		r := job.Receipt{
+			Order: o.ID(), Unit: i, Provider: l.Providers[0].Account, Start: p.Start, FLOPs: p.UnitFLOPs(),
+			Data: job.File{Role: "receipt", CID: "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku", Size: 1 << 20},
+		}
+		for s := range segments + 1 {
+			r.Checkpoints = append(r.Checkpoints, canon.Sum("state", []byte{byte(i), byte(i >> 8), byte(s), byte(s >> 8)}))
+		}
+		r.Start = l.RoundStart(i / shards)
+		r.Checkpoints[0] = r.Start
+		l.Units[i] = job.Unit{
+			Status: job.Accepted, Provider: r.Provider, Bond: 1000, Receipt: &r, Proof: make([]byte, 64),
+			Attested: []job.Attestation{{Keeper: l.Auditors[0].Account, Bond: 1000, Done: true}},
+		}
+		if round := i / shards; i%shards == shards-1 && round < rounds-1 {
+			l.Merges[round] = job.Merge{By: l.Lead(), Root: canon.Sum("merge", []byte{byte(round), byte(round >> 8)}), Inputs: make([]canon.Hash, shards)}
+			l.Round++
+		}
+	}
+	l.Recount()
+	ctx, svc, cdc := chaintest.Store(t)
+	n := &registry{&neighbours{}, &l}
+	k := work.NewKeeper(cdc, svc, n, n, n, n)
+	g := work.DefaultGenesis()
+	g.Leases = [][]byte{canon.Marshal(&l)}
+	if err := k.InitGenesis(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	return k, &l, ctx.WithGasMeter(storetypes.NewGasMeter(app.MaxGas))
+}
+
+// Fraud in the first round is convicted within the gas of one transaction, however large the
+// order: what it voids was charged to whoever showed it, who then could not win.
+func TestLateConvictionFitsATransaction(t *testing.T) {
+	const limit = 1_000_000
+	for _, shape := range [][3]int{{8, 4, 2}, {256, 8, 256}} {
+		k, l, ctx := done(t, shape[0], shape[1], shape[2])
+		id := l.Order.ID()
+		if _, _, err := k.OpenDispute(ctx, id, job.OpenDispute{ID: 1, Target: job.UnitTarget(1), Challenger: chaintest.Named("c").String()}); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := k.CloseDispute(ctx, id, 1, dispute.Defender); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v: %d gas, %v", shape, ctx.GasMeter().GasConsumed(), time.Since(begun))
+		if gas := ctx.GasMeter().GasConsumed(); gas > limit {
+			t.Errorf("%v: opening and winning a dispute takes %d gas of a lease, want at most %d", shape, gas, limit)
+		}
+	}
+}
+
+// The merge of as many shards as an order may have fits into a transaction.
+func TestMergeOfAllShardsFitsATransaction(t *testing.T) {
+	k, l, ctx := done(t, 1, job.MaxUnits, 2)
+	cdc := codec.NewProtoCodec(codectypes.NewInterfaceRegistry())
+	m := work.NewModule(k, nil)
+	m.RegisterInterfaces(cdc.InterfaceRegistry())
+	router := baseapp.NewMsgServiceRouter()
+	router.SetInterfaceRegistry(cdc.InterfaceRegistry())
+	m.RegisterServices(sdkmodule.NewConfigurator(cdc, router, baseapp.NewGRPCQueryRouter()))
+	root := canon.Sum("merge")
+	merge := &workv1.MsgMerge{Lead: l.Lead(), Order: l.Order.ID().String(), Root: root[:], Data: marketv1.File{Role: "state", Cid: "x"}}
+	begun := time.Now()
+	if _, err := router.Handler(merge)(ctx, merge); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d gas, %v", ctx.GasMeter().GasConsumed(), time.Since(begun))
+	if gas := ctx.GasMeter().GasConsumed(); gas > 1_000_000 {
+		t.Errorf("a merge of %d shards takes %d gas", job.MaxUnits, gas)
+	}
+	if _, err := router.Handler(merge)(ctx, merge); err == nil {
+		t.Error("a round was merged twice")
+	}
+}
