@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/plan"
 )
 
 // Executor runs programs on a number of threads.
@@ -65,8 +66,8 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	}
 	o := e.options
 	r := &runner{program: p, threads: o.Threads}
-	r.fused.plan = sync.OnceValue(func() *plan { return newPlan(p, o.Kernels, true, o.GrainNs) })
-	r.apart.plan = sync.OnceValue(func() *plan { return newPlan(p, o.Kernels, false, o.GrainNs) })
+	r.fused.plan = sync.OnceValue(func() *plan.Plan { return plan.New(p, o.Kernels, true, o.GrainNs) })
+	r.apart.plan = sync.OnceValue(func() *plan.Plan { return plan.New(p, o.Kernels, false, o.GrainNs) })
 	return r, nil
 }
 
@@ -81,7 +82,7 @@ type runner struct {
 // planned is a plan, made when it is first needed, and the arenas that no run
 // uses.
 type planned struct {
-	plan func() *plan
+	plan func() *plan.Plan
 	mu   sync.Mutex
 	free []*arena
 }
@@ -91,12 +92,12 @@ type arena struct {
 	workers []*kernel.Worker
 	outputs []*tensor.Tensor // by node
 
-	plan    *plan
+	plan    *plan.Plan
 	outside func(graph.Ref) *tensor.Tensor // the inputs of the run
 	spare   []*tensor.Tensor               // memory for what outlives it, by slot
 	team    *team
 
-	task *task // at work
+	task *plan.Task // at work
 	args []*tensor.Tensor
 	outs []*tensor.Tensor
 	work func(worker, lo, hi int) error // its pieces
@@ -116,13 +117,13 @@ func (p *planned) take(threads int) (*arena, error) {
 		a.workers = append(a.workers, kernel.NewWorker())
 	}
 	var err error
-	a.outputs, err = p.plan().allocate()
+	a.outputs, err = p.plan().Allocate()
 	return a, err
 }
 
 func (p *planned) give(a *arena) {
-	for i, slot := range p.plan().slot {
-		if slot != none {
+	for i, slot := range p.plan().Slot {
+		if slot != plan.None {
 			a.outputs[i] = nil
 		}
 	}
@@ -184,17 +185,17 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 	if a.spare, err = spare(r.program, in); err != nil {
 		return nil, err
 	}
-	if pl.keeps >= large && a.spare == nil {
+	if pl.StateBytes >= large && a.spare == nil {
 		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
 	}
 	a.begin(r.threads, pl, outside)
 	defer a.team.close()
-	for i := range pl.tasks {
+	for i := range pl.Tasks {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := a.perform(&pl.tasks[i]); err != nil {
-			n := pl.tasks[i].nodes[0]
+		if err := a.perform(&pl.Tasks[i]); err != nil {
+			n := pl.Tasks[i].Nodes[0]
 			return nil, fmt.Errorf("node %d (%s): %w", n, r.program.Nodes[n].Origin.Op, err)
 		}
 		if observe != nil {
@@ -211,7 +212,7 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 }
 
 // begin makes a ready for a run.
-func (a *arena) begin(threads int, pl *plan, outside func(graph.Ref) *tensor.Tensor) {
+func (a *arena) begin(threads int, pl *plan.Plan, outside func(graph.Ref) *tensor.Tensor) {
 	a.plan, a.outside, a.team = pl, outside, newTeam(threads)
 	if a.work == nil {
 		a.work = func(worker, lo, hi int) error {
@@ -228,13 +229,13 @@ func (a *arena) get(ref graph.Ref) *tensor.Tensor {
 }
 
 // perform runs a task. What outlives the run gets memory of its own.
-func (a *arena) perform(t *task) error {
+func (a *arena) perform(t *plan.Task) error {
 	a.task, a.args, a.outs = t, a.args[:0], a.outs[:0]
-	for _, ref := range t.args {
+	for _, ref := range t.Args {
 		a.args = append(a.args, a.get(ref))
 	}
-	for _, i := range t.outs {
-		if a.plan.slot[i] != none {
+	for _, i := range t.Outs {
+		if a.plan.Slot[i] != plan.None {
 			var err error
 			if a.outputs[i], err = a.lasting(i); err != nil {
 				return err
@@ -245,13 +246,13 @@ func (a *arena) perform(t *task) error {
 	for _, w := range a.workers {
 		w.Round++
 	}
-	return a.team.split(t.Blocks(), t.grain, a.work)
+	return a.team.split(t.Blocks(), t.Grain, a.work)
 }
 
 // lasting returns a tensor for node i, which outlives the run.
 func (a *arena) lasting(i int) (*tensor.Tensor, error) {
-	n := &a.plan.program.Nodes[i]
-	if slot := a.plan.slot[i]; a.spare != nil && a.spare[slot] != nil {
+	n := &a.plan.Program.Nodes[i]
+	if slot := a.plan.Slot[i]; a.spare != nil && a.spare[slot] != nil {
 		return a.spare[slot], nil
 	}
 	x, err := tensor.New(n.Type, n.Shape)

@@ -32,6 +32,16 @@ var (
 // Its decoders expand aliases, so whoever may import one refuses them first.
 var yaml = []string{"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml"}
 
+// cpuRooms is the first n rooms of engine/cpu, and what they stand on.
+func cpuRooms(n int) []string {
+	rooms := []string{"asm", "mem", "affine", "eltwise", "kernel", "gemm", "spatial", "reduce", "fuse"}
+	own := []string{"core/tensor"}
+	for _, r := range rooms[:n] {
+		own = append(own, "engine/cpu/"+r)
+	}
+	return own
+}
+
 // layers is the one-way rule: cli → node → chain, store, p2p, engine, format →
 // core; model stands on engine and format, below cli. Nothing imports what stands above it.
 var layers = []layer{
@@ -47,14 +57,17 @@ var layers = []layer{
 	{folder: "core/job", own: []string{"core"}, std: pure},
 	{folder: "core", own: []string{"core"}, std: pure},
 
+	// Rooms of the fast executor, bottom to top: what a tensor program is run fast with.
 	{folder: "engine/cpu/asm", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys", "github.com/klauspost/cpuid"}},
 	{folder: "engine/cpu/mem", own: []string{"core/tensor"}, foreign: []string{"golang.org/x/sys"}}, // huge pages
-	{folder: "engine/cpu/affine", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem"}},
-	{folder: "engine/cpu/eltwise", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem"}},
-	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem"}},
-	{folder: "engine/cpu/gemm", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem", "engine/cpu/affine", "engine/cpu/eltwise", "engine/cpu/kernel"}},
-	{folder: "engine/cpu/spatial", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem", "engine/cpu/affine", "engine/cpu/eltwise", "engine/cpu/kernel"}},
-	{folder: "engine/cpu/reduce", own: []string{"core/tensor", "engine/cpu/asm", "engine/cpu/mem", "engine/cpu/affine", "engine/cpu/eltwise", "engine/cpu/kernel"}},
+	{folder: "engine/cpu/affine", own: cpuRooms(2)},
+	{folder: "engine/cpu/eltwise", own: cpuRooms(2)},                              // a loop over contiguous elements knows no axes
+	{folder: "engine/cpu/kernel", own: []string{"core/tensor", "engine/cpu/mem"}}, // interfaces import no implementation
+	{folder: "engine/cpu/gemm", own: cpuRooms(5)},                                 // kernels know each other through kernel alone
+	{folder: "engine/cpu/spatial", own: cpuRooms(5)},
+	{folder: "engine/cpu/reduce", own: cpuRooms(5)},
+	{folder: "engine/cpu/fuse", own: append(cpuRooms(5), "core/graph")},         // takes producers as they come
+	{folder: "engine/cpu/plan", own: append(cpuRooms(9), "core/graph")},         // alone chooses kernels
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
 	{folder: "engine", own: []string{"core"}},
 	{folder: "internal/bounded"},
@@ -157,6 +170,10 @@ func TestLayersRefuse(t *testing.T) {
 		{"chain", path.Join(module, "engine/cpu"), false, true},
 		{"chain", path.Join(module, "node/role"), true, true},
 		{"chain", path.Join(module, "chain/x/work"), false, false},
+		{"engine/cpu/gemm", path.Join(module, "engine/cpu/fuse"), false, true},
+		{"engine/cpu/gemm", path.Join(module, "engine/cpu/affine"), false, false},
+		{"engine/cpu/kernel", path.Join(module, "engine/cpu/gemm"), false, true},
+		{"engine/cpu/plan", path.Join(module, "engine/cpu"), false, true},
 		{"node", path.Join(module, "cli"), false, true},
 		{"node", path.Join(module, "internal/testkit/nettest"), false, true},
 		{"node", path.Join(module, "internal/testkit/nettest"), true, false},

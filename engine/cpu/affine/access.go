@@ -76,3 +76,11 @@ func Linear(p *tensor.Primitive, arg int) (base int, strides []int, inside bool)
 	}
 	return p.Reader(arg)
 }
+
+// Span is the number of elements that a map or a fold reads of an operand.
+func Span(p *tensor.Primitive) int {
+	if p.Fn.Kind() == tensor.KindFold {
+		return p.Shape.Elements() * p.Terms()
+	}
+	return p.Shape.Elements()
+}

@@ -1,4 +1,4 @@
-package cpu_test
+package plan_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/plan"
 	"github.com/tally-network/tally/internal/testkit/conform"
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
@@ -39,7 +39,7 @@ func TestHeadsOfFusions(t *testing.T) {
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d, %v: %v", round, head.Shape, err)
 		}
-		h, s := cpu.Heads(p, asm.Sets()[0])
+		h, s := plan.Heads(p, asm.Sets()[0])
 		headed, straight = headed+h, straight+s
 	}
 	if headed < rounds/3 {

@@ -1,4 +1,4 @@
-package cpu_test
+package plan_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
-	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/plan"
 	"github.com/tally-network/tally/internal/testkit/conform"
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
@@ -31,7 +31,7 @@ func TestJoinsInPlace(t *testing.T) {
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		joined += cpu.JoinsInPlace(p, asm.Sets()[0])
+		joined += plan.JoinsInPlace(p, asm.Sets()[0])
 	}
 	if joined < rounds/8 {
 		t.Errorf("only %d joins in place", joined)

@@ -1,19 +1,20 @@
-package cpu
+package plan
 
 import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/fuse"
 )
 
 // Heads counts the contractions of p that are heads of fusions, and those of them that
 // flow from where they are computed.
 func Heads(p *graph.Program, set *asm.Set) (heads, straight int) {
 	prog := newProgram(p, set, true)
-	for _, m := range prog.group() {
-		if m.maker == nil {
+	for _, m := range prog.fuseNodes() {
+		if m.producer == nil {
 			continue
 		}
-		if heads++; prog.link(m, func(i int) bool { return prog.kept[i] }).c.head != none {
+		if heads++; fuse.Build(set, prog, &m.Group, func(i int) bool { return prog.isOutput[i] }).Fusion.ReadsSource() {
 			straight++
 		}
 	}
@@ -23,8 +24,8 @@ func Heads(p *graph.Program, set *asm.Set) (heads, straight int) {
 // JoinsInPlace counts the joins of p for which nothing is copied.
 func JoinsInPlace(p *graph.Program, set *asm.Set) (n int) {
 	prog := newProgram(p, set, true)
-	prog.group()
-	for _, in := range prog.joined {
+	prog.fuseNodes()
+	for _, in := range prog.elided {
 		if in {
 			n++
 		}
