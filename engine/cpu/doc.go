@@ -1,28 +1,34 @@
-// Package cpu is the executor for processors.
+// Package cpu is the executor for processors: it runs tensor programs fast, and gives the
+// bits of their definition. Call [New], then Prepare once for a program and Run often.
 //
-// A program is prepared once. Neighbouring maps, copies and folds of rows become
-// a fusion (group.go, link.go), which is run block by block, so that what one
-// node makes for the next stays in the cache (fusion.go), in registers where it
-// can (flow.go); cheap maps are computed again rather than kept for later
-// (repeat.go). Every other node gets the fastest kernel that takes it (kernel.go),
-// whose pieces go through the fusion that reads them, if nothing else does
-// (attach.go). Outputs have places in one arena, which are used again as soon as
-// the last reader is done (plan.go); operands of a join lie side by side in that of
-// its output (join.go). Constants that contractions pack are packed once (keep.go).
+// The packages below are the chapters on how that is done, bottom to top. Each imports
+// only packages that stand before it in this list:
+//
+//	asm       micro-kernels in the machine's vector instructions, in sets by processor
+//	mem       slices over raw memory, strided copies, the memory planner, huge pages
+//	affine    a primitive's affine accesses as loops over memory
+//	eltwise   elementwise micro-kernels: maps, casts, folds of rows
+//	kernel    what a kernel, a producer, an epilogue, a worker is
+//	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits
+//	spatial   pooling and depthwise convolution
+//	reduce    folds, argmax, scatter, rank
+//	fuse      several nodes as one; elementwise chains; epilogues of producers
+//	plan      which nodes run together, by which kernel, where in memory
+//	cpu       the executor: runs (run.go) and threads (pool.go)
+//
+// A program on its way through them:
+//
+//	graph.Program ─ plan ─┬─ fusion groups ─────── fuse ── stages of eltwise, chains of asm
+//	                      ├─ producers + epilogues fuse ── gemm, spatial
+//	                      ├─ single nodes ──────── gemm, spatial, reduce, by definition
+//	                      └─ arena, prepacked constants
+//	                            │
+//	plan.Plan ─ cpu ── task after task: blocks, shared by the threads of a pool
+//
 // Where a run is observed, every node is a task of its own, by a second plan.
 //
-// Kernels read operands through views, which turn the affine accesses of a
-// primitive into runs of neighbouring elements. Elements are computed by loops
-// over slices: in plain Go for every type (loops.go, cast.go, reduce.go), and in
-// the machine's own instructions where package asm has them (vector.go). What
-// neither takes is evaluated by its definition.
-//
-// Invariants: every output has the bits that tensor.Primitive.Eval gives.
-// Threads share a kernel's output elements and never the terms of one element,
-// so their number changes no bit. A fusion performs the same operations in the
-// same order on each element as its nodes would alone.
-//
-// The blocking of contractions follows Goto and van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication" (2008). Their tiles, and other kernels
-// in a machine's own instructions, are in package asm.
+// Invariants: every output has the bits that tensor.Primitive.Eval gives. Threads share a
+// task's blocks and never the terms of one element, so their number changes no bit. A
+// fusion performs the same operations in the same order on each element as its nodes
+// would alone.
 package cpu

@@ -1,0 +1,158 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/plan"
+)
+
+// workspace is the memory of one run at a time.
+type workspace struct {
+	workers []*kernel.Worker
+	outputs []*tensor.Tensor // by node, in an arena of the plan
+
+	plan    *plan.Plan
+	inputs  func(graph.Ref) *tensor.Tensor
+	donated []*tensor.Tensor // memory for the new state, by slot
+	pool    *threadPool
+
+	task *plan.Task // that is run, on args and outs
+	args []*tensor.Tensor
+	outs []*tensor.Tensor
+	run  func(worker, lo, hi int) error // computes blocks of the task
+}
+
+// donated takes the tensors of the spare state, by slot, but for those that are also part
+// of an input, as what a program hands on unchanged.
+func donated(p *graph.Program, in graph.Inputs) ([]*tensor.Tensor, error) {
+	if in.Spare == nil || in.Spare.Tensors == nil {
+		return nil, nil
+	}
+	if err := in.Spare.Fits(p.Slots); err != nil {
+		return nil, fmt.Errorf("the spare state: %w", err)
+	}
+	out := in.Spare.Tensors
+	in.Spare.Tensors = nil
+	taken := map[*byte]bool{}
+	for _, s := range in.States {
+		for _, x := range s.Tensors {
+			taken[unsafe.SliceData(x.Bytes())] = true
+		}
+	}
+	for i, x := range out {
+		if at := unsafe.SliceData(x.Bytes()); taken[at] {
+			out[i] = nil
+		} else {
+			taken[at] = true
+		}
+	}
+	return out, nil
+}
+
+// collectBytes is the size of a new state, in bytes, for which the time of a garbage
+// collection is worth its memory: the last state goes before there is another.
+const collectBytes = 16 << 20
+
+// Run implements engine.Runner.
+func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
+	inputs, err := r.program.Bind(in)
+	if err != nil {
+		return nil, err
+	}
+	p := &r.fused
+	if observe != nil {
+		p = &r.unfused
+	}
+	a, err := p.acquire(r.threads)
+	if err != nil {
+		return nil, err
+	}
+	defer p.release(a)
+	pl := p.plan()
+	if a.donated, err = donated(r.program, in); err != nil {
+		return nil, err
+	}
+	if pl.StateBytes >= collectBytes && a.donated == nil {
+		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
+	}
+	a.begin(r.threads, pl, inputs)
+	defer a.pool.close()
+	for i := range pl.Tasks {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := a.runTask(&pl.Tasks[i]); err != nil {
+			n := pl.Tasks[i].Nodes[0]
+			return nil, fmt.Errorf("node %d (%s): %w", n, r.program.Nodes[n].Origin.Op, err)
+		}
+		if observe != nil {
+			if err := observe(i, a.outputs[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := &graph.State{Slots: r.program.Slots, Tensors: make([]*tensor.Tensor, len(r.program.Slots))}
+	for i, ref := range r.program.Outputs {
+		out.Tensors[i] = a.get(ref)
+	}
+	return out, nil
+}
+
+// begin makes the workspace ready for a run.
+func (a *workspace) begin(threads int, pl *plan.Plan, inputs func(graph.Ref) *tensor.Tensor) {
+	a.plan, a.inputs, a.pool = pl, inputs, newThreadPool(threads)
+	if a.run == nil {
+		a.run = func(worker, lo, hi int) error {
+			return a.task.Run(a.workers[worker], a.outs, a.args, lo, hi)
+		}
+	}
+}
+
+// get returns a tensor of the run.
+func (a *workspace) get(ref graph.Ref) *tensor.Tensor {
+	if ref.Kind == graph.RefNode {
+		return a.outputs[ref.Index]
+	}
+	return a.inputs(ref)
+}
+
+// runTask runs a task. What outlives the run gets memory of its own.
+func (a *workspace) runTask(t *plan.Task) error {
+	a.task, a.args, a.outs = t, a.args[:0], a.outs[:0]
+	for _, ref := range t.Args {
+		a.args = append(a.args, a.get(ref))
+	}
+	for _, i := range t.Outs {
+		if a.plan.Slot[i] != plan.None {
+			var err error
+			if a.outputs[i], err = a.stateTensor(i); err != nil {
+				return err
+			}
+		}
+		a.outs = append(a.outs, a.outputs[i])
+	}
+	for _, w := range a.workers {
+		w.Round++
+	}
+	return a.pool.run(t.Blocks(), t.Grain, a.run)
+}
+
+// stateTensor returns a tensor for node i, which is part of the new state.
+func (a *workspace) stateTensor(i int) (*tensor.Tensor, error) {
+	n := &a.plan.Program.Nodes[i]
+	if slot := a.plan.Slot[i]; a.donated != nil && a.donated[slot] != nil {
+		return a.donated[slot], nil
+	}
+	x, err := tensor.New(n.Type, n.Shape)
+	if err == nil {
+		mem.HugePages(x.Bytes())
+	}
+	return x, err
+}
