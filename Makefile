@@ -90,7 +90,7 @@ faults: ## Put a fault into every node of real training steps, and play GAMES ra
 adversary: ## Let an adversary write attacks for ADVERSARY, from SEED on, and shrink what it finds
 	TALLY_ADVERSARY=$(ADVERSARY) TALLY_SEED=$(SEED) go test -count=1 -timeout 3h -v ./internal/testkit/adversary -run 'TestAdversary|TestScripts'
 
-adversary-before: ## Let the adversary find what the commit before the first fix was open to
+adversary-before: ## Let the adversary find what the commit before the first fix was open to; TALLY_SEEDS=from:to searches
 	sh internal/testkit/adversary/testdata/before/play.sh
 
 coalitions: ## Let coalitions of up to four roles search for what pays, BUDGET orders each, from SEED on

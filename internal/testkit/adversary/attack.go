@@ -18,14 +18,8 @@ type writer struct {
 // Attack writes the history of a seed and plays it. It returns what was found, nil if
 // nothing was, and how many messages were sent.
 func (w *World) Attack(seed uint64) (*Finding, int) {
-	r := rand.New(rand.NewPCG(seed, 0x7a11))
-	s := Script{World: w.Kind, Hostile: map[string]Habit{}}
-	h := &writer{Rand: r, kinds: w.messages(), steady: r.IntN(2) == 0}
-	h.play = w.branch(&s)
-	h.people(&s)
-	if h.IntN(2) == 0 {
-		h.few = []string{h.kind(), h.kind(), h.kind()}[:1+h.IntN(3)]
-	}
+	h := w.writer(seed)
+	h.play = w.branch(h.script)
 	h.begin()
 	blocks := 4 + h.IntN(28)
 	for range blocks {
@@ -36,9 +30,21 @@ func (w *World) Attack(seed uint64) (*Finding, int) {
 	}
 	h.end()
 	if h.found != nil {
-		h.found.Script, h.found.Txs = s, h.txs
+		h.found.Script, h.found.Txs = *h.script, h.txs
 	}
 	return h.found, h.txs
+}
+
+// writer draws what a seed's history begins with: who is hostile, and how.
+func (w *World) writer(seed uint64) *writer {
+	r := rand.New(rand.NewPCG(seed, 0x7a11))
+	h := &writer{Rand: r, kinds: w.messages(), steady: r.IntN(2) == 0}
+	h.play = &play{World: w, script: &Script{World: w.Kind, Hostile: map[string]Habit{}}}
+	h.people(h.script)
+	if h.IntN(2) == 0 {
+		h.few = []string{h.kind(), h.kind(), h.kind()}[:1+h.IntN(3)]
+	}
+	return h
 }
 
 // people draws who is hostile, and in what way.
@@ -54,6 +60,9 @@ func (h *writer) people(s *Script) {
 			s.Hostile[name] = habit
 		}
 	}
+	if h.IntN(4) == 0 {
+		h.coalition(s)
+	}
 	if len(s.Hostile) == 0 {
 		s.Hostile["mallory"] = Habit{}
 	}
@@ -64,6 +73,20 @@ func (h *writer) people(s *Script) {
 	}
 	if len(s.Orders) > 0 && h.IntN(4) == 0 {
 		s.Pick = h.kindOfOrder()
+	}
+}
+
+// coalition makes hostile, in one way, whom one person may be at once: a consumer, a lead
+// and its providers, validators, a challenger.
+func (h *writer) coalition(s *Script) {
+	habit := h.habit()
+	for _, part := range [][]string{{buyers[0]}, leads[:1], house0, others[:1+h.IntN(len(others))], {watcher}} {
+		if h.IntN(3) == 0 {
+			continue
+		}
+		for _, name := range part {
+			s.Hostile[name] = habit
+		}
 	}
 }
 
@@ -183,21 +206,25 @@ func (h *writer) op(hostile []string) Op {
 }
 
 // kindOfOrder draws what kind of order is posted: mostly one with names that are as
-// long as they may be, or of some power of two; sometimes one of many shards.
+// long as they may be, or of some power of two; sometimes one of many shards, or one in
+// which some time is a power of two.
 func (h *writer) kindOfOrder() int {
-	switch h.IntN(4) {
+	switch h.IntN(5) {
 	case 0:
 		return tails - 1
 	case 1:
 		if h.Kind == Crowd || h.IntN(8) == 0 { // each takes long
 			return tails * h.IntN(sizes)
 		}
+	case 2:
+		return tails * sizes * h.IntN(times*powers)
 	}
 	return h.IntN(tails)
 }
 
 // aimAtWork aims an op that opens a dispute at what can be disputed now: kinds that
-// there are few of come as often as others.
+// there are few of come as often as others. Where some attempts are forced, hostile people
+// dispute of their own work only what is: they know it before everybody else.
 func (h *writer) aimAtWork(o *Op) {
 	var all [kinds][]Op
 	for i := range h.orders {
@@ -215,7 +242,9 @@ func (h *writer) aimAtWork(o *Op) {
 			if l.Units[u].Receipt == nil {
 				continue
 			}
-			add(target{kind: ofUnit, Index: u}, h.IntN(3))
+			if _, own := h.script.Hostile[nameOf(l.Units[u].Provider)]; !own || h.Kind != Forced || h.forced(i, u) {
+				add(target{kind: ofUnit, Index: u}, h.IntN(3))
+			}
 			for j, a := range l.Units[u].Audits {
 				for _, s := range a.Segments {
 					add(target{kind: ofVerdict, Index: u, which: j}, s)
@@ -233,6 +262,12 @@ func (h *writer) aimAtWork(o *Op) {
 	at := some[h.IntN(len(some))]
 	w := at[h.IntN(len(at))]
 	o.Order, o.Unit, o.Pick = w.Order, w.Unit, w.Pick
+}
+
+// forced reports whether an attempt of hostile people is forced, which they know.
+func (h *writer) forced(order, unit int) bool {
+	by := nameOf(h.views[order].Units[unit].Provider)
+	return h.composer(Op{By: by, Order: order, Unit: unit}).truth() != nil
 }
 
 // kind draws a message; those by which most begins come more often. Half of the

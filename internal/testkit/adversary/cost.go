@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/internal/cputime"
 )
 
@@ -30,6 +31,7 @@ const (
 	longer    = 64      // times the median time that a message may take
 	leastSize = 4 << 20 // bytes below which nothing is too much
 	leastTime = 50 * time.Millisecond
+	blockGas  = 10 * app.MaxGas // of the messages in a block
 )
 
 // times returns how many times the median something is, 0 while there is none.
@@ -77,5 +79,26 @@ func (p *play) measure(op Op, m sdk.Msg, gas, bytes uint64, took time.Duration) 
 	case k >= longer && took >= leastTime:
 		p.fail("cost", "%s takes far longer than its gas pays for", op.Msg)
 		p.found.Detail += fmt.Sprintf(" (%v for %d gas, %.0f times the median)", took.Round(time.Millisecond), gas, k)
+	}
+}
+
+// measureEnd compares what the end of a block takes, by which ctx may be ended again,
+// with what messages take that fill a block. No message pays for it.
+func (p *play) measureEnd(took time.Duration, ctx sdk.Context) {
+	full := time.Duration(p.costs.time.median * blockGas)
+	if !p.Costs || full == 0 || took <= full {
+		return
+	}
+	for range 3 { // again: others may have had the processor
+		branch, _ := ctx.CacheContext()
+		begun := cputime.Used()
+		if _, err := p.ModuleManager.EndBlock(branch); err != nil {
+			return // the first time it went well
+		}
+		took = min(took, cputime.Used()-begun)
+	}
+	if took > full {
+		p.fail("cost", "the end of a block takes longer than a block full of messages")
+		p.found.Detail += fmt.Sprintf(" (%v, not %v)", took.Round(time.Millisecond), full.Round(time.Millisecond))
 	}
 }

@@ -96,7 +96,7 @@ func (p *play) able(o *order, l *job.Lease, unit int) (out []string) {
 // accepts reports whether a provider would sign for a unit of the round.
 func (p *play) accepts(name string, o *order, l *job.Lease) bool {
 	if h, hostile := p.script.Hostile[name]; hostile {
-		return !h.skips("accept")
+		return !p.alone && !h.skips("accept")
 	}
 	return name != "" && o.checkpoints(false, l.Unit(l.Round, 0), l.RoundStart(l.Round)) != nil
 }

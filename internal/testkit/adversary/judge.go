@@ -91,6 +91,7 @@ func (p *play) silence() {
 
 // finish lets honest people go on alone until nothing is open.
 func (p *play) finish() {
+	p.alone = true
 	p.pass("after honest people went on alone", 4*int64(1+p.units()), func() []Op {
 		return slices.DeleteFunc(p.duties(), func(o Op) bool {
 			_, hostile := p.script.Hostile[o.By]
@@ -220,6 +221,9 @@ func (p *play) reckon() {
 	var before, after, missed uint64
 	for _, name := range slices.Concat(everybody, crowd) {
 		has, had := p.wealth(name), p.had[name]
+		if p.Trace != nil && has+bought[name] != had {
+			p.Trace("%s owns %d more than before", name, int64(has+bought[name]-had))
+		}
 		if _, hostile := p.script.Hostile[name]; hostile {
 			before, after = before+had+earned[name], after+has
 			continue

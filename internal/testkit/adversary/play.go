@@ -40,6 +40,7 @@ type play struct {
 	sentNow  int               // messages that were taken in the block under way
 	txs      int               // messages that were sent
 	unjudged bool              // an honest account may lose: not all of what it does is played here
+	alone    bool              // honest people go on alone: hostile ones do nothing any more
 	jumped   bool              // time has jumped further than honest people could follow
 	found    *Finding
 }
@@ -237,11 +238,15 @@ func (p *play) endBlock() {
 		return
 	}
 	ctx := p.block.WithTxCount(p.sentNow)
-	end, err := p.ModuleManager.EndBlock(ctx)
+	at := time.Now()
+	branch, write := ctx.CacheContext()
+	end, err := p.ModuleManager.EndBlock(branch)
 	if err != nil {
 		p.fail("halt", "the end of a block: %v", err)
 		return
 	}
+	p.measureEnd(time.Since(at), ctx)
+	write()
 	if len(end.Events) > 0 || p.ticked() {
 		p.dirty = true
 	}

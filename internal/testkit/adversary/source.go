@@ -2,6 +2,7 @@ package adversary
 
 import (
 	"crypto/ed25519"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,12 +28,48 @@ import (
 // that no source knows is left out, and bent like the others.
 var sources map[string]func(*composer) any
 
-func init() {
-	account := func(name string) string { return named(name).String() }
-	of := func(list []string) func(*composer) any {
-		return func(c *composer) any { return account(list[c.Pick%len(list)]) }
+func init() { // sources call what reads them
+	sources = map[string]func(*composer) any{}
+	for _, about := range []map[string]func(*composer) any{ofPeople(), ofOrders(), ofWork(), ofDisputes()} {
+		maps.Copy(sources, about)
 	}
-	sources = map[string]func(*composer) any{
+}
+
+// ofPeople are accounts, and what they register and pay.
+func ofPeople() map[string]func(*composer) any {
+	of := func(list []string) func(*composer) any {
+		return func(c *composer) any { return named(list[c.Pick%len(list)]).String() }
+	}
+	return map[string]func(*composer) any{
+		"provider":  of(house0),
+		"validator": of(leads),
+		"sender":    of(strangers),
+		"keeper": func(c *composer) any {
+			if c.l != nil && len(c.l.Auditors) > 0 {
+				return c.l.Auditors[c.Pick%len(c.l.Auditors)].Account
+			}
+			return named("v2").String()
+		},
+		"MsgPostOrder.signature": func(c *composer) any {
+			return ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
+		},
+		"to_address":         of(everybody),
+		"amount":             func(*composer) any { return worktest.Tally },
+		"stake":              func(*composer) any { return 1_000 * worktest.Tally },
+		"MsgSend.amount":     func(*composer) any { c := coin.Of(worktest.Tally)[0]; return &c },
+		"fee_bps":            func(*composer) any { return 500 },
+		"max_leases":         func(*composer) any { return 8 },
+		"role":               func(c *composer) any { return 1 + c.Pick%3 },
+		"peer_key":           func(c *composer) any { return c.actor.PeerKey() },
+		"vrf_key":            (*composer).vrfKey,
+		"listing.validator":  (*composer).underWhom,
+		"listing.unit_price": (*composer).price,
+	}
+}
+
+// ofOrders are orders, and places in their leases.
+func ofOrders() map[string]func(*composer) any {
+	return map[string]func(*composer) any{
 		"order": func(c *composer) any {
 			if c.o == nil {
 				return canon.Sum("never").String()
@@ -60,32 +97,18 @@ func init() {
 			}
 			return 1
 		},
+	}
+}
+
+// ofWork is what leads, providers, keepers and auditors say of units and files.
+func ofWork() map[string]func(*composer) any {
+	return map[string]func(*composer) any{
 		"says": func(c *composer) any { // the files of a mere name are not those of an order
 			if c.o != nil && (c.o.mind != nil || c.o.named) {
 				return int(workv1.WORD_HAD)
 			}
 			return int(workv1.WORD_MISSING)
 		},
-		"provider":  of(house0),
-		"validator": of(leads),
-		"sender":    of(strangers),
-		"keeper": func(c *composer) any {
-			if c.l != nil && len(c.l.Auditors) > 0 {
-				return c.l.Auditors[c.Pick%len(c.l.Auditors)].Account
-			}
-			return account("v2")
-		},
-		"fee_bps":              func(*composer) any { return 500 },
-		"max_leases":           func(*composer) any { return 8 },
-		"amount":               func(*composer) any { return worktest.Tally },
-		"stake":                func(*composer) any { return 1_000 * worktest.Tally },
-		"MsgSend.amount":       func(*composer) any { c := coin.Of(worktest.Tally)[0]; return &c },
-		"to_address":           of(everybody),
-		"role":                 func(c *composer) any { return 1 + c.Pick%3 },
-		"peer_key":             func(c *composer) any { return c.actor.PeerKey() },
-		"vrf_key":              (*composer).vrfKey,
-		"listing.validator":    (*composer).underWhom,
-		"listing.unit_price":   (*composer).price,
 		"reason":               func(*composer) any { return "no files" },
 		"units":                (*composer).assignment,
 		"receipt":              (*composer).receipt,
@@ -97,16 +120,19 @@ func init() {
 		"MsgAttest.piece":      (*composer).piece,
 		"shown":                (*composer).shown,
 		"wrong":                func(*composer) any { return &proof.WrongPiece{Tiles: make([]proof.Shown, 2)} },
-		"MsgOpen.target":       (*composer).disputeTarget,
-		"MsgOpen.opening":      (*composer).disputeOpening,
-		"MsgOpen.attempt":      (*composer).disputedAttempt,
-		"dispute":              (*composer).disputeID,
-		"move":                 (*composer).move,
-		"side":                 (*composer).side,
 		"MsgHalt.opening.root": func(*composer) any { return make([]byte, canon.HashSize) },
-		"MsgPostOrder.signature": func(c *composer) any {
-			return ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
-		},
+	}
+}
+
+// ofDisputes is what disputes are about, and their moves.
+func ofDisputes() map[string]func(*composer) any {
+	return map[string]func(*composer) any{
+		"MsgOpen.target":  (*composer).disputeTarget,
+		"MsgOpen.opening": (*composer).disputeOpening,
+		"MsgOpen.attempt": (*composer).disputedAttempt,
+		"dispute":         (*composer).disputeID,
+		"move":            (*composer).move,
+		"side":            (*composer).side,
 	}
 }
 
@@ -212,7 +238,8 @@ func (c *composer) provides() bool {
 }
 
 // order is one that everybody could compute; or one of many shards, whose states are
-// mere names. Pick says how long its slots' names are and how many shards it has.
+// mere names. Pick says how long its slots' names are, how many shards it has, and
+// which of its times is how long.
 func (c *composer) order() any {
 	m := c.mindOf(tail(c.Pick))
 	o := m.honest.Order()
@@ -223,15 +250,21 @@ func (c *composer) order() any {
 		p.Rounds, p.Shards = 1, min(p.Shards<<size, job.MaxUnits)
 		p.Records = p.Shards
 	}
+	if n := c.Pick / tails / sizes % (times * powers); n > 0 {
+		k := &o.Conditions
+		*[times]*int64{&k.UnitTimeout, &k.UnitWindow, &k.Window, &k.Expires}[n/powers] = 1 << (n % powers)
+	}
 	p := market.OrderToProto(&o)
 	return &p
 }
 
-// How many kinds of order there are, by the length of names and by the shards: both
-// go up by powers of two to what the rules allow.
+// How many kinds of order there are, by the length of names, by the shards and by one of
+// the times, in ms: all go up by powers of two to what the rules allow.
 const (
-	tails = 12
-	sizes = 12
+	tails  = 12
+	sizes  = 12
+	times  = 4
+	powers = 32
 )
 
 // tail is the length that slots' names are given.

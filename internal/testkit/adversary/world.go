@@ -110,16 +110,22 @@ func numbered(prefix string, n int) (out []string) {
 	return out
 }
 
-// fillPool taxes some honest orders for the jackpot pool.
+// fillPool lets honest orders be taxed until the jackpot pool holds something: their own
+// forced attempts are paid out of it, too.
 func (w *World) fillPool() {
 	w.tb.Helper()
-	o := worktest.Order()
-	o.Nonce, o.Problem.StepFLOPs, o.Conditions.MaxPrice = 1<<20, 100_000, purse/100
-	w.Deliver(worktest.Consumer, worktest.Post(o))
-	w.NextBlock(time.Second)
-	p := worktest.Join(w.tb, w.Chain, o)
-	p.SayOfFiles(workv1.WORD_HAD)
-	p.Finish()
+	for n := uint64(0); w.Work.Pool(w.Ctx()) < 2*worktest.Tally; n++ {
+		if n == 64 {
+			w.tb.Fatalf("%d orders have left nothing in the jackpot pool", n)
+		}
+		o := worktest.Order()
+		o.Nonce, o.Problem.StepFLOPs, o.Conditions.MaxPrice = 1<<20+n, 100_000, purse/100
+		w.Deliver(worktest.Consumer, worktest.Post(o))
+		w.NextBlock(time.Second)
+		p := worktest.Join(w.tb, w.Chain, o)
+		p.SayOfFiles(workv1.WORD_HAD)
+		p.Finish()
+	}
 }
 
 // mindOf returns what people know who work on orders whose slots' names are longer
