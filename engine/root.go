@@ -44,7 +44,7 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 // hashTiles sets dst to the hashes of the tiles of t from number at on, two at a
 // time where the machine can.
 func hashTiles(t *tensor.Tensor, dst []canon.Hash, at int) {
-	if !asm.HasTwins() {
+	if !asm.HasSHA256x2() {
 		t.LeavesFrom(dst, at)
 		return
 	}
@@ -60,20 +60,20 @@ func hashTiles(t *tensor.Tensor, dst []canon.Hash, at int) {
 			continue
 		}
 		a, b := t.Tile(x, at), t.Tile(y, at+1)
-		dst[0], dst[1] = asm.SumTwins(a, b, ahead(t, l, at+2))
+		dst[0], dst[1] = asm.SumSHA256x2(a, b, ahead(t, l, at+2))
 		dst, at = dst[2:], at+2
 	}
 }
 
 // ahead is the memory of a tile and of the one beside it.
-func ahead(t *tensor.Tensor, l tensor.Layout, tile int) asm.Ahead {
+func ahead(t *tensor.Tensor, l tensor.Layout, tile int) asm.Prefetch {
 	first, err := l.Element(tile, 0)
 	if err != nil { // there is none
-		return asm.Ahead{}
+		return asm.Prefetch{}
 	}
 	size := t.Type.Size()
 	row := tile / l.Side
-	return asm.Ahead{First: &t.Bytes()[first*size], Step: l.Cols * size, Rows: min(tensor.TileSide, l.Rows-row*tensor.TileSide)}
+	return asm.Prefetch{First: &t.Bytes()[first*size], Step: l.Cols * size, Rows: min(tensor.TileSide, l.Rows-row*tensor.TileSide)}
 }
 
 // Root returns t's root, hashing on several threads.

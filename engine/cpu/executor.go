@@ -21,9 +21,9 @@ type Executor struct {
 
 // Options say how an executor computes. They change its speed and no bit.
 type Options struct {
-	Threads int      // 0: as many as Go itself uses
-	Kernels *asm.Set // nil: those that package asm chooses
-	GrainNs int      // nanoseconds of work, as estimated, that are worth a thread; 0: 5,000
+	Threads int            // 0: as many as Go itself uses
+	Kernels *asm.KernelSet // nil: those that package asm chooses
+	GrainNs int            // nanoseconds of work, as estimated, that are worth a thread; 0: 5,000
 }
 
 // New returns an executor on the given number of threads, with the kernels that package

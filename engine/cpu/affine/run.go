@@ -58,16 +58,16 @@ func (r Run) Length() int {
 	return 1
 }
 
-// DeinterleaveSegments appends the segments by which [asm.Unzip] splits a line of 2·n
+// DeinterleaveSegments appends the segments by which [asm.DeinterleaveKernel] splits a line of 2·n
 // elements into its even and its odd ones. The line begins at an offset; elements
 // outside 0…extent−1 are padding.
-func DeinterleaveSegments(to []asm.Segment, offset, extent, n, lanes int) []asm.Segment {
+func DeinterleaveSegments(to []asm.MaskedSegment, offset, extent, n, lanes int) []asm.MaskedSegment {
 	for j := 0; j < n; j += lanes {
 		mask, from := 0, offset+2*j
 		if l, h := max(-from, 0), min(extent-from, 2*(n-j), 2*lanes); l < h {
 			mask = 1<<h - 1<<l
 		}
-		to = append(to, asm.Segment{from, j, mask})
+		to = append(to, asm.MaskedSegment{from, j, mask})
 	}
 	return to
 }

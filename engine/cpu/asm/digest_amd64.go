@@ -4,7 +4,7 @@
 
 package asm
 
-// shaTwins advances two digests by blocks of 64 bytes, and fetches a row ahead for each of the first blocks; see SumTwins.
+// sha256x2 advances two digests by blocks of 64 bytes, and fetches a row ahead for each of the first blocks; see SumSHA256x2.
 //
 //go:noescape
-func shaTwins(states *[2][8]uint32, a *byte, b *byte, blocks int, ahead *byte, aheadStep int, aheadRows int)
+func sha256x2(states *[2][8]uint32, a *byte, b *byte, blocks int, ahead *byte, aheadStep int, aheadRows int)

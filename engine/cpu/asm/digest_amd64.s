@@ -76,9 +76,9 @@ DATA bigEndian<>+8(SB)/4, $0x08090a0b
 DATA bigEndian<>+12(SB)/4, $0x0c0d0e0f
 GLOBL bigEndian<>(SB), RODATA|NOPTR, $16
 
-// func shaTwins(states *[2][8]uint32, a *byte, b *byte, blocks int, ahead *byte, aheadStep int, aheadRows int)
+// func sha256x2(states *[2][8]uint32, a *byte, b *byte, blocks int, ahead *byte, aheadStep int, aheadRows int)
 // Requires: AVX, MMX+, SHA
-TEXT ·shaTwins(SB), NOSPLIT, $0-56
+TEXT ·sha256x2(SB), NOSPLIT, $0-56
 	MOVQ    states+0(FP), AX
 	MOVQ    blocks+24(FP), CX
 	MOVQ    ahead+32(FP), DX

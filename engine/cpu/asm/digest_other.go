@@ -2,6 +2,6 @@
 
 package asm
 
-const hasTwins = false
+const hasSHA256x2 = false
 
-func shaTwins(_ *[2][8]uint32, _, _ *byte, _ int, _ *byte, _, _ int) {}
+func sha256x2(_ *[2][8]uint32, _, _ *byte, _ int, _ *byte, _, _ int) {}

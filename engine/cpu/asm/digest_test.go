@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-func TestTwinsEqualSHA256(t *testing.T) {
-	if !HasTwins() {
+func TestSHA256x2(t *testing.T) {
+	if !HasSHA256x2() {
 		t.Skip("this machine hashes one message at a time")
 	}
 	r := rand.New(rand.NewPCG(1, 6))
@@ -17,11 +17,11 @@ func TestTwinsEqualSHA256(t *testing.T) {
 		for i := range a {
 			a[i], b[i] = byte(r.Uint32()), byte(r.Uint32())
 		}
-		var ahead Ahead
+		var ahead Prefetch
 		if n%2 == 0 && n > 0 {
-			ahead = Ahead{&a[0], 1 << 20, n} // fetched from nowhere
+			ahead = Prefetch{&a[0], 1 << 20, n} // fetched from nowhere
 		}
-		x, y := SumTwins(a, b, ahead)
+		x, y := SumSHA256x2(a, b, ahead)
 		if x != sha256.Sum256(a) || y != sha256.Sum256(b) {
 			t.Fatalf("%d bytes: %x and %x, want %x and %x", n, x, y, sha256.Sum256(a), sha256.Sum256(b))
 		}
@@ -38,14 +38,14 @@ func BenchmarkDigest(b *testing.B) {
 			sha256.Sum256(x)
 		}
 	})
-	b.Run(fmt.Sprintf("twins/%d", n), func(b *testing.B) {
-		if !HasTwins() {
+	b.Run(fmt.Sprintf("x2/%d", n), func(b *testing.B) {
+		if !HasSHA256x2() {
 			b.Skip("this machine hashes one message at a time")
 		}
 		b.SetBytes(2 * n)
 		b.ReportAllocs()
 		for b.Loop() {
-			SumTwins(x, y, Ahead{})
+			SumSHA256x2(x, y, Prefetch{})
 		}
 	})
 }

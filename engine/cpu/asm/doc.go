@@ -1,8 +1,8 @@
-// Package asm holds the kernels of engine/cpu that are written in a machine's
-// own vector instructions, and says which of them the machine at hand can run.
+// Package asm holds the micro-kernels of engine/cpu, which are written in a machine's own
+// vector instructions, and says which of them the machine at hand can run.
 //
-// The kernels of one set of instructions make up a Set; Sets lists all that this
-// machine supports, and the generic one, which is plain Go.
+// Those of one set of instructions make up a [KernelSet]. [Chosen] is the one to use; [Sets]
+// lists all that this machine supports, and [Generic], which is plain Go.
 // The environment variable TALLY_CPU forces one (avx512, avx2, neon, generic).
 //
 // Invariants: a kernel gives the bits that core/tensor defines, whatever the

@@ -1,3 +1,3 @@
 package asm
 
-var pairTiles = avx512PairsTiles
+var pairGEMM = avx512Int8PairGEMM

@@ -1,3 +1,3 @@
 package asm
 
-var pairTiles = neonPairsTiles
+var pairGEMM = neonInt8PairGEMM

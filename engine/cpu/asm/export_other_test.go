@@ -2,4 +2,4 @@
 
 package asm
 
-var pairTiles [][]Tile
+var pairGEMM [][]MicroKernel

@@ -4,52 +4,52 @@
 
 package asm
 
-// avx512FoldSum is a Fold.
+// avx512FoldSum is a FoldKernel.
 //
 //go:noescape
 func avx512FoldSum(dst *float32, x *float32, rows int, width int)
 
-// avx512FoldMax is a Fold.
+// avx512FoldMax is a FoldKernel.
 //
 //go:noescape
 func avx512FoldMax(dst *float32, x *float32, rows int, width int)
 
-// avx512FoldMin is a Fold.
+// avx512FoldMin is a FoldKernel.
 //
 //go:noescape
 func avx512FoldMin(dst *float32, x *float32, rows int, width int)
 
-// avx512Spread is Spread.
+// avx512BroadcastRows is a BroadcastKernel.
 //
 //go:noescape
-func avx512Spread(dst *float32, x *float32, rows int, width int)
+func avx512BroadcastRows(dst *float32, x *float32, rows int, width int)
 
-// avx512Take is Take.
+// avx512SumLanes is a SumLanesKernel.
 //
 //go:noescape
-func avx512Take(lanes *[32]float32, x *float32, n int)
+func avx512SumLanes(lanes *[32]float32, x *float32, n int)
 
-// avx2FoldSum is a Fold.
+// avx2FoldSum is a FoldKernel.
 //
 //go:noescape
 func avx2FoldSum(dst *float32, x *float32, rows int, width int)
 
-// avx2FoldMax is a Fold.
+// avx2FoldMax is a FoldKernel.
 //
 //go:noescape
 func avx2FoldMax(dst *float32, x *float32, rows int, width int)
 
-// avx2FoldMin is a Fold.
+// avx2FoldMin is a FoldKernel.
 //
 //go:noescape
 func avx2FoldMin(dst *float32, x *float32, rows int, width int)
 
-// avx2Spread is Spread.
+// avx2BroadcastRows is a BroadcastKernel.
 //
 //go:noescape
-func avx2Spread(dst *float32, x *float32, rows int, width int)
+func avx2BroadcastRows(dst *float32, x *float32, rows int, width int)
 
-// avx2Take is Take.
+// avx2SumLanes is a SumLanesKernel.
 //
 //go:noescape
-func avx2Take(lanes *[32]float32, x *float32, n int)
+func avx2SumLanes(lanes *[32]float32, x *float32, n int)

@@ -407,9 +407,9 @@ DATA lanes88888000<>+56(SB)/4, $0x88888000
 DATA lanes88888000<>+60(SB)/4, $0x88888000
 GLOBL lanes88888000<>(SB), RODATA|NOPTR, $64
 
-// func avx512Spread(dst *float32, x *float32, rows int, width int)
+// func avx512BroadcastRows(dst *float32, x *float32, rows int, width int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·avx512Spread(SB), NOSPLIT, $0-32
+TEXT ·avx512BroadcastRows(SB), NOSPLIT, $0-32
 	MOVQ  dst+0(FP), AX
 	MOVQ  x+8(FP), CX
 	MOVQ  rows+16(FP), DX
@@ -451,9 +451,9 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Take(lanes *[32]float32, x *float32, n int)
+// func avx512SumLanes(lanes *[32]float32, x *float32, n int)
 // Requires: AVX, AVX512F
-TEXT ·avx512Take(SB), NOSPLIT, $0-24
+TEXT ·avx512SumLanes(SB), NOSPLIT, $0-24
 	MOVQ    lanes+0(FP), AX
 	MOVQ    x+8(FP), CX
 	MOVQ    n+16(FP), DX
@@ -863,9 +863,9 @@ tree:
 	VZEROUPPER
 	RET
 
-// func avx2Spread(dst *float32, x *float32, rows int, width int)
+// func avx2BroadcastRows(dst *float32, x *float32, rows int, width int)
 // Requires: AVX, AVX2
-TEXT ·avx2Spread(SB), NOSPLIT, $0-32
+TEXT ·avx2BroadcastRows(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         rows+16(FP), DX
@@ -911,9 +911,9 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Take(lanes *[32]float32, x *float32, n int)
+// func avx2SumLanes(lanes *[32]float32, x *float32, n int)
 // Requires: AVX
-TEXT ·avx2Take(SB), NOSPLIT, $0-24
+TEXT ·avx2SumLanes(SB), NOSPLIT, $0-24
 	MOVQ    lanes+0(FP), AX
 	MOVQ    x+8(FP), CX
 	MOVQ    n+16(FP), DX

@@ -8,35 +8,35 @@ import (
 )
 
 // Generic is the set in plain Go.
-var Generic = &Set{
+var Generic = &KernelSet{
 	Name: "generic", Has: true,
-	Lanes: genericLanes, Tiles: [][]Tile{{genericTile}}, Turn: genericTurn, Patch: genericPatch, Least: genericLeast, Greatest: genericGreatest,
-	Flow: genericFlow,
+	Lanes: genericLanes, GEMM: [][]MicroKernel{{genericGEMM}}, Transpose8: genericTranspose8, Gather: genericGather, MinMagnitude: genericMinMagnitude, MaxSize: genericMaxSize,
+	EltwiseChain: genericEltwiseChain,
 }
 
 const genericLanes = 8
 
-// genericTile advances tiles of one row.
-func genericTile(tiles, terms int, a *float32, _ int, aAt *int, b *float32, bNext int, bAt *int, c *float32, _ int, add bool) {
+// genericGEMM is a MicroKernel of one row.
+func genericGEMM(tiles, terms int, a *float32, _ int, aAt *int, b *float32, bNext int, bAt *int, c *float32, _ int, add bool) {
 	for i := range tiles {
 		to := (*[genericLanes]float32)(unsafe.Add(unsafe.Pointer(c), 4*genericLanes*i))
-		genericChains(terms, a, aAt, (*float32)(unsafe.Add(unsafe.Pointer(b), i*bNext)), bAt, to, add)
+		genericAccumulate(terms, a, aAt, (*float32)(unsafe.Add(unsafe.Pointer(b), i*bNext)), bAt, to, add)
 	}
 }
 
-// genericChains advances the chains of one tile. A product of two float32 is exact in
+// genericAccumulate advances the accumulators of one tile. A product of two float32 is exact in
 // float64, and rounding a sum to float64 and then to float32 is rounding once,
 // unless the first sum looks like a tie or lies among the subnormals: see
-// tensor.FMA. Chains are written out because the compiler keeps only named
+// tensor.FMA. Accumulators are written out because the compiler keeps only named
 // variables in registers; eight of them hide the latency of one.
 //
 // float: products are exact
-func genericChains(terms int, a *float32, aAt *int, b *float32, bAt *int, chains *[genericLanes]float32, add bool) {
+func genericAccumulate(terms int, a *float32, aAt *int, b *float32, bAt *int, acc *[genericLanes]float32, add bool) {
 	if !add {
-		*chains = [genericLanes]float32{}
+		*acc = [genericLanes]float32{}
 	}
-	c0, c1, c2, c3 := float64(chains[0]), float64(chains[1]), float64(chains[2]), float64(chains[3])
-	c4, c5, c6, c7 := float64(chains[4]), float64(chains[5]), float64(chains[6]), float64(chains[7])
+	c0, c1, c2, c3 := float64(acc[0]), float64(acc[1]), float64(acc[2]), float64(acc[3])
+	c4, c5, c6, c7 := float64(acc[4]), float64(acc[5]), float64(acc[6]), float64(acc[7])
 	from := unsafe.Slice(aAt, terms)
 	for t, at := range unsafe.Slice(bAt, terms) {
 		x := float64(*(*float32)(unsafe.Add(unsafe.Pointer(a), from[t])))
@@ -51,7 +51,7 @@ func genericChains(terms int, a *float32, aAt *int, b *float32, bAt *int, chains
 		c7 = fma(x, y[7], c7)
 	}
 	for i, x := range [genericLanes]float64{c0, c1, c2, c3, c4, c5, c6, c7} {
-		chains[i] = tensor.CanonNaN(float32(x))
+		acc[i] = tensor.CanonNaN(float32(x))
 	}
 }
 
@@ -66,16 +66,16 @@ func fma(x float64, y float32, c float64) float64 {
 	return float64(float32(s))
 }
 
-func genericTurn(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnRows]int) {
-	for t := range TurnRows * blocks {
-		to := (*[TurnRows]float32)(unsafe.Add(unsafe.Pointer(dst), t*dstStep))
+func genericTranspose8(blocks int, dst *float32, dstStep int, src *float32, rows *[TransposeRows]int) {
+	for t := range TransposeRows * blocks {
+		to := (*[TransposeRows]float32)(unsafe.Add(unsafe.Pointer(dst), t*dstStep))
 		for r, at := range rows {
 			to[r] = *(*float32)(unsafe.Add(unsafe.Pointer(src), 4*(at+t)))
 		}
 	}
 }
 
-func genericPatch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int) {
+func genericGather(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *MaskedSegment, n int) {
 	for line := range times {
 		base := *(*int)(unsafe.Add(unsafe.Pointer(at), line*atStep))
 		for _, s := range unsafe.Slice(segments, n) {
@@ -90,7 +90,7 @@ func genericPatch(times int, dst *float32, dstStep int, src *float32, at *int, a
 	}
 }
 
-func genericLeast(vectors int, x *float32) uint32 {
+func genericMinMagnitude(vectors int, x *float32) uint32 {
 	least := uint32(math.MaxUint32)
 	for _, v := range unsafe.Slice(x, vectors*genericLanes) {
 		least = min(least, Magnitude(v))
@@ -98,7 +98,7 @@ func genericLeast(vectors int, x *float32) uint32 {
 	return least
 }
 
-func genericGreatest(vectors int, x *float32) uint32 {
+func genericMaxSize(vectors int, x *float32) uint32 {
 	greatest := uint32(0)
 	for _, v := range unsafe.Slice(x, vectors*genericLanes) {
 		greatest = max(greatest, Size(v))
@@ -106,18 +106,18 @@ func genericGreatest(vectors int, x *float32) uint32 {
 	return greatest
 }
 
-func genericFlow(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int) {
+func genericEltwiseChain(rows, lines, width, gap, xLine, xRow int, dst, x *float32, ops *byte, n int) {
 	var part [256]float32 // dst may be what a later step reads
 	for line := range rows * lines {
 		row := line / lines
 		for done, at := 0, line*4*width+row*gap; done < width; done, at = done+len(part), at+4*len(part) {
 			v := part[:min(len(part), width-done)]
 			copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), at+line*xLine+row*xRow)), len(v)))
-			for _, s := range unsafe.Slice((*Step)(unsafe.Pointer(steps)), n) {
+			for _, s := range unsafe.Slice((*EltwiseOp)(unsafe.Pointer(ops)), n) {
 				if s.Fn%2 == 1 {
-					flowBeside(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at)), len(v)))
+					opWith(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at)), len(v)))
 				} else {
-					flowBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(row&s.Row))))
+					opBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(row&s.Row))))
 				}
 			}
 			for i, y := range v {
@@ -128,41 +128,41 @@ func genericFlow(rows, lines, width, gap, xLine, xRow int, dst, x *float32, step
 	}
 }
 
-// flowBeside and flowBy are one step, of which Go's own maximum and minimum are
+// opWith and opBy are one op, of which Go's own maximum and minimum are
 // those of the definition.
-func flowBeside(fn int, v, y []float32) {
+func opWith(fn int, v, y []float32) {
 	for i, y := range y[:len(v)] {
-		flowBy(fn&^1, v[i:i+1], y)
+		opBy(fn&^1, v[i:i+1], y)
 	}
 }
 
-func flowBy(fn int, v []float32, y float32) {
+func opBy(fn int, v []float32, y float32) {
 	switch fn {
-	case FlowAdd:
+	case OpAdd:
 		for i := range v {
 			v[i] += y
 		}
-	case FlowSub:
+	case OpSub:
 		for i := range v {
 			v[i] -= y
 		}
-	case FlowLess:
+	case OpReverseSub:
 		for i := range v {
 			v[i] = y - v[i]
 		}
-	case FlowMul:
+	case OpMul:
 		for i := range v {
 			v[i] = float32(v[i] * y)
 		}
-	case FlowDiv:
+	case OpDiv:
 		for i := range v {
 			v[i] /= y
 		}
-	case FlowMax:
+	case OpMax:
 		for i := range v {
 			v[i] = max(v[i], y)
 		}
-	case FlowMin:
+	case OpMin:
 		for i := range v {
 			v[i] = min(v[i], y)
 		}

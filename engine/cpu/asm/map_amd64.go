@@ -4,302 +4,302 @@
 
 package asm
 
-// avx512Add is a Map.
+// avx512Add is a MapKernel.
 //
 //go:noescape
 func avx512Add(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Sub is a Map.
+// avx512Sub is a MapKernel.
 //
 //go:noescape
 func avx512Sub(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Mul is a Map.
+// avx512Mul is a MapKernel.
 //
 //go:noescape
 func avx512Mul(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Div is a Map.
+// avx512Div is a MapKernel.
 //
 //go:noescape
 func avx512Div(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Max is a Map.
+// avx512Max is a MapKernel.
 //
 //go:noescape
 func avx512Max(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Min is a Map.
+// avx512Min is a MapKernel.
 //
 //go:noescape
 func avx512Min(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Neg is a Map.
+// avx512Neg is a MapKernel.
 //
 //go:noescape
 func avx512Neg(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Abs is a Map.
+// avx512Abs is a MapKernel.
 //
 //go:noescape
 func avx512Abs(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512SqrtF is a Map.
+// avx512SqrtF is a MapKernel.
 //
 //go:noescape
 func avx512SqrtF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Floor is a Map.
+// avx512Floor is a MapKernel.
 //
 //go:noescape
 func avx512Floor(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Ceil is a Map.
+// avx512Ceil is a MapKernel.
 //
 //go:noescape
 func avx512Ceil(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Round is a Map.
+// avx512Round is a MapKernel.
 //
 //go:noescape
 func avx512Round(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512ExpF is a Map.
+// avx512ExpF is a MapKernel.
 //
 //go:noescape
 func avx512ExpF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512LogF is a Map.
+// avx512LogF is a MapKernel.
 //
 //go:noescape
 func avx512LogF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512TanhF is a Map.
+// avx512TanhF is a MapKernel.
 //
 //go:noescape
 func avx512TanhF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512ErfF is a Map.
+// avx512ErfF is a MapKernel.
 //
 //go:noescape
 func avx512ErfF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Eq is a Map.
+// avx512Eq is a MapKernel.
 //
 //go:noescape
 func avx512Eq(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Lt is a Map.
+// avx512Lt is a MapKernel.
 //
 //go:noescape
 func avx512Lt(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Le is a Map.
+// avx512Le is a MapKernel.
 //
 //go:noescape
 func avx512Le(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Where is a Map.
+// avx512Where is a MapKernel.
 //
 //go:noescape
 func avx512Where(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512WholeAdd is a Map.
+// avx512Int64Add is a MapKernel.
 //
 //go:noescape
-func avx512WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+func avx512Int64Add(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512WholeSub is a Map.
+// avx512Int64Sub is a MapKernel.
 //
 //go:noescape
-func avx512WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+func avx512Int64Sub(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512WholeEq is a Map.
+// avx512Int64Eq is a MapKernel.
 //
 //go:noescape
-func avx512WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+func avx512Int64Eq(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Int32ToFloat32 is a Map.
+// avx512Int32ToFloat32 is a MapKernel.
 //
 //go:noescape
 func avx512Int32ToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512BoolToFloat32 is a Map.
+// avx512BoolToFloat32 is a MapKernel.
 //
 //go:noescape
 func avx512BoolToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Float32ToInt32 is a Map.
+// avx512Float32ToInt32 is a MapKernel.
 //
 //go:noescape
 func avx512Float32ToInt32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Float32ToBool is a Map.
+// avx512Float32ToBool is a MapKernel.
 //
 //go:noescape
 func avx512Float32ToBool(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512BFloat16ToFloat32 is a Map.
+// avx512BFloat16ToFloat32 is a MapKernel.
 //
 //go:noescape
 func avx512BFloat16ToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Float32ToBFloat16 is a Map.
+// avx512Float32ToBFloat16 is a MapKernel.
 //
 //go:noescape
 func avx512Float32ToBFloat16(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx512Narrow is a Map.
+// avx512Narrow is a MapKernel.
 //
 //go:noescape
 func avx512Narrow(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Add is a Map.
+// avx2Add is a MapKernel.
 //
 //go:noescape
 func avx2Add(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Sub is a Map.
+// avx2Sub is a MapKernel.
 //
 //go:noescape
 func avx2Sub(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Mul is a Map.
+// avx2Mul is a MapKernel.
 //
 //go:noescape
 func avx2Mul(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Div is a Map.
+// avx2Div is a MapKernel.
 //
 //go:noescape
 func avx2Div(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Max is a Map.
+// avx2Max is a MapKernel.
 //
 //go:noescape
 func avx2Max(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Min is a Map.
+// avx2Min is a MapKernel.
 //
 //go:noescape
 func avx2Min(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Neg is a Map.
+// avx2Neg is a MapKernel.
 //
 //go:noescape
 func avx2Neg(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Abs is a Map.
+// avx2Abs is a MapKernel.
 //
 //go:noescape
 func avx2Abs(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2SqrtF is a Map.
+// avx2SqrtF is a MapKernel.
 //
 //go:noescape
 func avx2SqrtF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Floor is a Map.
+// avx2Floor is a MapKernel.
 //
 //go:noescape
 func avx2Floor(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Ceil is a Map.
+// avx2Ceil is a MapKernel.
 //
 //go:noescape
 func avx2Ceil(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Round is a Map.
+// avx2Round is a MapKernel.
 //
 //go:noescape
 func avx2Round(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2ExpF is a Map.
+// avx2ExpF is a MapKernel.
 //
 //go:noescape
 func avx2ExpF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2LogF is a Map.
+// avx2LogF is a MapKernel.
 //
 //go:noescape
 func avx2LogF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2TanhF is a Map.
+// avx2TanhF is a MapKernel.
 //
 //go:noescape
 func avx2TanhF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2ErfF is a Map.
+// avx2ErfF is a MapKernel.
 //
 //go:noescape
 func avx2ErfF(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Eq is a Map.
+// avx2Eq is a MapKernel.
 //
 //go:noescape
 func avx2Eq(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Lt is a Map.
+// avx2Lt is a MapKernel.
 //
 //go:noescape
 func avx2Lt(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Le is a Map.
+// avx2Le is a MapKernel.
 //
 //go:noescape
 func avx2Le(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Where is a Map.
+// avx2Where is a MapKernel.
 //
 //go:noescape
 func avx2Where(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2WholeAdd is a Map.
+// avx2Int64Add is a MapKernel.
 //
 //go:noescape
-func avx2WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+func avx2Int64Add(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2WholeSub is a Map.
+// avx2Int64Sub is a MapKernel.
 //
 //go:noescape
-func avx2WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+func avx2Int64Sub(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2WholeEq is a Map.
+// avx2Int64Eq is a MapKernel.
 //
 //go:noescape
-func avx2WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+func avx2Int64Eq(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Int32ToFloat32 is a Map.
+// avx2Int32ToFloat32 is a MapKernel.
 //
 //go:noescape
 func avx2Int32ToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2BoolToFloat32 is a Map.
+// avx2BoolToFloat32 is a MapKernel.
 //
 //go:noescape
 func avx2BoolToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Float32ToInt32 is a Map.
+// avx2Float32ToInt32 is a MapKernel.
 //
 //go:noescape
 func avx2Float32ToInt32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Float32ToBool is a Map.
+// avx2Float32ToBool is a MapKernel.
 //
 //go:noescape
 func avx2Float32ToBool(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2BFloat16ToFloat32 is a Map.
+// avx2BFloat16ToFloat32 is a MapKernel.
 //
 //go:noescape
 func avx2BFloat16ToFloat32(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Float32ToBFloat16 is a Map.
+// avx2Float32ToBFloat16 is a MapKernel.
 //
 //go:noescape
 func avx2Float32ToBFloat16(dst *byte, x *byte, y *byte, z *byte, n int)
 
-// avx2Narrow is a Map.
+// avx2Narrow is a MapKernel.
 //
 //go:noescape
 func avx2Narrow(dst *byte, x *byte, y *byte, z *byte, n int)

@@ -1811,9 +1811,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+// func avx512Int64Add(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX512F
-TEXT ·avx512WholeAdd(SB), NOSPLIT, $0-40
+TEXT ·avx512Int64Add(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
 	MOVQ x+8(FP), DX
@@ -1835,9 +1835,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+// func avx512Int64Sub(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX512F
-TEXT ·avx512WholeSub(SB), NOSPLIT, $0-40
+TEXT ·avx512Int64Sub(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
 	MOVQ x+8(FP), DX
@@ -1859,9 +1859,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+// func avx512Int64Eq(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL
-TEXT ·avx512WholeEq(SB), NOSPLIT, $0-40
+TEXT ·avx512Int64Eq(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
 	MOVQ x+8(FP), DX
@@ -2822,9 +2822,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2WholeAdd(dst *byte, x *byte, y *byte, z *byte, n int)
+// func avx2Int64Add(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2WholeAdd(SB), NOSPLIT, $0-40
+TEXT ·avx2Int64Add(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
 	MOVQ x+8(FP), DX
@@ -2846,9 +2846,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2WholeSub(dst *byte, x *byte, y *byte, z *byte, n int)
+// func avx2Int64Sub(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2WholeSub(SB), NOSPLIT, $0-40
+TEXT ·avx2Int64Sub(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
 	MOVQ x+8(FP), DX
@@ -2870,9 +2870,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2WholeEq(dst *byte, x *byte, y *byte, z *byte, n int)
+// func avx2Int64Eq(dst *byte, x *byte, y *byte, z *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2WholeEq(SB), NOSPLIT, $0-40
+TEXT ·avx2Int64Eq(SB), NOSPLIT, $0-40
 	MOVQ n+32(FP), AX
 	MOVQ dst+0(FP), CX
 	MOVQ x+8(FP), DX

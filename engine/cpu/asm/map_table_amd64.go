@@ -4,7 +4,7 @@ package asm
 
 import "github.com/tally-network/tally/core/tensor"
 
-var avx512Maps = map[tensor.Fn]Map{
+var avx512Maps = map[tensor.Fn]MapKernel{
 	tensor.Add:    avx512Add,
 	tensor.Sub:    avx512Sub,
 	tensor.Mul:    avx512Mul,
@@ -28,13 +28,13 @@ var avx512Maps = map[tensor.Fn]Map{
 	tensor.Narrow: avx512Narrow,
 }
 
-var avx512Wholes = map[tensor.Fn]Map{
-	tensor.Add: avx512WholeAdd,
-	tensor.Sub: avx512WholeSub,
-	tensor.Eq:  avx512WholeEq,
+var avx512Int64Maps = map[tensor.Fn]MapKernel{
+	tensor.Add: avx512Int64Add,
+	tensor.Sub: avx512Int64Sub,
+	tensor.Eq:  avx512Int64Eq,
 }
 
-var avx512Casts = map[Cast]Map{
+var avx512Casts = map[Cast]MapKernel{
 	{tensor.Int32, tensor.Float32}:    avx512Int32ToFloat32,
 	{tensor.Bool, tensor.Float32}:     avx512BoolToFloat32,
 	{tensor.Float32, tensor.Int32}:    avx512Float32ToInt32,
@@ -43,13 +43,13 @@ var avx512Casts = map[Cast]Map{
 	{tensor.Float32, tensor.BFloat16}: avx512Float32ToBFloat16,
 }
 
-var avx512Folds = map[tensor.Fn]Fold{
+var avx512Folds = map[tensor.Fn]FoldKernel{
 	tensor.FoldSum: avx512FoldSum,
 	tensor.FoldMax: avx512FoldMax,
 	tensor.FoldMin: avx512FoldMin,
 }
 
-var avx2Maps = map[tensor.Fn]Map{
+var avx2Maps = map[tensor.Fn]MapKernel{
 	tensor.Add:    avx2Add,
 	tensor.Sub:    avx2Sub,
 	tensor.Mul:    avx2Mul,
@@ -73,13 +73,13 @@ var avx2Maps = map[tensor.Fn]Map{
 	tensor.Narrow: avx2Narrow,
 }
 
-var avx2Wholes = map[tensor.Fn]Map{
-	tensor.Add: avx2WholeAdd,
-	tensor.Sub: avx2WholeSub,
-	tensor.Eq:  avx2WholeEq,
+var avx2Int64Maps = map[tensor.Fn]MapKernel{
+	tensor.Add: avx2Int64Add,
+	tensor.Sub: avx2Int64Sub,
+	tensor.Eq:  avx2Int64Eq,
 }
 
-var avx2Casts = map[Cast]Map{
+var avx2Casts = map[Cast]MapKernel{
 	{tensor.Int32, tensor.Float32}:    avx2Int32ToFloat32,
 	{tensor.Bool, tensor.Float32}:     avx2BoolToFloat32,
 	{tensor.Float32, tensor.Int32}:    avx2Float32ToInt32,
@@ -88,7 +88,7 @@ var avx2Casts = map[Cast]Map{
 	{tensor.Float32, tensor.BFloat16}: avx2Float32ToBFloat16,
 }
 
-var avx2Folds = map[tensor.Fn]Fold{
+var avx2Folds = map[tensor.Fn]FoldKernel{
 	tensor.FoldSum: avx2FoldSum,
 	tensor.FoldMax: avx2FoldMax,
 	tensor.FoldMin: avx2FoldMin,

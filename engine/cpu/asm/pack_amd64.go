@@ -4,72 +4,72 @@
 
 package asm
 
-// avx2Turn transposes; see Turn.
+// avx2Transpose8 transposes; see TransposeKernel.
 //
 //go:noescape
-func avx2Turn(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)
+func avx2Transpose8(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)
 
-// avx2Weave interleaves bytes; see Weave.
+// avx2InterleaveBytes interleaves bytes; see InterleaveKernel.
 //
 //go:noescape
-func avx2Weave(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
+func avx2InterleaveBytes(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
 
-// avx512Patch copies segments; see Patch.
+// avx512Gather copies segments; see GatherKernel.
 //
 //go:noescape
-func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx512Gather(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx512Sift copies segments; see Patch.
+// avx512GatherStride2 copies segments; see GatherKernel.
 //
 //go:noescape
-func avx512Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx512GatherStride2(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx512Back copies segments; see Patch.
+// avx512GatherReversed copies segments; see GatherKernel.
 //
 //go:noescape
-func avx512Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx512GatherReversed(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx512Unzip copies segments; see Unzip.
+// avx512Deinterleave copies segments; see DeinterleaveKernel.
 //
 //go:noescape
-func avx512Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx512Deinterleave(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx512Least folds the bits of values; see Reduce.
+// avx512MinMagnitude folds the bits of values; see ReduceKernel.
 //
 //go:noescape
-func avx512Least(vectors int, x *float32) uint32
+func avx512MinMagnitude(vectors int, x *float32) uint32
 
-// avx512Greatest folds the bits of values; see Reduce.
+// avx512MaxSize folds the bits of values; see ReduceKernel.
 //
 //go:noescape
-func avx512Greatest(vectors int, x *float32) uint32
+func avx512MaxSize(vectors int, x *float32) uint32
 
-// avx2Patch copies segments; see Patch.
+// avx2Gather copies segments; see GatherKernel.
 //
 //go:noescape
-func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx2Gather(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx2Sift copies segments; see Patch.
+// avx2GatherStride2 copies segments; see GatherKernel.
 //
 //go:noescape
-func avx2Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx2GatherStride2(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx2Back copies segments; see Patch.
+// avx2GatherReversed copies segments; see GatherKernel.
 //
 //go:noescape
-func avx2Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx2GatherReversed(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx2Unzip copies segments; see Unzip.
+// avx2Deinterleave copies segments; see DeinterleaveKernel.
 //
 //go:noescape
-func avx2Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+func avx2Deinterleave(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 
-// avx2Least folds the bits of values; see Reduce.
+// avx2MinMagnitude folds the bits of values; see ReduceKernel.
 //
 //go:noescape
-func avx2Least(vectors int, x *float32) uint32
+func avx2MinMagnitude(vectors int, x *float32) uint32
 
-// avx2Greatest folds the bits of values; see Reduce.
+// avx2MaxSize folds the bits of values; see ReduceKernel.
 //
 //go:noescape
-func avx2Greatest(vectors int, x *float32) uint32
+func avx2MaxSize(vectors int, x *float32) uint32

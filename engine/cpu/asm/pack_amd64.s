@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx2Turn(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)
+// func avx2Transpose8(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)
 // Requires: AVX
-TEXT ·avx2Turn(SB), NOSPLIT, $0-40
+TEXT ·avx2Transpose8(SB), NOSPLIT, $0-40
 	MOVQ blocks+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -76,9 +76,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Weave(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
+// func avx2InterleaveBytes(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
 // Requires: AVX, AVX2
-TEXT ·avx2Weave(SB), NOSPLIT, $0-52
+TEXT ·avx2InterleaveBytes(SB), NOSPLIT, $0-52
 	MOVQ         groups+0(FP), AX
 	MOVQ         dst+8(FP), CX
 	MOVQ         dstStep+16(FP), DX
@@ -134,9 +134,9 @@ block:
 	VZEROUPPER
 	RET
 
-// func avx512Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx512Gather(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX512F
-TEXT ·avx512Patch(SB), NOSPLIT, $0-64
+TEXT ·avx512Gather(SB), NOSPLIT, $0-64
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -166,9 +166,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx512GatherStride2(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·avx512Sift(SB), NOSPLIT, $0-64
+TEXT ·avx512GatherStride2(SB), NOSPLIT, $0-64
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -224,9 +224,9 @@ DATA evens<>+56(SB)/4, $0x0000001c
 DATA evens<>+60(SB)/4, $0x0000001e
 GLOBL evens<>(SB), RODATA|NOPTR, $64
 
-// func avx512Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx512GatherReversed(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Back(SB), NOSPLIT, $0-64
+TEXT ·avx512GatherReversed(SB), NOSPLIT, $0-64
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -279,9 +279,9 @@ DATA countdown<>+56(SB)/4, $0x00000001
 DATA countdown<>+60(SB)/4, $0x00000000
 GLOBL countdown<>(SB), RODATA|NOPTR, $64
 
-// func avx512Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx512Deinterleave(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX512F
-TEXT ·avx512Unzip(SB), NOSPLIT, $0-72
+TEXT ·avx512Deinterleave(SB), NOSPLIT, $0-72
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -338,9 +338,9 @@ DATA odds<>+56(SB)/4, $0x0000001d
 DATA odds<>+60(SB)/4, $0x0000001f
 GLOBL odds<>(SB), RODATA|NOPTR, $64
 
-// func avx512Least(vectors int, x *float32) uint32
+// func avx512MinMagnitude(vectors int, x *float32) uint32
 // Requires: AVX, AVX2, AVX512F
-TEXT ·avx512Least(SB), NOSPLIT, $0-20
+TEXT ·avx512MinMagnitude(SB), NOSPLIT, $0-20
 	MOVQ         vectors+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVL         $0xffffffff, DX
@@ -371,9 +371,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Greatest(vectors int, x *float32) uint32
+// func avx512MaxSize(vectors int, x *float32) uint32
 // Requires: AVX, AVX2, AVX512F
-TEXT ·avx512Greatest(SB), NOSPLIT, $0-20
+TEXT ·avx512MaxSize(SB), NOSPLIT, $0-20
 	MOVQ         vectors+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVL         $0x00000000, DX
@@ -403,9 +403,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Patch(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx2Gather(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Patch(SB), NOSPLIT, $0-64
+TEXT ·avx2Gather(SB), NOSPLIT, $0-64
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -448,9 +448,9 @@ DATA laneBits<>+24(SB)/4, $0x00000040
 DATA laneBits<>+28(SB)/4, $0x00000080
 GLOBL laneBits<>(SB), RODATA|NOPTR, $32
 
-// func avx2Sift(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx2GatherStride2(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Sift(SB), NOSPLIT, $0-64
+TEXT ·avx2GatherStride2(SB), NOSPLIT, $0-64
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -510,9 +510,9 @@ DATA highBits<>+24(SB)/4, $0x00000080
 DATA highBits<>+28(SB)/4, $0x00000000
 GLOBL highBits<>(SB), RODATA|NOPTR, $32
 
-// func avx2Back(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx2GatherReversed(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Back(SB), NOSPLIT, $0-64
+TEXT ·avx2GatherReversed(SB), NOSPLIT, $0-64
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -557,9 +557,9 @@ DATA lastBits<>+24(SB)/4, $0x00000002
 DATA lastBits<>+28(SB)/4, $0x00000001
 GLOBL lastBits<>(SB), RODATA|NOPTR, $32
 
-// func avx2Unzip(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
+// func avx2Deinterleave(times int, dst *float32, dstStep int, apart int, src *float32, at *int, atStep int, segments *[3]int, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Unzip(SB), NOSPLIT, $0-72
+TEXT ·avx2Deinterleave(SB), NOSPLIT, $0-72
 	MOVQ times+0(FP), AX
 	MOVQ dst+8(FP), CX
 	MOVQ dstStep+16(FP), DX
@@ -614,9 +614,9 @@ DATA nextBits<>+24(SB)/4, $0x00004000
 DATA nextBits<>+28(SB)/4, $0x00008000
 GLOBL nextBits<>(SB), RODATA|NOPTR, $32
 
-// func avx2Least(vectors int, x *float32) uint32
+// func avx2MinMagnitude(vectors int, x *float32) uint32
 // Requires: AVX, AVX2
-TEXT ·avx2Least(SB), NOSPLIT, $0-20
+TEXT ·avx2MinMagnitude(SB), NOSPLIT, $0-20
 	MOVQ         vectors+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVL         $0xffffffff, DX
@@ -645,9 +645,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Greatest(vectors int, x *float32) uint32
+// func avx2MaxSize(vectors int, x *float32) uint32
 // Requires: AVX, AVX2
-TEXT ·avx2Greatest(SB), NOSPLIT, $0-20
+TEXT ·avx2MaxSize(SB), NOSPLIT, $0-20
 	MOVQ         vectors+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVL         $0x00000000, DX

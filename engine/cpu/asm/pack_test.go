@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-func TestTurn(t *testing.T) {
+func TestTranspose8(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for _, s := range Sets() {
 		for blocks := 1; blocks < 4; blocks++ {
-			terms, step := TurnRows*blocks, TurnRows+blocks-1
+			terms, step := TransposeRows*blocks, TransposeRows+blocks-1
 			src, dst := values(r, 9*terms, false), make([]float32, terms*step)
-			rows := [TurnRows]int(r.Perm(TurnRows))
+			rows := [TransposeRows]int(r.Perm(TransposeRows))
 			for i := range rows {
 				rows[i] = rows[i]*terms + r.IntN(3)
 			}
-			s.Turn(blocks, &dst[0], 4*step, &src[0], &rows)
+			s.Transpose8(blocks, &dst[0], 4*step, &src[0], &rows)
 			for i, x := range dst {
 				want := float32(0)
-				if i%step < TurnRows {
+				if i%step < TransposeRows {
 					want = src[rows[i%step]+i/step]
 				}
 				if x != want {
@@ -30,14 +30,14 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-func TestPatch(t *testing.T) {
-	testPatch(t, 1, func(s *Set) Patch { return s.Patch })
-	testPatch(t, 2, func(s *Set) Patch { return s.Sift })
-	testPatch(t, -1, func(s *Set) Patch { return s.Back })
+func TestGather(t *testing.T) {
+	testPatch(t, 1, func(s *KernelSet) GatherKernel { return s.Gather })
+	testPatch(t, 2, func(s *KernelSet) GatherKernel { return s.GatherStride2 })
+	testPatch(t, -1, func(s *KernelSet) GatherKernel { return s.GatherReversed })
 }
 
 // testPatch takes lanes that lie so many steps apart.
-func testPatch(t *testing.T, step int, kernel func(*Set) Patch) {
+func testPatch(t *testing.T, step int, kernel func(*KernelSet) GatherKernel) {
 	r := rand.New(rand.NewPCG(1, 4))
 	for _, s := range Sets() {
 		for range 200 {
@@ -52,9 +52,9 @@ func testPatch(t *testing.T, step int, kernel func(*Set) Patch) {
 			}
 			pitch := n * lanes
 			dst, want := values(r, times*pitch+lanes, false), make([]float32, times*pitch)
-			segments := make([]Segment, n)
+			segments := make([]MaskedSegment, n)
 			for i := range segments {
-				segments[i] = Segment{r.IntN(60-4) - 4, i*lanes - i, r.IntN(1 << lanes)} // each overlaps the next by one
+				segments[i] = MaskedSegment{r.IntN(60-4) - 4, i*lanes - i, r.IntN(1 << lanes)} // each overlaps the next by one
 				for lane := range lanes {
 					if x := segments[i][0] + step*lane; x < 0 || x >= 60 {
 						segments[i][2] &^= 1 << lane
@@ -83,11 +83,11 @@ func testPatch(t *testing.T, step int, kernel func(*Set) Patch) {
 	}
 }
 
-func TestUnzip(t *testing.T) {
+func TestDeinterleave(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	for _, s := range Sets() {
 		for range 200 {
-			if s.Unzip == nil {
+			if s.Deinterleave == nil {
 				break
 			}
 			times, n := 1+r.IntN(3), 1+r.IntN(4)
@@ -97,9 +97,9 @@ func TestUnzip(t *testing.T) {
 			}
 			pitch, apart := n*s.Lanes+r.IntN(3), 3*(n*s.Lanes+3)+r.IntN(3)
 			dst := values(r, 2*apart, false)
-			want, segments := append([]float32(nil), dst...), make([]Segment, n)
+			want, segments := append([]float32(nil), dst...), make([]MaskedSegment, n)
 			for i := range segments {
-				segments[i] = Segment{r.IntN(60) - 4, i * s.Lanes, r.IntN(1 << (2 * s.Lanes))}
+				segments[i] = MaskedSegment{r.IntN(60) - 4, i * s.Lanes, r.IntN(1 << (2 * s.Lanes))}
 				for lane := range 2 * s.Lanes {
 					if x := segments[i][0] + lane; x < 0 || x >= 60 {
 						segments[i][2] &^= 1 << lane
@@ -113,7 +113,7 @@ func TestUnzip(t *testing.T) {
 					}
 				}
 			}
-			s.Unzip(times, &dst[0], 4*pitch, 4*apart, &src[0], &at[0], 16, &segments[0], n)
+			s.Deinterleave(times, &dst[0], 4*pitch, 4*apart, &src[0], &at[0], 16, &segments[0], n)
 			for i := range want {
 				if dst[i] != want[i] {
 					t.Fatalf("%s, %d segments of %d lines: element %d is %v, want %v", s.Name, n, times, i, dst[i], want[i])
@@ -123,7 +123,7 @@ func TestUnzip(t *testing.T) {
 	}
 }
 
-func TestLeastAndGreatest(t *testing.T) {
+func TestMinMagnitudeAndMaxSize(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 5))
 	for _, s := range Sets() {
 		for range 100 {
@@ -132,20 +132,20 @@ func TestLeastAndGreatest(t *testing.T) {
 			for _, v := range x {
 				least, greatest = min(least, Magnitude(v)), max(greatest, Size(v))
 			}
-			if got := s.Least(len(x)/s.Lanes, &x[0]); got != least {
+			if got := s.MinMagnitude(len(x)/s.Lanes, &x[0]); got != least {
 				t.Fatalf("%s: least %#x, want %#x of %v", s.Name, got, least, x)
 			}
-			if got := s.Greatest(len(x)/s.Lanes, &x[0]); got != greatest {
+			if got := s.MaxSize(len(x)/s.Lanes, &x[0]); got != greatest {
 				t.Fatalf("%s: greatest %#x, want %#x of %v", s.Name, got, greatest, x)
 			}
 		}
 	}
 }
 
-func TestWeave(t *testing.T) {
+func TestInterleaveBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	for _, s := range Sets() {
-		if s.Weave == nil {
+		if s.InterleaveBytes == nil {
 			continue
 		}
 		for range 50 {
@@ -159,7 +159,7 @@ func TestWeave(t *testing.T) {
 				at[i] = r.IntN(100)
 			}
 			const flip = 0x80808080
-			s.Weave(groups, &dst[0], 4*width, &src[0], &at[0], blocks, flip)
+			s.InterleaveBytes(groups, &dst[0], 4*width, &src[0], &at[0], blocks, flip)
 			for g := range groups {
 				for j := range 16 * blocks {
 					want := uint32(flip)

@@ -11,163 +11,166 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Set is the kernels written in one set of instructions. A kernel that is nil is
+// KernelSet is the micro-kernels written in one set of instructions. One that is nil is
 // not there.
-type Set struct {
-	Name            string   // as TALLY_CPU names it
-	Has             bool     // processor and operating system support it
-	Lanes           int      // float32 values in a register
-	Tiles           [][]Tile // by rows − 1 and vectors − 1
-	Far             [][]Tile // the same, which fetch b of the next tile into the second cache
-	Turned          []Turned // by rows − 1
-	Swept           []Swept  // by rows − 1
-	Bytes           Bytes
-	Turn            Turn
-	Weave           Weave
-	Patch           Patch
-	Sift            Patch // of every second element: lane i of src lies 2·i elements on
-	Back            Patch // of elements backwards: lane i of src lies i elements before
-	Unzip           Unzip
-	Least, Greatest Reduce
+type KernelSet struct {
+	Name  string // as TALLY_CPU names it
+	Has   bool   // processor and operating system support it
+	Lanes int    // float32 values in a register
 
-	Maps   map[tensor.Fn]Map // of float32
-	Wholes map[tensor.Fn]Map // of integers of 64 bits
-	Casts  map[Cast]Map
-	Folds  map[tensor.Fn]Fold // of float32
-	Spread Spread             // of anything of 32 bits
-	Take   Take
-	Flow   Flow
+	// Contractions.
+	GEMM         [][]MicroKernel // by rows − 1 and vectors − 1
+	PrefetchGEMM [][]MicroKernel // the same, which prefetch b of the next tile into the second-level cache
+	DotGEMM      []DotKernel     // by rows − 1
+	AxpyGEMM     []AxpyKernel    // by rows − 1
+	Int8         Int8Kernels
+
+	// Packing.
+	Transpose8      TransposeKernel
+	InterleaveBytes InterleaveKernel
+	Gather          GatherKernel
+	GatherStride2   GatherKernel // of every second element: lane i lies 2·i elements behind Src
+	GatherReversed  GatherKernel // of elements backwards: lane i lies i elements before Src
+	Deinterleave    DeinterleaveKernel
+	MinMagnitude    ReduceKernel // the least Magnitude
+	MaxSize         ReduceKernel // the greatest Size
+
+	// Elementwise.
+	Maps          map[tensor.Fn]MapKernel // of float32
+	Int64Maps     map[tensor.Fn]MapKernel // of integers of 64 bits
+	Casts         map[Cast]MapKernel
+	Folds         map[tensor.Fn]FoldKernel // of rows of float32
+	BroadcastRows BroadcastKernel          // of anything of 32 bits
+	SumLanes      SumLanesKernel
+	EltwiseChain  ChainKernel
 }
 
-// Rows returns the rows of the greatest tile.
-func (s *Set) Rows() int { return len(s.Tiles) }
+// MR returns the rows of the greatest GEMM tile.
+func (s *KernelSet) MR() int { return len(s.GEMM) }
 
-// Vectors returns the vectors in a row of the greatest tile.
-func (s *Set) Vectors() int { return len(s.Tiles[0]) }
+// NRVectors returns the vectors in a row of the greatest GEMM tile.
+func (s *KernelSet) NRVectors() int { return len(s.GEMM[0]) }
 
-// Tile advances tiles of chains, one at least, each so many rows by so many
-// vectors of columns:
+// MicroKernel advances the accumulators of some tiles, one at least, each of so many rows
+// by so many vectors of columns:
 //
 //	c[i][j] = fma(a[i][t], b[t][j], c[i][j]) for each t < terms in turn
 //
-// a[i][t] lies i·aRow + aAt[t] bytes behind a, b[t][0] bAt[t] behind b, and
-// c[i][0] i·cRow behind c; columns lie side by side. Unless add is set the
-// chains begin at +0. The next tile has the same a; its b lies bNext behind, its
-// c beside.
-type Tile func(tiles, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// Where terms are, tables of offsets say (an indirection, as XNNPACK's igemm has it):
+// a[i][t] lies i·aRow + aAt[t] bytes behind a, b[t][0] bAt[t] behind b, and c[i][0] i·cRow
+// behind c. Columns are contiguous. Unless add is set, accumulators begin at +0. The next
+// tile has the same a; its b lies bNext bytes behind, its c beside.
+type MicroKernel func(tiles, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 
-// Turned advances one tile of TurnedColumns columns of which each lies in one
-// piece: b[t][j] lies 4·t + j·bColumn bytes behind b, and a is packed, the rows of
-// a term side by side and term after term. It takes a positive multiple of
-// TurnedTerms.
-type Turned func(terms int, a, b *float32, bColumn int, c *float32, cRow int, add bool)
+// DotKernel advances one tile of DotColumns columns of which each is contiguous:
+// b[t][j] lies 4·t + j·bColumn bytes behind b. a is packed: the rows of a term, term after
+// term. terms is a positive multiple of DotTerms.
+type DotKernel func(terms int, a, b *float32, bColumn int, c *float32, cRow int, add bool)
 
-// Swept advances rows of so many vectors of chains, one at least, by SweptTerms
-// terms. c lies as that of a Tile, a[i][t] i·aRow + t·aStep bytes behind a, and
+// AxpyKernel advances rows of so many vectors of accumulators, one at least, by AxpyTerms
+// terms. c lies as that of a MicroKernel, a[i][t] i·aRow + t·aStep bytes behind a, and
 // b[t][0] t·bRow behind b.
-type Swept func(vectors int, a *float32, aRow, aStep int, b *float32, bRow int, c *float32, cRow int)
+type AxpyKernel func(vectors int, a *float32, aRow, aStep int, b *float32, bRow int, c *float32, cRow int)
 
-// SweptTerms are the terms that a sweep takes at a time.
-const SweptTerms = 4
+// AxpyTerms are the terms that an AxpyKernel takes.
+const AxpyTerms = 4
 
-// The columns of a turned tile, and the terms that it takes at a time.
+// The columns of a DotKernel's tile, and the terms that it takes at a time.
 const (
-	TurnedColumns = 16
-	TurnedTerms   = 16
+	DotColumns = 16
+	DotTerms   = 16
 )
 
-// Bytes are tiles for integers of 8 bits, in sums of 32 bits that wrap. A word of
-// an operand holds as many terms as a group: four bytes, signed in b and, if so
-// said, in a, or two numbers of 16 bits.
-type Bytes struct {
-	Group   int
+// Int8Kernels are micro-kernels for integers of 8 bits, in sums of 32 bits that wrap. A
+// word of an operand holds a group of terms: four bytes, signed in b and, if so said, in
+// a, or two numbers of 16 bits.
+type Int8Kernels struct {
+	Group   int  // terms in a word
 	SignedA bool // else unsigned
-	Tiles   [][]Tile
+	GEMM    [][]MicroKernel
 }
 
-// Map computes n elements, a multiple of the lanes, of what lies at x, y and z.
-// How many operands it reads depends on the function; dst may be one of them.
-type Map func(dst, x, y, z *byte, n int)
+// MapKernel computes n elements, a multiple of the lanes, of what lies at x, y and z. How
+// many operands it reads depends on the function; dst may be one of them.
+type MapKernel func(dst, x, y, z *byte, n int)
 
-// Flow takes every element of x through n steps in turn, and stores what becomes of
-// it: rows of so many lines of a width, side by side but for a gap of so many bytes
-// behind each row. What steps read side by side lies like dst, and so does x, but for
-// xLine bytes more behind each line and xRow more behind each row. There is at least
-// one of each; dst may be what a step reads, or x if it lies like dst. steps are those
-// of a slice of Step.
-type Flow func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)
+// ChainKernel takes every element of x through n ops in turn, in registers, and stores what
+// becomes of it: rows of so many lines of a width, contiguous but for a gap of so many
+// bytes behind each row. What ops read element by element lies like dst, and so does x, but
+// for xLine bytes more behind each line and xRow more behind each row. There is at least
+// one of each. dst may be what an op reads, or x if it lies like dst. ops are those of a
+// slice of EltwiseOp.
+type ChainKernel func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, ops *byte, n int)
 
-// Step is a function of what flows and of an operand. That lies side by side, if
-// one is added to the function's number; otherwise it is one number for a whole row,
-// which lies a float32 behind that of the row before if Row is −1, and in the same
-// place if it is 0.
-type Step struct {
+// EltwiseOp is a function of the value in a chain and of an operand. The operand is an
+// element for each element if one is added to the function's number. Otherwise it is one
+// scalar for a whole row: a float32 behind that of the row before if Row is −1, the same if
+// Row is 0.
+type EltwiseOp struct {
 	Fn  int
 	At  unsafe.Pointer
 	Row int
 }
 
-// The functions of a step. FlowLess takes what flows from the operand.
+// The functions of an EltwiseOp. OpReverseSub takes the value from the operand.
 const (
-	FlowAdd = 2 * iota
-	FlowSub
-	FlowLess
-	FlowMul
-	FlowDiv
-	FlowMax
-	FlowMin
+	OpAdd = 2 * iota
+	OpSub
+	OpReverseSub
+	OpMul
+	OpDiv
+	OpMax
+	OpMin
 )
 
 // Cast names the conversion of one type to another.
 type Cast struct{ From, To tensor.DType }
 
-// Fold folds each row of so many elements to one. There is at least one row.
-type Fold func(dst, x *float32, rows, width int)
+// FoldKernel folds each row of width elements to one. There is at least one row.
+type FoldKernel func(dst, x *float32, rows, width int)
 
-// Spread repeats each element of x over a row. There is at least one row.
-type Spread func(dst, x *float32, rows, width int)
+// BroadcastKernel repeats each element of x over a row. There is at least one row.
+type BroadcastKernel func(dst, x *float32, rows, width int)
 
-// Take adds n terms, a positive multiple of tensor.Lanes, to the lanes of a sum.
-type Take func(lanes *[tensor.Lanes]float32, x *float32, n int)
+// SumLanesKernel adds n terms, a positive multiple of tensor.Lanes, to the lanes of a sum.
+type SumLanesKernel func(lanes *[tensor.Lanes]float32, x *float32, n int)
 
-// Turn transposes: for each of eight rows r and eight times the blocks of terms t
+// TransposeKernel transposes: for each of eight rows r and eight times the blocks of terms t
 //
 //	dst[t][r] = src[rows[r] + t]
 //
 // dst[t][0] lies t·dstStep bytes behind dst.
-type Turn func(blocks int, dst *float32, dstStep int, src *float32, rows *[TurnRows]int)
+type TransposeKernel func(blocks int, dst *float32, dstStep int, src *float32, rows *[TransposeRows]int)
 
-// TurnRows is how many rows Turn takes at a time.
-const TurnRows = 8
+// TransposeRows is how many rows a TransposeKernel takes.
+const TransposeRows = 8
 
-// Weave interleaves bytes: for each group g of four lines, sixteen times the
+// InterleaveKernel interleaves bytes: for each group g of four lines, sixteen times the
 // blocks of columns j, and i < 4
 //
 //	byte i of dst[g][j] = byte j of the line at src + at[4g+i], ^ flip
 //
 // dst[g][0] lies g·dstStep bytes behind dst; flip is a byte, four times.
-type Weave func(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
+type InterleaveKernel func(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)
 
-// Patch copies lines that are put together from segments of so many lanes:
+// GatherKernel copies lines that are put together from segments of one register each:
 //
 //	dst[Dst … ] = src[at + Src … ]
 //
-// with zeros for lanes whose bit in Mask is not set; nothing is read for them.
-// It copies the n segments so many times, dst moving on by dstStep bytes and at
-// along a table by atStep. A segment is written in full, so that what follows it
-// must be written after it.
-type Patch func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *Segment, n int)
+// with zeros for lanes whose bit in Mask is not set; nothing is read for them. It copies the
+// n segments so many times, dst moving on by dstStep bytes and at along a table by atStep. A
+// segment is written in full, so that what follows it must be written after it.
+type GatherKernel func(times int, dst *float32, dstStep int, src *float32, at *int, atStep int, segments *MaskedSegment, n int)
 
-// Unzip copies like Patch, of twice as many lanes: those with even numbers to dst,
-// and the others so many bytes apart from there.
-type Unzip func(times int, dst *float32, dstStep, apart int, src *float32, at *int, atStep int, segments *Segment, n int)
+// DeinterleaveKernel copies as a GatherKernel does, twice as many lanes: even ones to dst,
+// odd ones so many bytes apart from there.
+type DeinterleaveKernel func(times int, dst *float32, dstStep, apart int, src *float32, at *int, atStep int, segments *MaskedSegment, n int)
 
-// Segment is Src, Dst and Mask of a segment.
-type Segment = [3]int
+// MaskedSegment is Src, Dst and Mask of a segment: element, element, bits by lane.
+type MaskedSegment = [3]int
 
-// Reduce finds the least Magnitude or the greatest Size of values in whole
-// registers, one at least.
-type Reduce func(vectors int, x *float32) uint32
+// ReduceKernel finds an extreme of the bits of values in whole registers, one at least.
+type ReduceKernel func(vectors int, x *float32) uint32
 
 // Magnitude orders float32 values by size: zeros last, then upwards from the
 // least subnormal.
@@ -181,8 +184,8 @@ func Size(x float32) uint32 { return math.Float32bits(x) << 1 }
 const InfiniteSize = 0xff << 24
 
 // Sets returns what this machine supports, the fastest first, Generic last.
-func Sets() []*Set {
-	var out []*Set
+func Sets() []*KernelSet {
+	var out []*KernelSet
 	for _, s := range append(sets, Generic) {
 		if s.Has {
 			out = append(out, s)
@@ -196,9 +199,9 @@ const Variable = "TALLY_CPU"
 
 // Chosen returns the set to use: the fastest, unless TALLY_CPU names another.
 // One that the machine does not have is an error, and Generic comes with it.
-var Chosen = sync.OnceValues(func() (*Set, error) { return choose(os.Getenv(Variable)) })
+var Chosen = sync.OnceValues(func() (*KernelSet, error) { return choose(os.Getenv(Variable)) })
 
-func choose(name string) (*Set, error) {
+func choose(name string) (*KernelSet, error) {
 	var names []string
 	for _, s := range Sets() {
 		if name == "" || name == s.Name {

@@ -5,31 +5,31 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-var hasTwins = cpu.X86.HasAVX && cpuid.CPU.Supports(cpuid.SHA)
+var hasSHA256x2 = cpu.X86.HasAVX && cpuid.CPU.Supports(cpuid.SHA)
 
-func avx512Bytes() Bytes {
+func avx512Int8() Int8Kernels {
 	if cpu.X86.HasAVX512VNNI {
-		return Bytes{Group: 4, Tiles: avx512QuadsTiles}
+		return Int8Kernels{Group: 4, GEMM: avx512Int8QuadGEMM}
 	}
-	return Bytes{Group: 2, Tiles: avx512PairsTiles}
+	return Int8Kernels{Group: 2, GEMM: avx512Int8PairGEMM}
 }
 
 // The features that x/sys/cpu reports are those whose registers the operating
 // system saves.
-var sets = []*Set{
+var sets = []*KernelSet{
 	{
 		Name: "avx512",
 		Has: cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
-		Lanes: 16, Tiles: avx512Tiles, Far: avx512FarTiles, Turned: avx512Turned, Swept: avx512Swept, Bytes: avx512Bytes(),
-		Turn: avx2Turn, Weave: avx2Weave, Patch: avx512Patch, Sift: avx512Sift, Back: avx512Back, Unzip: avx512Unzip, Least: avx512Least, Greatest: avx512Greatest,
-		Maps: avx512Maps, Wholes: avx512Wholes, Casts: avx512Casts, Folds: avx512Folds, Spread: avx512Spread, Take: avx512Take, Flow: avx512Flow,
+		Lanes: 16, GEMM: avx512GEMM, PrefetchGEMM: avx512PrefetchGEMM, DotGEMM: avx512DotGEMM, AxpyGEMM: avx512AxpyGEMM, Int8: avx512Int8(),
+		Transpose8: avx2Transpose8, InterleaveBytes: avx2InterleaveBytes, Gather: avx512Gather, GatherStride2: avx512GatherStride2, GatherReversed: avx512GatherReversed, Deinterleave: avx512Deinterleave, MinMagnitude: avx512MinMagnitude, MaxSize: avx512MaxSize,
+		Maps: avx512Maps, Int64Maps: avx512Int64Maps, Casts: avx512Casts, Folds: avx512Folds, BroadcastRows: avx512BroadcastRows, SumLanes: avx512SumLanes, EltwiseChain: avx512EltwiseChain,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
-		Lanes: 8, Tiles: avx2Tiles, Turned: avx2Turned, Swept: avx2Swept, Bytes: Bytes{Group: 2, Tiles: avx2PairsTiles},
-		Turn: avx2Turn, Weave: avx2Weave, Patch: avx2Patch, Sift: avx2Sift, Back: avx2Back, Unzip: avx2Unzip, Least: avx2Least, Greatest: avx2Greatest,
-		Maps: avx2Maps, Wholes: avx2Wholes, Casts: avx2Casts, Folds: avx2Folds, Spread: avx2Spread, Take: avx2Take, Flow: avx2Flow,
+		Lanes: 8, GEMM: avx2GEMM, DotGEMM: avx2DotGEMM, AxpyGEMM: avx2AxpyGEMM, Int8: Int8Kernels{Group: 2, GEMM: avx2Int8PairGEMM},
+		Transpose8: avx2Transpose8, InterleaveBytes: avx2InterleaveBytes, Gather: avx2Gather, GatherStride2: avx2GatherStride2, GatherReversed: avx2GatherReversed, Deinterleave: avx2Deinterleave, MinMagnitude: avx2MinMagnitude, MaxSize: avx2MaxSize,
+		Maps: avx2Maps, Int64Maps: avx2Int64Maps, Casts: avx2Casts, Folds: avx2Folds, BroadcastRows: avx2BroadcastRows, SumLanes: avx2SumLanes, EltwiseChain: avx2EltwiseChain,
 	},
 }

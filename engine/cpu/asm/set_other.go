@@ -2,4 +2,4 @@
 
 package asm
 
-var sets []*Set
+var sets []*KernelSet

@@ -11,7 +11,7 @@ import (
 
 // Cast returns the Func that converts elements of one type to another, nil if there is
 // none. Halves are converted by way of float32, which holds them exactly.
-func Cast(set *asm.Set, from, to tensor.DType) Func {
+func Cast(set *asm.KernelSet, from, to tensor.DType) Func {
 	if from == to {
 		return bySize(to, moves)
 	}

@@ -97,7 +97,7 @@ var (
 // Map returns the Func of a map function whose last operand is of type t and whose
 // result is of type out, nil if there is none. Of a half type there are none but those
 // that move bits: halves are computed in float32 (see [ComputeType], [Widens]).
-func Map(set *asm.Set, fn tensor.Fn, t, out tensor.DType) Func {
+func Map(set *asm.KernelSet, fn tensor.Fn, t, out tensor.DType) Func {
 	switch fn {
 	case tensor.Cast:
 		return Cast(set, t, out)
@@ -116,7 +116,7 @@ func Map(set *asm.Set, fn tensor.Fn, t, out tensor.DType) Func {
 	case t == tensor.Float32:
 		return vectorized(set, set.Maps[fn], plain, out.Size(), 4, 4)
 	case t == tensor.Int64, t == tensor.Uint64:
-		return vectorized(set, set.Wholes[fn], plain, out.Size(), 8, 8)
+		return vectorized(set, set.Int64Maps[fn], plain, out.Size(), 8, 8)
 	}
 	return plain
 }

@@ -11,7 +11,7 @@ import (
 
 // FoldRows returns the Func that folds each row of elements of type t to one, nil if
 // there is none.
-func FoldRows(set *asm.Set, fn tensor.Fn, t tensor.DType) Func {
+func FoldRows(set *asm.KernelSet, fn tensor.Fn, t tensor.DType) Func {
 	if f := set.Folds[fn]; f != nil && t == tensor.Float32 {
 		return foldFunc(f)
 	}

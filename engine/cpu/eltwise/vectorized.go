@@ -11,7 +11,7 @@ import (
 // vectorized makes a Func of a micro-kernel, which takes whole registers, and of one in
 // plain Go, which takes the remainder. sizes are those of an element of the result and
 // of each operand, in bytes.
-func vectorized(set *asm.Set, f asm.Map, remainder Func, sizes ...int) Func {
+func vectorized(set *asm.KernelSet, f asm.MapKernel, remainder Func, sizes ...int) Func {
 	if f == nil {
 		return remainder
 	}
@@ -35,13 +35,13 @@ func vectorized(set *asm.Set, f asm.Map, remainder Func, sizes ...int) Func {
 }
 
 // foldFunc makes a Func of a micro-kernel that folds rows.
-func foldFunc(f asm.Fold) Func {
+func foldFunc(f asm.FoldKernel) Func {
 	return func(dst, x, _, _ unsafe.Pointer, rows, width int) { f((*float32)(dst), (*float32)(x), rows, width) }
 }
 
 // Broadcast returns the Func that repeats each of rows elements of x over a row.
-func Broadcast(set *asm.Set, t tensor.DType) Func {
-	if f := set.Spread; f != nil && t.Size() == 4 {
+func Broadcast(set *asm.KernelSet, t tensor.DType) Func {
+	if f := set.BroadcastRows; f != nil && t.Size() == 4 {
 		return func(dst, x, _, _ unsafe.Pointer, rows, width int) { f((*float32)(dst), (*float32)(x), rows, width) }
 	}
 	return bySize(t, broadcasts)
@@ -49,8 +49,8 @@ func Broadcast(set *asm.Set, t tensor.DType) Func {
 
 // SumLanes returns the function that adds terms to the lanes of a sum: the term at i to
 // lane i mod tensor.Lanes.
-func SumLanes[T mem.Ordered](set *asm.Set) func(lanes *[tensor.Lanes]T, x []T) {
-	take, ok := any((func(*[tensor.Lanes]float32, *float32, int))(set.Take)).(func(*[tensor.Lanes]T, *T, int))
+func SumLanes[T mem.Ordered](set *asm.KernelSet) func(lanes *[tensor.Lanes]T, x []T) {
+	take, ok := any((func(*[tensor.Lanes]float32, *float32, int))(set.SumLanes)).(func(*[tensor.Lanes]T, *T, int))
 	if !ok || take == nil {
 		return sumLanes[T]
 	}

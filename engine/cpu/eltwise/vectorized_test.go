@@ -54,7 +54,7 @@ func TestVectorsOfOneOperand(t *testing.T) {
 func TestVectorsOfWholes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for _, set := range asm.Sets() {
-		for fn, f := range set.Wholes {
+		for fn, f := range set.Int64Maps {
 			const n = 64
 			x, y := make([]int64, n), make([]int64, n)
 			for i := range x {
@@ -74,7 +74,7 @@ func TestVectorsOfWholes(t *testing.T) {
 }
 
 // sweep compares a kernel with the plain loop, which is the definition.
-func sweep(t *testing.T, set *asm.Set, f asm.Map, out tensor.DType, plain Func) {
+func sweep(t *testing.T, set *asm.KernelSet, f asm.MapKernel, out tensor.DType, plain Func) {
 	const n = 1 << 12
 	check := func(input func(i int) uint32) bool {
 		x := make([]float32, n)

@@ -37,7 +37,7 @@ const NoHead = -1
 // Builder builds a Fusion.
 type Builder struct {
 	graph    Graph
-	set      *asm.Set
+	set      *asm.KernelSet
 	Fusion   *Fusion
 	Args     []graph.Ref    // operands of the fusion
 	Outs     []int          // nodes whose output others read: its outputs
@@ -49,8 +49,8 @@ type Builder struct {
 
 // Build fuses a group of nodes that fit together. escapes tells whose output is read
 // outside of it.
-func Build(set *asm.Set, p Graph, m *Group, escapes func(node int) bool) *Builder {
-	l := &Builder{graph: p, set: set, Fusion: &Fusion{chain: set.Flow, head: NoHead}, values: map[int]int{}, known: map[string]int{}, uses: map[int]int{}}
+func Build(set *asm.KernelSet, p Graph, m *Group, escapes func(node int) bool) *Builder {
+	l := &Builder{graph: p, set: set, Fusion: &Fusion{chain: set.EltwiseChain, head: NoHead}, values: map[int]int{}, known: map[string]int{}, uses: map[int]int{}}
 	l.Fusion.rows = m.Rows
 	if m.Head != NoHead {
 		l.Fusion.rows = m.Elements

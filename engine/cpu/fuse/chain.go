@@ -18,12 +18,12 @@ import (
 
 // chainFns are the ops of chains, and those with operands swapped; −1 if there is none.
 var chainFns = map[tensor.Fn][2]int{
-	tensor.Add: {asm.FlowAdd, asm.FlowAdd},
-	tensor.Sub: {asm.FlowSub, asm.FlowLess},
-	tensor.Mul: {asm.FlowMul, asm.FlowMul},
-	tensor.Div: {asm.FlowDiv, -1},
-	tensor.Max: {asm.FlowMax, asm.FlowMax},
-	tensor.Min: {asm.FlowMin, asm.FlowMin},
+	tensor.Add: {asm.OpAdd, asm.OpAdd},
+	tensor.Sub: {asm.OpSub, asm.OpReverseSub},
+	tensor.Mul: {asm.OpMul, asm.OpMul},
+	tensor.Div: {asm.OpDiv, -1},
+	tensor.Max: {asm.OpMax, asm.OpMax},
+	tensor.Min: {asm.OpMin, asm.OpMin},
 }
 
 // minPeriod is the number of elements for which one scalar is worth a row of a chain of its
@@ -78,7 +78,7 @@ func (l *Builder) findPeriod(m *Group) {
 func (l *Builder) chainStage(i int) (k stage, ok bool) {
 	p := l.graph.Primitive(i)
 	fns, ok := chainFns[p.Fn]
-	if !ok || p.Type != tensor.Float32 || l.set.Flow == nil {
+	if !ok || p.Type != tensor.Float32 || l.set.EltwiseChain == nil {
 		return k, false
 	}
 	width := affine.Span(p) / max(l.Fusion.rows, 1)
@@ -178,9 +178,9 @@ func (c *Fusion) runChain(l *stage, s *scratch, from, rows int) {
 	c.runField(l, s, chainField{rows: n / width, lines: 1, width: width, number: -1})
 }
 
-// chainField is the rows of lines that one call of asm.Flow takes, all in elements: what it
+// chainField is the rows of lines that one call of asm.ChainKernel takes, all in elements: what it
 // adds behind each line and row of the head (the leads), and between rows of everything
-// (the gap). number is Step.Row of scalars.
+// (the gap). number is EltwiseOp.Row of scalars.
 type chainField struct{ rows, lines, width, gap, lineLead, rowLead, number int }
 
 // runField takes a field through a chain.
@@ -188,7 +188,7 @@ func (c *Fusion) runField(l *stage, s *scratch, f chainField) {
 	s.steps = mem.Grow(s.steps, len(l.ops))
 	for i, fn := range l.ops {
 		v := l.src[i+1]
-		s.steps[i] = asm.Step{Fn: fn, At: s.at[v], Row: f.number}
+		s.steps[i] = asm.EltwiseOp{Fn: fn, At: s.at[v], Row: f.number}
 		if c.values[v].scalar.count == 1 {
 			s.steps[i].Row = 0
 		}
@@ -231,7 +231,7 @@ func (c *Fusion) runRows(s *scratch, outs, args []*tensor.Tensor, at, n, rows, p
 	return nil
 }
 
-// scalarStep reports whether one call can take rows together, and what Step.Row is then:
+// scalarStep reports whether one call can take rows together, and what EltwiseOp.Row is:
 // they share a scalar, or each has the next.
 func (c *Fusion) scalarStep(at, n, rows, pitch int) (number int, ok bool) {
 	switch in := at % max(c.period, 1); {

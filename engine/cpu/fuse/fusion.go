@@ -23,7 +23,7 @@ type Fusion struct {
 	prologue     []stage // run once, before the first block
 	stages       []stage // run for every block, in order
 	scratchBytes int     // of the values that are neither operands nor outputs
-	chain        asm.Flow
+	chain        asm.ChainKernel
 	isChain      bool // all stages are chains, of rows of one element
 	head         int  // operand that a chain may read where its producer left it; NoHead if there is none
 }
@@ -64,7 +64,7 @@ type stage struct {
 type scratch struct {
 	bytes []byte
 	at    []unsafe.Pointer // where each value begins
-	steps []asm.Step       // of a chain
+	steps []asm.EltwiseOp  // of a chain
 }
 
 // ReadsSource reports whether rows of the head are read where their producer left them, and

@@ -51,7 +51,7 @@ func BenchmarkFewRows(b *testing.B) {
 func BenchmarkRead(b *testing.B) {
 	const n = 4096
 	set, err := asm.Chosen()
-	if err != nil || set.Greatest == nil {
+	if err != nil || set.MaxSize == nil {
 		b.Skip(err)
 	}
 	for _, where := range []string{"small", "huge"} {
@@ -65,7 +65,7 @@ func BenchmarkRead(b *testing.B) {
 				b.SetBytes(4 * n * n)
 				for b.Loop() {
 					_ = engine.Split(threads, n, 1, func(_, lo, hi int) error {
-						set.Greatest((hi-lo)*n/set.Lanes, &floats[lo*n])
+						set.MaxSize((hi-lo)*n/set.Lanes, &floats[lo*n])
 						return nil
 					})
 				}

@@ -141,7 +141,7 @@ func (p *block) rowsInLine(r, left int) int {
 
 // axpyColumns returns how many columns n terms advance in axpy form.
 func (p *block) axpyColumns(n int) int {
-	if !p.b.axpyForm || n%asm.SweptTerms != 0 {
+	if !p.b.axpyForm || n%asm.AxpyTerms != 0 {
 		return 0
 	}
 	return p.colCount - p.colCount%p.set.Lanes
@@ -152,8 +152,8 @@ func (p *block) axpy(columns, n int, add bool) {
 	for i := 0; !add && i < p.rowCount; i++ {
 		clear(p.acc[i*p.ldc:][:columns])
 	}
-	run := p.set.Swept[p.rowCount-1]
-	for t := 0; t < n; t += asm.SweptTerms {
+	run := p.set.AxpyGEMM[p.rowCount-1]
+	for t := 0; t < n; t += asm.AxpyTerms {
 		a, aRow, aStep := p.aPacker.axpyTerm(t)
 		b, _, bRow := p.bPacker.axpyTerm(t)
 		run(columns/p.set.Lanes, a, aRow, aStep, b, bRow, &p.acc[0], p.ldc*mem.Word)
@@ -182,7 +182,7 @@ func (p *block) runTiles(r, rows, c, cols, tiles int, add bool) {
 	if p.bPacker.isDotTile(cols) {
 		for i := range tiles {
 			b, column := p.bPacker.dotColumns(c + i*cols)
-			p.set.Turned[rows-1](deep, (*float32)(unsafe.Add(unsafe.Pointer(a), *aAt)), b, column, &at[i*cols], p.ldc*mem.Word, add)
+			p.set.DotGEMM[rows-1](deep, (*float32)(unsafe.Add(unsafe.Pointer(a), *aAt)), b, column, &at[i*cols], p.ldc*mem.Word, add)
 		}
 		return
 	}

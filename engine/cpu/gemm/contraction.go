@@ -16,18 +16,18 @@ import (
 // batch.
 type contraction struct {
 	p, whole                 *tensor.Primitive // p is a phase of whole, or the same
-	set                      *asm.Set
+	set                      *asm.KernelSet
 	batch, rows, cols, terms affine.Grid
 	out                      struct {
 		at                int   // element at which p begins
 		batch, rows, cols []int // strides
 	}
 	a, b             operandLayout
-	microKernels     [][]asm.Tile // by rows − 1 and vectors − 1
-	isFloat32        bool         // operands are float32
-	widen            eltwise.Func // makes them so
-	int8             *int8Format  // if they are integers of 8 bits
-	padded           bool         // some terms may be padding
+	microKernels     [][]asm.MicroKernel // by rows − 1 and vectors − 1
+	isFloat32        bool                // operands are float32
+	widen            eltwise.Func        // makes them so
+	int8             *int8Format         // if they are integers of 8 bits
+	padded           bool                // some terms may be padding
 	lines            lineLayout
 	kc               int  // words of a panel packed at a time; divides tensor.KBlock
 	kUnit            int  // terms that a micro-kernel takes together
@@ -61,8 +61,8 @@ type operandLayout struct {
 	inPlace           bool           // not packed: rows have one stride
 	lineRows          int            // how many rows have it, if lines of a padded input are rows
 	rowMajor          bool           // packed with the terms of a row contiguous
-	dotForm           bool           // in place, terms contiguous: tiles of asm.Turned
-	axpyForm          bool           // in place, columns contiguous: sweeps of asm.Swept
+	dotForm           bool           // in place, terms contiguous: tiles of asm.DotKernel
+	axpyForm          bool           // in place, columns contiguous: sweeps of asm.AxpyKernel
 	offsets           []int          // indirection table of all terms, in bytes; nil if there are too many
 	input             *paddedInput   // what is read instead of the operand
 	prepacked         *packedOperand // if it was packed once
@@ -76,7 +76,7 @@ type boundCheck struct {
 
 // New returns the kernel of a contraction p, or nil for types that only the definition
 // takes. p is checked.
-func New(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+func New(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	if k := newPolyphase(p, set); k != nil {
 		return k
 	}
@@ -85,17 +85,17 @@ func New(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 
 // newContraction returns the contraction of a phase p of all, whose output begins at an
 // element of the whole output and has its strides.
-func newContraction(p, all *tensor.Primitive, at int, set *asm.Set) kernel.Kernel {
+func newContraction(p, all *tensor.Primitive, at int, set *asm.KernelSet) kernel.Kernel {
 	narrow := p.Args[0].Type.Size() == 1
 	switch {
 	case p.Terms() == 0 || p.Shape.Elements() == 0:
 		return nil
-	case narrow && set.Bytes.Tiles == nil, !narrow && p.Type != tensor.Float32:
+	case narrow && set.Int8.GEMM == nil, !narrow && p.Type != tensor.Float32:
 		return newPlain(p)
 	}
 	k := &contraction{
-		p: p, whole: all, set: set, kc: maxKC, microKernels: set.Tiles, isFloat32: p.Args[0].Type == tensor.Float32,
-		kUnit: 1, mr: set.Rows(), nr: set.Vectors() * set.Lanes,
+		p: p, whole: all, set: set, kc: maxKC, microKernels: set.GEMM, isFloat32: p.Args[0].Type == tensor.Float32,
+		kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes,
 	}
 	k.out.at = at
 	if !k.isFloat32 && !narrow {
@@ -132,7 +132,7 @@ func (k *contraction) chooseOperands(batch, rows, cols, terms []int) {
 	}
 	if narrow {
 		k.int8 = newInt8Format(k.p, k.set, x, y)
-		k.microKernels = k.set.Bytes.Tiles
+		k.microKernels = k.set.Int8.GEMM
 	} else if k.implicitByColumns(x, y, batch, rows, cols, terms) {
 		return
 	}
@@ -187,16 +187,16 @@ func (k *contraction) chooseA() {
 func (k *contraction) chooseSkinny() {
 	even := k.isRegular(&k.rows) && k.isRegular(&k.cols) && k.terms.OneAxis()
 	switch {
-	case even && k.b.own[0] == 1 && k.rows.N <= len(k.set.Swept):
+	case even && k.b.own[0] == 1 && k.rows.N <= len(k.set.AxpyGEMM):
 		k.a.inPlace, k.b.inPlace, k.b.axpyForm = true, true, true
-		k.kUnit = asm.SweptTerms
+		k.kUnit = asm.AxpyTerms
 		k.nc = min(max(k.nc, axpyNC), k.lines.n)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
-	case even && k.b.terms[0] == 1 && k.rows.N <= maxDotTiles*len(k.set.Turned) && k.cols.N >= asm.TurnedColumns:
+	case even && k.b.terms[0] == 1 && k.rows.N <= maxDotTiles*len(k.set.DotGEMM) && k.cols.N >= asm.DotColumns:
 		k.a.inPlace, k.a.rowMajor = k.rows.N == 1 && k.a.terms[0] == 1, false
 		k.b.inPlace, k.b.dotForm = true, true
-		k.kUnit, k.kc = asm.TurnedTerms, dotKC
-		k.mr, k.nr = len(k.set.Turned), asm.TurnedColumns
+		k.kUnit, k.kc = asm.DotTerms, dotKC
+		k.mr, k.nr = len(k.set.DotGEMM), asm.DotColumns
 	}
 }
 

@@ -111,14 +111,14 @@ type runPart struct{ from, n int }
 
 // segmentKernel returns the micro-kernel for segments of elements step apart, nil if there
 // is none.
-func (p *packer) segmentKernel(step int) asm.Patch {
+func (p *packer) segmentKernel(step int) asm.GatherKernel {
 	switch {
 	case p.src.widen == nil && step == 1:
-		return p.set.Patch
+		return p.set.Gather
 	case p.src.widen == nil && step == 2:
-		return p.set.Sift
+		return p.set.GatherStride2
 	case p.src.widen == nil && step == -1:
-		return p.set.Back
+		return p.set.GatherReversed
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (p *packer) addSegments(lines *packAxis, from, i int, across *packAxis, to 
 			if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
 				mask = 1<<h - 1<<l
 			}
-			segments = append(segments, asm.Segment{at + j*step, put + j, mask})
+			segments = append(segments, asm.MaskedSegment{at + j*step, put + j, mask})
 		}
 	}
 	p.segments = segments

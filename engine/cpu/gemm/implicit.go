@@ -49,7 +49,7 @@ func (k *contraction) implicitByRows(x, y int, batch, rows, cols, terms []int) b
 	k.a = operandLayout{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, input: m, inPlace: true, lineRows: line}
 	k.lines = lineLayout{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
 	parts := mem.CeilDiv(k.cols.N, k.nr)
-	if mem.CeilDiv(k.cols.N, k.set.Lanes)%k.set.Vectors() == 1 {
+	if mem.CeilDiv(k.cols.N, k.set.Lanes)%k.set.NRVectors() == 1 {
 		parts = mem.CeilDiv(parts, 2) // or the last tile had one vector
 	}
 	k.nc = mem.RoundUp(mem.CeilDiv(k.cols.N, parts), k.set.Lanes)

@@ -18,14 +18,14 @@ import (
 // bit, and the sums are put right by those of the other operand. Sums wrap, so that it
 // does not matter when. Padding is a 0 like any other.
 type int8Format struct {
-	asm.Bytes
+	asm.Int8Kernels
 	biasA, biasB int32 // 128, up or down: what is added to the values of a, and taken from those of b
 }
 
 // newInt8Format returns the format of p's operands, of which a is number x and b number
 // y.
-func newInt8Format(p *tensor.Primitive, set *asm.Set, x, y int) *int8Format {
-	k := &int8Format{Bytes: set.Bytes}
+func newInt8Format(p *tensor.Primitive, set *asm.KernelSet, x, y int) *int8Format {
+	k := &int8Format{Int8Kernels: set.Int8}
 	if k.Group < 4 {
 		return k
 	}
@@ -45,12 +45,12 @@ func newInt8Format(p *tensor.Primitive, set *asm.Set, x, y int) *int8Format {
 func (p *packer) packInt8(dst []float32, row, n, width int) {
 	const quad = 4
 	own, groups := p.rowOffsets[row:][:n], len(p.termOffsets)/quad
-	if p.wordTerms == quad && len(p.coords) == 0 && p.set.Weave != nil && n%16 == 0 && width == n && affine.Contiguous(own) && groups > 0 {
+	if p.wordTerms == quad && len(p.coords) == 0 && p.set.InterleaveBytes != nil && n%16 == 0 && width == n && affine.Contiguous(own) && groups > 0 {
 		p.movedTerms = mem.Grow(p.movedTerms, len(p.termOffsets))
 		for i, at := range p.termOffsets {
 			p.movedTerms[i] = at + own[0]
 		}
-		p.set.Weave(groups, &dst[0], width*mem.Word, &p.src.bytes[0], &p.movedTerms[0], n/16, uint32(p.bias)*0x01010101)
+		p.set.InterleaveBytes(groups, &dst[0], width*mem.Word, &p.src.bytes[0], &p.movedTerms[0], n/16, uint32(p.bias)*0x01010101)
 		if groups < p.kWords { // the last group is not full
 			p.packInt8Rows(dst[groups*width:], row, n, width, groups*quad)
 		}

@@ -19,7 +19,7 @@ func (k *contraction) cost(x, y int, batch, rows, cols, terms []int) int {
 	}
 	if k.cols.N > 1 && affine.Last(k.out.cols) != 1 {
 		each := scatterCost
-		if k.rows.N >= asm.TurnRows && affine.Last(k.out.rows) == 1 {
+		if k.rows.N >= asm.TransposeRows && affine.Last(k.out.rows) == 1 {
 			each = transposeCost
 		}
 		e += each * k.rows.N * k.cols.N / k.terms.N

@@ -17,7 +17,7 @@ import (
 // What micro-kernels read in place it only locates.
 type packer struct {
 	layout            *operandLayout
-	set               *asm.Set
+	set               *asm.KernelSet
 	round             int          // of the worker
 	grid              *affine.Grid // of all rows
 	termGrid          *affine.Grid
@@ -43,16 +43,16 @@ type packer struct {
 	movedTerms        []int // offsets of terms of 8 bits, from the first row
 	packedFrom        int   // row of the block at which panel begins
 	panel             []float32
-	panelBuffer       []float32         // memory of panels
-	packKey           packKey           // what it holds
-	inputBuffer       []float32         // memory of the padded input
-	inputKey          inputKey          // what it holds
-	reader            inputReader       // what fills it
-	rowBuffer         []float32         // rows before they are transposed
-	rowStarts         []int             // where each of those begins
-	transposeRows     [asm.TurnRows]int // rows that are being transposed
+	panelBuffer       []float32              // memory of panels
+	packKey           packKey                // what it holds
+	inputBuffer       []float32              // memory of the padded input
+	inputKey          inputKey               // what it holds
+	reader            inputReader            // what fills it
+	rowBuffer         []float32              // rows before they are transposed
+	rowStarts         []int                  // where each of those begins
+	transposeRows     [asm.TransposeRows]int // rows that are being transposed
 	runs              []runPart
-	segments          []asm.Segment
+	segments          []asm.MaskedSegment
 	padded            bool               // either operand may have padding
 	hasPadding        bool               // some value is padding
 	minExponent       kernel.MinExponent // of all values, if there may be padding
@@ -166,7 +166,7 @@ func (p *packer) minExponentOf(words []float32, n int) kernel.MinExponent {
 	if !p.padded {
 		return kernel.NoExponent
 	}
-	return kernel.MinExponentOf(p.set.Least(mem.CeilDiv(n, p.set.Lanes), &words[0]))
+	return kernel.MinExponentOf(p.set.MinMagnitude(mem.CeilDiv(n, p.set.Lanes), &words[0]))
 }
 
 // seek moves to terms t…t+n−1 of src.
@@ -293,7 +293,7 @@ func (p *packer) isInPlace(size, vector int) bool {
 
 // isDotTile reports whether a tile of size columns is computed in dot form.
 func (p *packer) isDotTile(size int) bool {
-	return p.layout.dotForm && size == asm.TurnedColumns && p.kWords%asm.TurnedTerms == 0
+	return p.layout.dotForm && size == asm.DotColumns && p.kWords%asm.DotTerms == 0
 }
 
 // packTile packs n rows for one tile, width values for each term.
@@ -324,17 +324,17 @@ func (p *packer) packTile(dst []float32, row, n, width int) {
 
 // transpose packs rows that have kWords contiguous words in src each, from own + at on.
 func (p *packer) transpose(dst, src []float32, own []int, at, kWords, width int) {
-	whole := kWords / asm.TurnRows
-	for i := 0; i < len(own); i += asm.TurnRows {
+	whole := kWords / asm.TransposeRows
+	for i := 0; i < len(own); i += asm.TransposeRows {
 		rows := &p.transposeRows
 		n := min(len(rows), len(own)-i)
 		for j := range rows {
 			rows[j] = own[i+min(j, n-1)] + at
 		}
 		if whole > 0 {
-			p.set.Turn(whole, &dst[i], width*mem.Word, &src[0], rows)
+			p.set.Transpose8(whole, &dst[i], width*mem.Word, &src[0], rows)
 		}
-		for t := whole * asm.TurnRows; t < kWords; t++ {
+		for t := whole * asm.TransposeRows; t < kWords; t++ {
 			d := dst[t*width+i:][:n]
 			for j := range d {
 				d[j] = src[rows[j]+t]

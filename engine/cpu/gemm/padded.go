@@ -203,10 +203,10 @@ func (m *paddedInput) clearRange(dst []float32, d, lo, hi int) {
 // that.
 type inputReader struct {
 	elements
-	set        *asm.Set
+	set        *asm.KernelSet
 	at         int
 	lineStarts []int
-	segments   [16]asm.Segment
+	segments   [16]asm.MaskedSegment
 }
 
 // copyLines copies lines of an axis, the first at an offset and each apart elements after
@@ -215,7 +215,7 @@ type inputReader struct {
 func (e *inputReader) copyLines(dst []float32, lines, at, apart int, x *paddedAxis, from int) (padding, ok bool) {
 	lanes := e.set.Lanes
 	n := mem.CeilDiv(x.n, lanes)
-	if n > len(e.segments) || x.stride != 1 || x.phases > 2 || x.phases == 2 && e.set.Unzip == nil {
+	if n > len(e.segments) || x.stride != 1 || x.phases > 2 || x.phases == 2 && e.set.Deinterleave == nil {
 		return false, false
 	}
 	e.lineStarts = mem.Grow(e.lineStarts, lines)
@@ -224,7 +224,7 @@ func (e *inputReader) copyLines(dst []float32, lines, at, apart int, x *paddedAx
 	}
 	if x.phases == 2 {
 		affine.DeinterleaveSegments(e.segments[:0], from, x.extent, x.n, lanes)
-		e.set.Unzip(lines, &dst[0], x.n*mem.Word, x.phasePitch*mem.Word, unsafe.SliceData(e.floats), &e.lineStarts[0], mem.IntSize, &e.segments[0], n)
+		e.set.Deinterleave(lines, &dst[0], x.n*mem.Word, x.phasePitch*mem.Word, unsafe.SliceData(e.floats), &e.lineStarts[0], mem.IntSize, &e.segments[0], n)
 		return from < 0 || from+2*x.n > x.extent, true
 	}
 	lo, hi := affine.Clip(from, 1, x.extent, x.n)
@@ -233,9 +233,9 @@ func (e *inputReader) copyLines(dst []float32, lines, at, apart int, x *paddedAx
 		if l, h := max(lo-j, 0), min(hi-j, lanes); l < h {
 			mask = 1<<h - 1<<l
 		}
-		e.segments[i] = asm.Segment{from + j, j, mask}
+		e.segments[i] = asm.MaskedSegment{from + j, j, mask}
 	}
-	e.set.Patch(lines, &dst[0], x.n*mem.Word, unsafe.SliceData(e.floats), &e.lineStarts[0], mem.IntSize, &e.segments[0], n)
+	e.set.Gather(lines, &dst[0], x.n*mem.Word, unsafe.SliceData(e.floats), &e.lineStarts[0], mem.IntSize, &e.segments[0], n)
 	return lo > 0 || hi < x.n, true
 }
 
@@ -248,7 +248,7 @@ func (e *inputReader) readStrided(dst []float32, at, step int) {
 		for i := range dst {
 			e.read(dst[i:i+1], at+i*step)
 		}
-	case step == 2 && e.set.Sift != nil:
+	case step == 2 && e.set.GatherStride2 != nil:
 		e.readEven(dst, at)
 	default:
 		mem.ReadStrided(dst, e.floats, at, step)
@@ -261,9 +261,9 @@ func (e *inputReader) readEven(dst []float32, at int) {
 	for e.at = at; len(dst) >= lanes; {
 		n := min(len(dst)/lanes, len(e.segments))
 		for i := range n {
-			e.segments[i] = asm.Segment{2 * i * lanes, i * lanes, 1<<lanes - 1}
+			e.segments[i] = asm.MaskedSegment{2 * i * lanes, i * lanes, 1<<lanes - 1}
 		}
-		e.set.Sift(1, &dst[0], 0, &e.floats[0], &e.at, 0, &e.segments[0], n)
+		e.set.GatherStride2(1, &dst[0], 0, &e.floats[0], &e.at, 0, &e.segments[0], n)
 		dst, e.at = dst[n*lanes:], e.at+2*n*lanes
 	}
 	mem.ReadStrided(dst, e.floats, e.at, 2)

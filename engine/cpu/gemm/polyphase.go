@@ -29,7 +29,7 @@ type phase struct {
 }
 
 // newPolyphase returns nil if p has no phases, or no padding that they would save.
-func newPolyphase(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+func newPolyphase(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	if p.Type != tensor.Float32 || p.Terms() > tensor.KBlock || p.Shape.Elements() == 0 || p.Terms() == 0 {
 		return nil
 	}

@@ -29,8 +29,8 @@ func (k *contraction) Prepack(consts []*tensor.Tensor, budget int) (left int) {
 	if k.b.prepacked != nil && k.a.lineRows > 0 {
 		k.divideLines(inputBlocks)
 	}
-	if k.b.prepacked != nil && k.set.Far != nil && k.rows.N <= maxPrefetchTiles*k.mr {
-		k.microKernels = k.set.Far
+	if k.b.prepacked != nil && k.set.PrefetchGEMM != nil && k.rows.N <= maxPrefetchTiles*k.mr {
+		k.microKernels = k.set.PrefetchGEMM
 	}
 	return left
 }

@@ -126,7 +126,7 @@ func (p *block) storeAll(out []float32) {
 		for n = 1; apart && i+n < p.rowCount && p.outRows[i+n] == p.outRows[i]+n; {
 			n++
 		}
-		if n >= asm.TurnRows {
+		if n >= asm.TransposeRows {
 			p.storeTransposed(out, i, n)
 			continue
 		}
@@ -138,7 +138,7 @@ func (p *block) storeAll(out []float32) {
 
 // storeTransposed stores n rows from row i on, which are contiguous in the output.
 func (p *block) storeTransposed(out []float32, i, n int) {
-	const rows = asm.TurnRows
+	const rows = asm.TransposeRows
 	c, from := p.columnRuns[0], &p.aPacker.transposeRows
 	whole := c.n / rows
 	for at := 0; whole > 0 && at < n; at += rows {
@@ -146,7 +146,7 @@ func (p *block) storeTransposed(out []float32, i, n int) {
 		for r := range from {
 			from[r] = (i + at + r) * p.ldc
 		}
-		p.set.Turn(whole, &out[p.outRows[i+at]+c.out], c.step*mem.Word, &p.acc[c.at], from)
+		p.set.Transpose8(whole, &out[p.outRows[i+at]+c.out], c.step*mem.Word, &p.acc[c.at], from)
 	}
 	done := whole * rows
 	for r := i; done < c.n && r < i+n; r++ {
@@ -200,7 +200,7 @@ func (p *block) allNumbers() bool {
 	whole := p.colCount / p.set.Lanes
 	for i := range p.rowCount {
 		line := p.acc[i*p.ldc:][:p.colCount]
-		if whole > 0 && p.set.Greatest(whole, &line[0]) > asm.InfiniteSize {
+		if whole > 0 && p.set.MaxSize(whole, &line[0]) > asm.InfiniteSize {
 			return false
 		}
 		for _, x := range line[whole*p.set.Lanes:] {

@@ -30,7 +30,7 @@ func digests() {
 	for i := range 4 {
 		context.AddDatum(4*i, U32(0x00010203+0x04040404*i))
 	}
-	function("shaTwins", "func(states *[2][8]uint32, a, b *byte, blocks int, ahead *byte, aheadStep, aheadRows int)", "shaTwins advances two digests by blocks of 64 bytes, and fetches a row ahead for each of the first blocks; see SumTwins.")
+	function("sha256x2", "func(states *[2][8]uint32, a, b *byte, blocks int, ahead *byte, aheadStep, aheadRows int)", "sha256x2 advances two digests by blocks of 64 bytes, and fetches a row ahead for each of the first blocks; see SumSHA256x2.")
 	states, blocks := param("states"), param("blocks")
 	ahead, aheadStep, aheadRows := param("ahead"), param("aheadStep"), param("aheadRows")
 	type lane struct {

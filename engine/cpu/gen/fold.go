@@ -19,22 +19,22 @@ var rowFolds = []struct {
 
 const lanes = 32 // of a sum, as tensor.Lanes
 
-// folds writes the kernels that fold rows, spread elements over rows, and add to
+// folds writes the kernels that fold rows, broadcast elements over rows, and add to
 // the lanes of a long sum.
 func folds() {
 	for _, s := range []isa{avx512, avx2} {
 		for _, f := range rowFolds {
 			rowFold(s, s.name+f.fn, f.identity, f.combine)
 		}
-		spread(s)
-		take(s)
+		broadcastRows(s)
+		sumLanes(s)
 	}
 }
 
 // rowFold folds each row: the lanes along the row, then lanes pairwise, l and
 // l+16 first.
 func rowFold(s isa, name string, identity uint32, combine func(s isa, x []vec) vec) {
-	function(name, "func(dst, x *float32, rows, width int)", name+" is a Fold.")
+	function(name, "func(dst, x *float32, rows, width int)", name+" is a FoldKernel.")
 	dst, x, rows, width := param("dst"), param("x"), param("rows"), param("width")
 	acc := s.registers(lanes / s.lanes)
 	join := func(i int, y vec) { context.VMOVAPS(combine(s, []vec{acc[i], y}), acc[i]) }
@@ -160,10 +160,10 @@ func (s isa) loadMasked(mask truth, at Mem, identity uint32) vec {
 	return s.choose(mask, out, s.register1(s.bits(identity)))
 }
 
-// spread repeats each element over a row.
-func spread(s isa) {
-	name := s.name + "Spread"
-	function(name, "func(dst, x *float32, rows, width int)", name+" is Spread.")
+// broadcastRows repeats each element over a row.
+func broadcastRows(s isa) {
+	name := s.name + "BroadcastRows"
+	function(name, "func(dst, x *float32, rows, width int)", name+" is a BroadcastKernel.")
 	dst, x, rows, width := param("dst"), param("x"), param("rows"), param("width")
 	masks := s.masks(width)
 	v := s.register()
@@ -200,10 +200,10 @@ func spread(s isa) {
 	ret()
 }
 
-// take adds terms to lanes.
-func take(s isa) {
-	name := s.name + "Take"
-	function(name, "func(lanes *[32]float32, x *float32, n int)", name+" is Take.")
+// sumLanes adds terms to lanes.
+func sumLanes(s isa) {
+	name := s.name + "SumLanes"
+	function(name, "func(lanes *[32]float32, x *float32, n int)", name+" is a SumLanesKernel.")
 	at, x, n := param("lanes"), param("x"), param("n")
 	acc := s.registers(lanes / s.lanes)
 	for i, a := range acc {

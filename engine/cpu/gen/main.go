@@ -16,19 +16,19 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 )
 
-// families are the kernels of one kind each. A family becomes NAME_amd64.s, and
+// families are the micro-kernels of one kind each. A family becomes NAME_amd64.s, and
 // NAME_amd64.go, which declares what the assembly defines.
 var families = []struct {
 	name  string
 	write func()
 }{
-	{"tile", tiles},
-	{"turned", turnedTiles},
-	{"swept", sweeps},
+	{"gemm", gemmKernels},
+	{"gemm_dot", dotKernels},
+	{"gemm_axpy", axpyKernels},
 	{"digest", digests},
-	{"pack", packs},
+	{"pack", packKernels},
 	{"map", maps},
-	{"flow", flows},
+	{"chain", chains},
 	{"fold", folds},
 }
 
@@ -45,8 +45,8 @@ func main() {
 	}
 	assembly, declarations := neon()
 	for name, text := range map[string][]byte{
-		"tile_table_amd64.go": tileTable(), "map_table_amd64.go": mapTable(),
-		"tile_arm64.s": assembly, "tile_arm64.go": declarations,
+		"gemm_table_amd64.go": gemmTable(), "map_table_amd64.go": mapTable(),
+		"gemm_arm64.s": assembly, "gemm_arm64.go": declarations,
 	} {
 		if err := os.WriteFile(filepath.Join(out, name), text, 0o644); err != nil {
 			log.Fatal(err)

@@ -87,16 +87,16 @@ func neon() (assembly, declarations []byte) {
 	text.WriteString(neonHeader + "//go:build arm64\n\n#include \"textflag.h\"\n")
 	stubs.WriteString(neonHeader + "//go:build arm64\n\npackage asm\n")
 	for _, p := range neonProducts {
-		fmt.Fprintf(&tables, "\nvar neon%sTiles = [][]Tile{\n", p.name)
+		fmt.Fprintf(&tables, "\nvar neon%sGEMM = [][]MicroKernel{\n", p.name)
 		for rows := 1; rows <= neonRows; rows++ {
 			var names []string
 			for vectors := 1; vectors <= neonVectors; vectors++ {
-				name := fmt.Sprintf("neon%sTile%dx%d", p.name, rows, vectors*neonLanes)
+				name := fmt.Sprintf("neon%sGEMM%dx%d", p.name, rows, vectors*neonLanes)
 				names = append(names, name)
 				const args = "(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)"
 				fmt.Fprintf(&text, "\n// func %s%s\nTEXT ·%s(SB), NOSPLIT, $0-81\n", name, args, name)
 				neonTile(&text, p, rows, vectors*neonLanes/4)
-				fmt.Fprintf(&stubs, "\n// %s advances tiles of %d×%d chains%s; see Tile.\n//\n//go:noescape\nfunc %s%s\n", name, rows, vectors*neonLanes, p.doc, name, args)
+				fmt.Fprintf(&stubs, "\n// %s advances tiles of %d×%d accumulators%s; see MicroKernel.\n//\n//go:noescape\nfunc %s%s\n", name, rows, vectors*neonLanes, p.doc, name, args)
 			}
 			fmt.Fprintf(&tables, "\t{%s},\n", strings.Join(names, ", "))
 		}

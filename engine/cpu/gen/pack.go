@@ -5,24 +5,24 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// packs writes the kernels that bring operands into the order of tiles.
-func packs() {
-	turn()
-	weave()
+// packKernels writes the kernels that bring operands into the order of tiles.
+func packKernels() {
+	transpose8()
+	interleaveBytes()
 	for _, s := range []isa{avx512, avx2} {
-		patch(s, "Patch", "", s.every)
-		patch(s, "Sift", "", s.second)
-		patch(s, "Back", "", s.backwards)
-		patch(s, "Unzip", ", apart", s.either)
+		gather(s, "Gather", "", s.every)
+		gather(s, "GatherStride2", "", s.second)
+		gather(s, "GatherReversed", "", s.backwards)
+		gather(s, "Deinterleave", ", apart", s.either)
 		least(s)
 		greatest(s)
 	}
 }
 
-// turn transposes blocks of 8×8.
-func turn() {
+// transpose8 transposes blocks of 8×8.
+func transpose8() {
 	const n = 8
-	function("avx2Turn", "func(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)", "avx2Turn transposes; see Turn.")
+	function("avx2Transpose8", "func(blocks int, dst *float32, dstStep int, src *float32, rows *[8]int)", "avx2Transpose8 transposes; see TransposeKernel.")
 	blocks, dst, step, src, rows := param("blocks"), param("dst"), param("dstStep"), param("src"), param("rows")
 	var row [n]reg.GPVirtual
 	for i := range row {
@@ -43,14 +43,14 @@ func turn() {
 	ret()
 }
 
-// patch copies segments of lines. What a load leaves out becomes 0, and what a
+// gather copies segments of lines. What a load leaves out becomes 0, and what a
 // store writes too much the next one overwrites. load returns the lanes of mask,
 // from an address on; a second vector of them goes to a place of its own, for which
 // the kernel has one more parameter.
-func patch(s isa, name, more string, load func(mask, at Mem) []vec) {
-	doc := name
+func gather(s isa, name, more string, load func(mask, at Mem) []vec) {
+	doc := name + "Kernel"
 	if more == "" {
-		doc = "Patch"
+		doc = "GatherKernel"
 	}
 	name = s.name + name
 	function(name, "func(times int, dst *float32, dstStep"+more+" int, src *float32, at *int, atStep int, segments *[3]int, n int)", name+" copies segments; see "+doc+".")
@@ -202,17 +202,17 @@ func (s isa) table(name string, values ...uint32) Mem {
 
 // least finds the least magnitude.
 func least(s isa) {
-	reduce(s, "Least", 0xffffffff, context.VPMINUD, func(x, minusOne reg.VecVirtual) { context.VPADDD(minusOne, x, x) })
+	reduce(s, "MinMagnitude", 0xffffffff, context.VPMINUD, func(x, minusOne reg.VecVirtual) { context.VPADDD(minusOne, x, x) })
 }
 
 // greatest finds the greatest size.
 func greatest(s isa) {
-	reduce(s, "Greatest", 0, context.VPMAXUD, func(reg.VecVirtual, reg.VecVirtual) {})
+	reduce(s, "MaxSize", 0, context.VPMAXUD, func(reg.VecVirtual, reg.VecVirtual) {})
 }
 
 // reduce folds the bits of values, without their signs.
 func reduce(s isa, name string, start uint32, fold func(ops ...Op), prepare func(x, minusOne reg.VecVirtual)) {
-	function(s.name+name, "func(vectors int, x *float32) uint32", s.name+name+" folds the bits of values; see Reduce.")
+	function(s.name+name, "func(vectors int, x *float32) uint32", s.name+name+" folds the bits of values; see ReduceKernel.")
 	vectors, at := param("vectors"), param("x")
 	x, sum, minusOne := s.register(), s.register(), s.register()
 	s.constant(sum, start)
@@ -241,9 +241,9 @@ func reduce(s isa, name string, start uint32, fold func(ops ...Op), prepare func
 	ret()
 }
 
-// weave puts the bytes of four lines side by side, sixteen columns at a time.
-func weave() {
-	function("avx2Weave", "func(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)", "avx2Weave interleaves bytes; see Weave.")
+// interleaveBytes puts the bytes of four lines side by side, sixteen columns at a time.
+func interleaveBytes() {
+	function("avx2InterleaveBytes", "func(groups int, dst *float32, dstStep int, src *byte, at *int, blocks int, flip uint32)", "avx2InterleaveBytes interleaves bytes; see InterleaveKernel.")
 	groups, dst, dstStep, at := param("groups"), param("dst"), param("dstStep"), param("at")
 	flip := context.XMM()
 	context.VMOVD(context.Load(context.Param("flip"), context.GP32()), flip)

@@ -12,7 +12,7 @@ import (
 
 // chooseKernel returns the fastest kernel for a checked primitive that is no stage of a
 // fusion.
-func chooseKernel(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+func chooseKernel(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	var k kernel.Kernel
 	switch {
 	case p.Fn.Scatters():

@@ -8,7 +8,7 @@ import (
 
 // Heads counts the contractions of p that are heads of fusions, and those of them that
 // flow from where they are computed.
-func Heads(p *graph.Program, set *asm.Set) (heads, straight int) {
+func Heads(p *graph.Program, set *asm.KernelSet) (heads, straight int) {
 	prog := newProgram(p, set, true)
 	for _, m := range prog.fuseNodes() {
 		if m.producer == nil {
@@ -22,7 +22,7 @@ func Heads(p *graph.Program, set *asm.Set) (heads, straight int) {
 }
 
 // JoinsInPlace counts the joins of p for which nothing is copied.
-func JoinsInPlace(p *graph.Program, set *asm.Set) (n int) {
+func JoinsInPlace(p *graph.Program, set *asm.KernelSet) (n int) {
 	prog := newProgram(p, set, true)
 	prog.fuseNodes()
 	for _, in := range prog.elided {

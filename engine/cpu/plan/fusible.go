@@ -10,7 +10,7 @@ import (
 
 // fusible reports whether a node can be a stage of a fusion: an elementwise map, a copy, or
 // a fold of rows that had not better run along columns.
-func fusible(set *asm.Set, p *tensor.Primitive) bool {
+func fusible(set *asm.KernelSet, p *tensor.Primitive) bool {
 	switch p.Fn.Kind() {
 	case tensor.KindMap:
 		t := p.Args[len(p.Args)-1].Type

@@ -53,7 +53,7 @@ const None = -1
 
 // New plans a program for the kernels of a set. If fused is not set, every node is a task
 // of its own. grainNs is the nanoseconds of work, as estimated, that are worth a thread.
-func New(p *graph.Program, set *asm.Set, fused bool, grainNs int) *Plan {
+func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
 	prog := newProgram(p, set, fused)
 	groups := prog.fuseNodes()
 	pl := &Plan{Program: p, offset: make([]int, len(p.Nodes)), Slot: make([]int, len(p.Nodes)), aliased: make([]bool, len(p.Nodes))}

@@ -13,7 +13,7 @@ import (
 type program struct {
 	*graph.Program
 	nodes    []graph.Opcode
-	set      *asm.Set
+	set      *asm.KernelSet
 	fused    bool
 	alias    []graph.Ref  // the tensor that a node is, in another shape; zero for most
 	isOutput []bool       // becomes part of the new state
@@ -22,7 +22,7 @@ type program struct {
 }
 
 // newProgram returns p with nothing decided yet.
-func newProgram(p *graph.Program, set *asm.Set, fused bool) *program {
+func newProgram(p *graph.Program, set *asm.KernelSet, fused bool) *program {
 	out := &program{Program: p, nodes: p.Nodes, set: set, fused: fused, alias: make([]graph.Ref, len(p.Nodes)), isOutput: make([]bool, len(p.Nodes)), elided: make([]bool, len(p.Nodes)), parts: make([]concatPart, len(p.Nodes))}
 	for i := range out.parts {
 		out.parts[i].concat = None

@@ -20,7 +20,7 @@ type argMax[T mem.Ordered] struct {
 	best, choose    eltwise.Func // of two values, and of two positions
 }
 
-func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T) kernel.Kernel {
+func newArgMax[T mem.Ordered](p *tensor.Primitive, set *asm.KernelSet, least, greatest T) kernel.Kernel {
 	k := &argMax[T]{folding: newFolding(p), least: least, greatest: greatest, last: p.Imm[0] != 0}
 	t, keeps := p.Args[0].Type, tensor.Le
 	if k.last {

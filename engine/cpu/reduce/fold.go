@@ -60,7 +60,7 @@ func innermost(shape, strides []int) int {
 
 // New returns the kernel of a fold: a sum, product, extreme or argmax. It is nil for the
 // half types.
-func New(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+func New(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	switch t := p.Args[0].Type; t {
 	case tensor.Float32:
 		return foldOf(p, set, float32(math.Inf(-1)), float32(math.Inf(1)), eltwise.Canonical[float32])
@@ -86,7 +86,7 @@ func New(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	return nil
 }
 
-func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T, finish func(T) T) kernel.Kernel {
+func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.KernelSet, least, greatest T, finish func(T) T) kernel.Kernel {
 	t := p.Args[0].Type
 	switch p.Fn {
 	case tensor.FoldSum:
@@ -103,7 +103,7 @@ func foldOf[T mem.Ordered](p *tensor.Primitive, set *asm.Set, least, greatest T,
 
 // rowFolder returns what folds a part of a row into the accumulator of those before, with
 // the machine's micro-kernel if there is one. join folds in plain Go.
-func rowFolder[T mem.Ordered](set *asm.Set, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
+func rowFolder[T mem.Ordered](set *asm.KernelSet, fn tensor.Fn, t tensor.DType, finish func(T) T, join func(acc T, x []T) T) func(acc T, x []T) T {
 	if set.Folds[fn] == nil || t != tensor.Float32 {
 		return func(acc T, x []T) T { return finish(join(acc, x)) }
 	}

@@ -24,7 +24,7 @@ type depthwise struct {
 }
 
 // NewDepthwise returns the kernel of a depthwise convolution, nil if p is none.
-func NewDepthwise(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
+func NewDepthwise(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 	for x := range p.Args {
 		if k := depthwiseOf(p, x, 1-x, set); k != nil {
 			return k
@@ -33,7 +33,7 @@ func NewDepthwise(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
 	return nil
 }
 
-func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.Set) *depthwise {
+func depthwiseOf(p *tensor.Primitive, arg, other int, set *asm.KernelSet) *depthwise {
 	r := len(p.Shape)
 	if p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || r < 2 || p.Args[other].Flat || len(affine.BoundsOf(p, other)) > 0 {
 		return nil
@@ -67,13 +67,13 @@ func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Te
 	k.planes.Offsets(s.planeOffsets, k.base, k.own, s.from)
 	terms, lanes := tensor.Of[float32](args[k.other]), k.set.Lanes
 	row, n := s.row(0, k.rowLength(s.to-s.from)), k.rowLength(1)
-	most := len(k.set.Tiles[0])
+	most := len(k.set.GEMM[0])
 	for i, at := range s.planeOffsets {
 		for j := 0; j < n; {
 			vectors := min(mem.CeilDiv(n-j, lanes), most)
 			tiles := max((n-j)/(vectors*lanes), 1)
 			from := i*k.phaseSize() + j
-			k.set.Tiles[0][vectors-1](tiles, len(k.tapOffsets), &terms[at], 0, &k.termOffsets[0], &s.values[from], vectors*lanes*mem.Word, &k.tapOffsets[0], &row[from], 0, false)
+			k.set.GEMM[0][vectors-1](tiles, len(k.tapOffsets), &terms[at], 0, &k.termOffsets[0], &s.values[from], vectors*lanes*mem.Word, &k.tapOffsets[0], &row[from], 0, false)
 			j += tiles * vectors * lanes
 		}
 	}
@@ -98,8 +98,8 @@ func (k *depthwise) inDoubt(s *windowBuffer, args []*tensor.Tensor, row []float3
 	}
 	least := k.leastTerm(s, tensor.Of[float32](args[k.other]))
 	lanes := k.set.Lanes
-	vanished = kernel.MinExponentOf(least)+kernel.MinExponentOf(k.set.Least(len(s.values)/lanes, &s.values[0])) < kernel.ProductsKept
-	return vanished || k.set.Greatest(len(row)/lanes, &row[0]) > asm.InfiniteSize, vanished
+	vanished = kernel.MinExponentOf(least)+kernel.MinExponentOf(k.set.MinMagnitude(len(s.values)/lanes, &s.values[0])) < kernel.ProductsKept
+	return vanished || k.set.MaxSize(len(row)/lanes, &row[0]) > asm.InfiniteSize, vanished
 }
 
 // leastTerm returns the least magnitude of the terms of the planes.
@@ -108,7 +108,7 @@ func (k *depthwise) leastTerm(s *windowBuffer, terms []float32) uint32 {
 	if len(k.own) == 1 && k.own[0] == n && k.step == 1 { // contiguous
 		terms = terms[s.planeOffsets[0]:][:len(s.planeOffsets)*n]
 		if whole := len(terms) / k.set.Lanes; whole > 0 {
-			least = k.set.Least(whole, &terms[0])
+			least = k.set.MinMagnitude(whole, &terms[0])
 		}
 		for _, x := range terms[len(terms)/k.set.Lanes*k.set.Lanes:] {
 			least = min(least, asm.Magnitude(x))

@@ -36,8 +36,8 @@ const inBuffer = -1
 
 // NewPooling returns the kernel of a sum, a maximum or a minimum of windows, nil if p is
 // none.
-func NewPooling(p *tensor.Primitive, set *asm.Set) kernel.Kernel {
-	fns := map[tensor.Fn]int{tensor.FoldSum: asm.FlowAdd, tensor.FoldMax: asm.FlowMax, tensor.FoldMin: asm.FlowMin}
+func NewPooling(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
+	fns := map[tensor.Fn]int{tensor.FoldSum: asm.OpAdd, tensor.FoldMax: asm.OpMax, tensor.FoldMin: asm.OpMin}
 	fn, ok := fns[p.Fn]
 	if !ok || p.Args[0].Type != tensor.Float32 || p.Type != tensor.Float32 {
 		return nil
@@ -138,13 +138,13 @@ func (k *pooling) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tens
 		f := &k.passes[i]
 		s.steps = s.steps[:0]
 		for _, from := range f.from[1:] {
-			s.steps = append(s.steps, asm.Step{Fn: k.fn + 1, At: source(from)})
+			s.steps = append(s.steps, asm.EltwiseOp{Fn: k.fn + 1, At: source(from)})
 		}
-		if f.number == 0 && k.fn == asm.FlowAdd {
-			s.steps = append(s.steps, asm.Step{Fn: k.fn, At: unsafe.Pointer(&zero)})
+		if f.number == 0 && k.fn == asm.OpAdd {
+			s.steps = append(s.steps, asm.EltwiseOp{Fn: k.fn, At: unsafe.Pointer(&zero)})
 		}
 		row := s.row(f.number, n+f.more)
-		k.set.Flow(1, 1, len(row)-overread, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(mem.First(s.steps)), len(s.steps))
+		k.set.EltwiseChain(1, 1, len(row)-overread, 0, 0, 0, &row[0], (*float32)(source(f.from[0])), (*byte)(mem.First(s.steps)), len(s.steps))
 	}
 	clear(s.steps)
 	k.store(s, out, s.row(0, n))

@@ -87,7 +87,7 @@ func (d *verticalPass) horizontalWindow(w *window) *window {
 
 // run makes the lines of a block's planes and returns them; the planes' offsets are then
 // those in what it returns.
-func (d *verticalPass) run(s *windowBuffer, set *asm.Set, src []float32) []float32 {
+func (d *verticalPass) run(s *windowBuffer, set *asm.KernelSet, src []float32) []float32 {
 	s.extremes = mem.Grow(s.extremes, len(s.planeOffsets)*d.planePitch)
 	for i := range d.bands {
 		b := &d.bands[i]
@@ -105,9 +105,9 @@ func (d *verticalPass) run(s *windowBuffer, set *asm.Set, src []float32) []float
 			}
 			s.steps = s.steps[:0]
 			for _, line := range b.from[1:] {
-				s.steps = append(s.steps, asm.Step{Fn: d.fn + 1, At: unsafe.Pointer(&src[at+line*d.axis.stride])})
+				s.steps = append(s.steps, asm.EltwiseOp{Fn: d.fn + 1, At: unsafe.Pointer(&src[at+line*d.axis.stride])})
 			}
-			set.Flow(rows, lines, d.width, gap*mem.Word, 0, 0, &dst[0], &src[at+b.from[0]*d.axis.stride], (*byte)(mem.First(s.steps)), len(s.steps))
+			set.EltwiseChain(rows, lines, d.width, gap*mem.Word, 0, 0, &dst[0], &src[at+b.from[0]*d.axis.stride], (*byte)(mem.First(s.steps)), len(s.steps))
 		}
 	}
 	clear(s.steps)

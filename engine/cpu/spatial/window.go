@@ -20,7 +20,7 @@ import (
 // elements that stand for no output.
 type window struct {
 	p                    *tensor.Primitive
-	set                  *asm.Set
+	set                  *asm.KernelSet
 	arg                  int   // operand that is read through windows
 	axes                 []int // of planes
 	planes               affine.Grid
@@ -57,9 +57,9 @@ const noAxis = -1
 
 // newWindow returns how p reads operand arg through windows, nil if it does not. Planes are
 // merged where the strides of others allow it, too.
-func newWindow(p *tensor.Primitive, arg int, set *asm.Set, others ...affine.Strides) *window {
+func newWindow(p *tensor.Primitive, arg int, set *asm.KernelSet, others ...affine.Strides) *window {
 	r, rank := len(p.Shape), len(p.Args[arg].Shape)
-	if p.Args[arg].Flat || r < 2 || rank < 2 || p.Shape.Elements() == 0 || p.Terms() < 2 || p.Terms() > maxTaps || set.Flow == nil {
+	if p.Args[arg].Flat || r < 2 || rank < 2 || p.Shape.Elements() == 0 || p.Terms() < 2 || p.Terms() > maxTaps || set.EltwiseChain == nil {
 		return nil
 	}
 	w := &window{p: p, set: set, arg: arg, padded: len(affine.BoundsOf(p, arg)) > 0}
@@ -170,12 +170,12 @@ func (w *window) Blocks() int { return mem.CeilDiv(w.planes.N, w.blockPlanes) }
 type windowBuffer struct {
 	values       []float32
 	rows         [][]float32
-	segments     []asm.Segment
+	segments     []asm.MaskedSegment
 	lineOffsets  []int // offsets in a plane
 	planeOffsets []int
 	from, to     int       // planes of the block
 	extremes     []float32 // lines that a vertical pass made
-	steps        []asm.Step
+	steps        []asm.EltwiseOp
 }
 
 // place finds the planes of a block.
@@ -233,7 +233,7 @@ const overread = 4 * mem.MaxLanes
 // deinterleaves reports whether lines have two phases, which one micro-kernel splits.
 func (w *window) deinterleaves() bool {
 	x := &w.horizontal
-	return w.set.Unzip != nil && x.step == 2 && x.stride == 1 && slices.Equal(x.phases, []int{0, 1})
+	return w.set.Deinterleave != nil && x.step == 2 && x.stride == 1 && slices.Equal(x.phases, []int{0, 1})
 }
 
 // lineSegments finds the segments of the lines of a phase, or of both from the first on, and
@@ -250,7 +250,7 @@ func (w *window) lineSegments(s *windowBuffer, phase int) (first, end int) {
 		if l, h := max(first-j, 0), min(end-j, lanes); l < h {
 			mask = 1<<h - 1<<l
 		}
-		s.segments = append(s.segments, asm.Segment{(x.offset + phase + j*x.step) * x.stride, j, mask})
+		s.segments = append(s.segments, asm.MaskedSegment{(x.offset + phase + j*x.step) * x.stride, j, mask})
 	}
 	return first, end
 }
@@ -258,15 +258,15 @@ func (w *window) lineSegments(s *windowBuffer, phase int) (first, end int) {
 // copyLines copies so many lines of a plane, and their other phase with them.
 func (w *window) copyLines(s *windowBuffer, dst, src []float32, plane, lines int) {
 	if w.deinterleaves() {
-		w.set.Unzip(lines, &dst[0], w.horizontal.length*mem.Word, w.pitch()*mem.Word, &src[plane], &s.lineOffsets[0], mem.IntSize, &s.segments[0], len(s.segments))
+		w.set.Deinterleave(lines, &dst[0], w.horizontal.length*mem.Word, w.pitch()*mem.Word, &src[plane], &s.lineOffsets[0], mem.IntSize, &s.segments[0], len(s.segments))
 		return
 	}
-	copies, pitch, step := asm.Patch(nil), w.horizontal.length, w.horizontal.step*w.horizontal.stride
+	copies, pitch, step := asm.GatherKernel(nil), w.horizontal.length, w.horizontal.step*w.horizontal.stride
 	switch step {
 	case 1:
-		copies = w.set.Patch
+		copies = w.set.Gather
 	case 2:
-		copies = w.set.Sift
+		copies = w.set.GatherStride2
 	}
 	if copies != nil {
 		copies(lines, &dst[0], pitch*mem.Word, &src[plane], &s.lineOffsets[0], mem.IntSize, &s.segments[0], len(s.segments))
@@ -304,12 +304,12 @@ func (w *window) store(s *windowBuffer, out *tensor.Tensor, row []float32) {
 	lines := len(s.lineOffsets) - 1
 	if s.segments = s.segments[:0]; lines > 0 {
 		for j := 0; j < n; j += w.set.Lanes {
-			s.segments = append(s.segments, asm.Segment{j, j, 1<<min(n-j, w.set.Lanes) - 1})
+			s.segments = append(s.segments, asm.MaskedSegment{j, j, 1<<min(n-j, w.set.Lanes) - 1})
 		}
 		lines -= mem.CeilDiv(w.set.Lanes, n) - 1 // whose last segments stay in the block
 		lines = max(lines, 0)
 		if lines > 0 {
-			w.set.Patch(lines, &dst[0], n*mem.Word, &row[0], &s.lineOffsets[0], mem.IntSize, &s.segments[0], len(s.segments))
+			w.set.Gather(lines, &dst[0], n*mem.Word, &row[0], &s.lineOffsets[0], mem.IntSize, &s.segments[0], len(s.segments))
 		}
 	}
 	for ; lines < len(s.lineOffsets); lines++ {

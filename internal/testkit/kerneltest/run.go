@@ -14,7 +14,7 @@ import (
 )
 
 // Eager returns executors with one set of kernels that share even the smallest work among threads.
-func Eager(set *asm.Set) conform.Make {
+func Eager(set *asm.KernelSet) conform.Make {
 	return func(threads int) engine.Executor {
 		return cpu.NewWith(cpu.Options{Threads: threads, Kernels: set, GrainNs: 1})
 	}
@@ -37,7 +37,7 @@ func Single(p *tensor.Primitive, args ...*tensor.Tensor) (*graph.Program, graph.
 
 // RunOn computes p with a set of kernels, from constants and from what is not known
 // beforehand, which must give the same.
-func RunOn(tb testing.TB, set *asm.Set, threads int, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
+func RunOn(tb testing.TB, set *asm.KernelSet, threads int, p *tensor.Primitive, args ...*tensor.Tensor) *tensor.Tensor {
 	tb.Helper()
 	e := cpu.NewWith(cpu.Options{Threads: threads, Kernels: set})
 	var outs []*tensor.Tensor

@@ -6,32 +6,32 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// sweptTerms are the terms that a sweep takes at a time.
-const sweptTerms = 4
+// axpyTerms are the terms that axpy form takes at a time.
+const axpyTerms = 4
 
-// sweptRows are the rows of the greatest sweep: values of a stay in registers.
-const sweptRows = 2
+// axpyRows are the rows of the greatest kernel: values of a stay in registers.
+const axpyRows = 2
 
-var sweptSets = []isa{avx512, avx2}
+var axpySets = []isa{avx512, avx2}
 
-func (s isa) swept(rows int) string { return fmt.Sprintf("%sSwept%d", s.name, rows) }
+func (s isa) axpyName(rows int) string { return fmt.Sprintf("%sAxpyGEMM%d", s.name, rows) }
 
-func sweeps() {
-	for _, s := range sweptSets {
-		for rows := 1; rows <= sweptRows; rows++ {
-			swept(s, rows)
+func axpyKernels() {
+	for _, s := range axpySets {
+		for rows := 1; rows <= axpyRows; rows++ {
+			axpyKernel(s, rows)
 		}
 	}
 }
 
-// swept writes a sweep along rows of b: some vectors of each at a time, for long
+// axpyKernel writes a sweep along rows of b: some vectors of each at a time, for long
 // pieces of memory arrive faster, and then those that are left.
-func swept(s isa, rows int) {
-	name := s.swept(rows)
+func axpyKernel(s isa, rows int) {
+	name := s.axpyName(rows)
 	function(name, "func(vectors int, a *float32, aRow, aStep int, b *float32, bRow int, c *float32, cRow int)",
-		fmt.Sprintf("%s advances %d rows of chains by %d terms; see Swept.", name, rows, sweptTerms))
+		fmt.Sprintf("%s advances %d rows of accumulators by %d terms; see AxpyKernel.", name, rows, axpyTerms))
 	a := param("a")
-	var values [sweptTerms][]vec
+	var values [axpyTerms][]vec
 	at, aStep := rowAddresses(rows, a, param("aRow")), param("aStep")
 	for t := range values {
 		values[t] = s.registers(rows)
@@ -41,9 +41,9 @@ func swept(s isa, rows int) {
 		context.ADDQ(aStep, a)
 	}
 	b, c, vectors := param("b"), param("c"), param("vectors")
-	bs, cs := rowAddresses(sweptTerms, b, param("bRow")), rowAddresses(rows, c, param("cRow"))
+	bs, cs := rowAddresses(axpyTerms, b, param("bRow")), rowAddresses(rows, c, param("cRow"))
 	step := func(n int) {
-		acc := newChains(s, rows, n)
+		acc := newAccumulators(s, rows, n)
 		for i := range cs {
 			for v, x := range acc.rows[i] {
 				context.VMOVUPS(cs[i].Offset(v*s.bytes()), x)

@@ -11,32 +11,32 @@ import (
 )
 
 var flowFns = map[int]func(x, y float32) float32{
-	FlowAdd:  func(x, y float32) float32 { return tensor.Add.Float(x, y) },
-	FlowSub:  func(x, y float32) float32 { return tensor.Sub.Float(x, y) },
-	FlowLess: func(x, y float32) float32 { return tensor.Sub.Float(y, x) },
-	FlowMul:  func(x, y float32) float32 { return tensor.Mul.Float(x, y) },
-	FlowDiv:  func(x, y float32) float32 { return tensor.Div.Float(x, y) },
-	FlowMax:  func(x, y float32) float32 { return tensor.Max.Float(x, y) },
-	FlowMin:  func(x, y float32) float32 { return tensor.Min.Float(x, y) },
+	OpAdd:        func(x, y float32) float32 { return tensor.Add.Float(x, y) },
+	OpSub:        func(x, y float32) float32 { return tensor.Sub.Float(x, y) },
+	OpReverseSub: func(x, y float32) float32 { return tensor.Sub.Float(y, x) },
+	OpMul:        func(x, y float32) float32 { return tensor.Mul.Float(x, y) },
+	OpDiv:        func(x, y float32) float32 { return tensor.Div.Float(x, y) },
+	OpMax:        func(x, y float32) float32 { return tensor.Max.Float(x, y) },
+	OpMin:        func(x, y float32) float32 { return tensor.Min.Float(x, y) },
 }
 
 // A flow computes step after step what package tensor does, in every set,
 // whatever its operands and its size, and writes nothing else.
-func TestFlow(t *testing.T) {
+func TestEltwiseChain(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	for _, s := range Sets() {
-		if s.Flow == nil {
+		if s.EltwiseChain == nil {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			for range 3000 {
-				checkFlow(t, r, s.Flow)
+				checkFlow(t, r, s.EltwiseChain)
 			}
 		})
 	}
 }
 
-func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
+func checkFlow(t *testing.T, r *rand.Rand, run ChainKernel) {
 	t.Helper()
 	rows, lines, width, gap := 1+r.IntN(4), 1+r.IntN(2)*r.IntN(3), 1+r.IntN(300), r.IntN(2)*r.IntN(30)
 	pitch := lines*width + gap
@@ -52,11 +52,11 @@ func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 		at := line*width + line/lines*gap
 		copy(want[3+at:][:width], x[at+line*xLine+line/lines*xRow:])
 	}
-	var steps []Step
+	var steps []EltwiseOp
 	for range 1 + r.IntN(8) {
 		fn := 2 * r.IntN(len(flowFns))
 		most := map[int]int{0: 1, -1: rows}
-		step := Step{Fn: fn, Row: -r.IntN(2)}
+		step := EltwiseOp{Fn: fn, Row: -r.IntN(2)}
 		own := values(r, most[step.Row], true)
 		if r.IntN(2) == 0 {
 			step.Fn++
@@ -85,7 +85,7 @@ func checkFlow(t *testing.T, r *rand.Rand, run Flow) {
 
 // Zeros of both signs, NaNs of every kind, infinities and subnormals meet each
 // other in each function.
-func TestFlowOfHardValues(t *testing.T) {
+func TestEltwiseChainOfHardValues(t *testing.T) {
 	bits := []uint32{
 		0, 1 << 31, 1, 1<<31 + 1, 0x7fffff, 0x807fffff, 0x3f800000, 0xbf800000, 0x7f7fffff, 0xff7fffff,
 		0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7fc12345, 0x7f800001, 0xffa00000, 0x7fbfffff,
@@ -99,9 +99,9 @@ func TestFlowOfHardValues(t *testing.T) {
 	}
 	for _, s := range Sets() {
 		for fn, f := range flowFns { // order: each case stands alone
-			for beside, step := range []Step{{fn, unsafe.Pointer(&x[0]), -1}, {fn + 1, unsafe.Pointer(&y[0]), 0}} {
+			for beside, step := range []EltwiseOp{{fn, unsafe.Pointer(&x[0]), -1}, {fn + 1, unsafe.Pointer(&y[0]), 0}} {
 				dst := make([]float32, n*width)
-				s.Flow(n, 1, width, 0, 0, 0, &dst[0], &x[0], (*byte)(unsafe.Pointer(&step)), 1)
+				s.EltwiseChain(n, 1, width, 0, 0, 0, &dst[0], &x[0], (*byte)(unsafe.Pointer(&step)), 1)
 				for i := range dst {
 					if want := tensor.CanonNaN(f(x[i], y[i])); math.Float32bits(dst[i]) != math.Float32bits(want) {
 						t.Errorf("%s, function %d: %#x, %#x make %v, want %v", s.Name, fn+beside, bits[i%n], bits[i/width], dst[i], want)
@@ -113,7 +113,7 @@ func TestFlowOfHardValues(t *testing.T) {
 }
 
 // Rows of a number each, as many as a fusion takes together.
-func BenchmarkFlow(b *testing.B) {
+func BenchmarkEltwiseChain(b *testing.B) {
 	const block = 1024
 	r := rand.New(rand.NewPCG(3, 9))
 	x, y, numbers := values(r, block, false), values(r, block, false), values(r, block, false)
@@ -123,16 +123,16 @@ func BenchmarkFlow(b *testing.B) {
 				b.ReportAllocs()
 				rows := block / width
 				b.SetBytes(int64(4 * rows * width))
-				var steps []Step
-				for _, fn := range []int{FlowSub, FlowMul, FlowMul, FlowAdd, FlowAdd + 1, FlowMax} {
-					step := Step{fn, unsafe.Pointer(&numbers[0]), -1}
+				var steps []EltwiseOp
+				for _, fn := range []int{OpSub, OpMul, OpMul, OpAdd, OpAdd + 1, OpMax} {
+					step := EltwiseOp{fn, unsafe.Pointer(&numbers[0]), -1}
 					if fn%2 == 1 {
 						step.At = unsafe.Pointer(&y[0])
 					}
 					steps = append(steps, step)
 				}
 				for b.Loop() {
-					s.Flow(rows, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+					s.EltwiseChain(rows, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
 				}
 			})
 		}

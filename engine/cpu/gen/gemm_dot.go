@@ -7,48 +7,48 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Columns of a turned tile, and the terms that it takes at a time: a line of
+// Columns of a tile in dot form, and the terms that it takes at a time: a line of
 // cache of each column.
 const (
-	turnedColumns = 16
-	turnedTerms   = 16
+	dotColumns = 16
+	dotTerms   = 16
 )
 
-// turnedShapes are the sets that have turned tiles, and rows of the greatest.
-var turnedShapes = []struct {
+// dotShapes are the sets that have tiles in dot form, and rows of the greatest.
+var dotShapes = []struct {
 	isa
 	rows int
 }{{avx512, 8}, {avx2, 4}}
 
-func (s isa) turned(rows int) string {
-	return fmt.Sprintf("%sTurned%dx%d", s.name, rows, turnedColumns)
+func (s isa) dotName(rows int) string {
+	return fmt.Sprintf("%sDotGEMM%dx%d", s.name, rows, dotColumns)
 }
 
-func turnedTiles() {
-	for _, s := range turnedShapes {
+func dotKernels() {
+	for _, s := range dotShapes {
 		for rows := 1; rows <= s.rows; rows++ {
-			turned(s.isa, rows)
+			dotKernel(s.isa, rows)
 		}
 	}
 }
 
-// turned writes a tile that transposes operand b, quads of columns by quads of
-// terms, on its way to the chains. Where columns lie a power of two apart their
+// dotKernel writes a tile that transposes operand b, quads of columns by quads of
+// terms, on its way to the accumulators. Where columns lie a power of two apart their
 // lines share places in the cache; what is fetched ahead is a line farther for
 // each column, and does not.
-func turned(s isa, rows int) {
+func dotKernel(s isa, rows int) {
 	const (
 		quad    = 4
 		fetched = 512 // bytes ahead
 	)
-	name := s.turned(rows)
+	name := s.dotName(rows)
 	function(name, "func(terms int, a, b *float32, bColumn int, c *float32, cRow int, add bool)",
-		fmt.Sprintf("%s advances a tile of %d×%d chains; see Turned.", name, rows, turnedColumns))
-	vectors := turnedColumns / s.lanes
-	acc := newChains(s, rows, vectors)
+		fmt.Sprintf("%s advances a tile of %d×%d accumulators; see DotKernel.", name, rows, dotColumns))
+	vectors := dotColumns / s.lanes
+	acc := newAccumulators(s, rows, vectors)
 	acc.begin(param("c"))
 	terms, a, column := param("terms"), param("a"), param("bColumn")
-	var quads [turnedColumns / quad]reg.GPVirtual // the first column of each
+	var quads [dotColumns / quad]reg.GPVirtual // the first column of each
 	quads[0] = param("b")
 	for i := 1; i < len(quads); i++ {
 		quads[i] = context.GP64()
@@ -68,7 +68,7 @@ func turned(s isa, rows int) {
 	}
 
 	context.Label("loop")
-	for t := range turnedTerms / quad {
+	for t := range dotTerms / quad {
 		for i := t * quad; i < (t+1)*quad; i++ {
 			context.PREFETCHNTA(columnAt(i, fetched+64*i))
 		}
@@ -80,11 +80,11 @@ func turned(s isa, rows int) {
 			}
 		}
 	}
-	context.ADDQ(U32(4*turnedTerms*rows), a)
+	context.ADDQ(U32(4*dotTerms*rows), a)
 	for _, q := range quads {
-		context.ADDQ(Imm(4*turnedTerms), q)
+		context.ADDQ(Imm(4*dotTerms), q)
 	}
-	context.SUBQ(Imm(turnedTerms), terms)
+	context.SUBQ(Imm(dotTerms), terms)
 	context.JNZ(LabelRef("loop"))
 	acc.end(param("c"), true)
 	ret()

@@ -67,11 +67,11 @@ func (f *flow) compute(i int, y vec, x ...vec) {
 	}
 }
 
-// flows writes the kernel that takes values through steps.
-func flows() {
+// chains writes the kernel that takes values through steps.
+func chains() {
 	for _, s := range []isa{avx512, avx2} {
-		name := s.name + "Flow"
-		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through steps; see Flow.")
+		name := s.name + "EltwiseChain"
+		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through ops; see ChainKernel.")
 		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
 		// Vectors that go through the steps together; then those of what is left, if

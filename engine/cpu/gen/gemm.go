@@ -18,20 +18,20 @@ type product struct {
 	accumulate func(a, b, sum, tmp reg.VecVirtual)
 	// floats are stored with canonical NaNs.
 	floats bool
-	// far tiles fetch b of the next tile.
-	far bool
+	// prefetch tiles fetch b of the next tile.
+	prefetch bool
 }
 
 var (
-	fused = product{"", "", func(a, b, sum, _ reg.VecVirtual) { context.VFMADD231PS(a, b, sum) }, true, false}
-	far   = product{"Far", ", and fetches those of b for the next tile", fused.accumulate, true, true}
+	fused    = product{"", "", func(a, b, sum, _ reg.VecVirtual) { context.VFMADD231PS(a, b, sum) }, true, false}
+	prefetch = product{"Prefetch", ", and fetches those of b for the next tile", fused.accumulate, true, true}
 
 	// quads are four products of unsigned with signed bytes, none of which
 	// saturates on its way to 32 bits.
-	quads = product{"Quads", " of sums of four bytes", func(a, b, sum, _ reg.VecVirtual) { context.VPDPBUSD(b, a, sum) }, false, false}
+	quads = product{"Int8Quad", " of sums of four bytes", func(a, b, sum, _ reg.VecVirtual) { context.VPDPBUSD(b, a, sum) }, false, false}
 
 	// pairs are two products of numbers of 16 bits that fit into 9.
-	pairs = product{"Pairs", " of sums of two bytes widened to 16 bits", func(a, b, sum, tmp reg.VecVirtual) {
+	pairs = product{"Int8Pair", " of sums of two bytes widened to 16 bits", func(a, b, sum, tmp reg.VecVirtual) {
 		context.VPMADDWD(b, a, tmp)
 		context.VPADDD(tmp, sum, sum)
 	}, false, false}
@@ -46,18 +46,18 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{avx512, fused, 8, 3}, {avx512, far, 8, 3}, {avx2, fused, 6, 2},
+	{avx512, fused, 8, 3}, {avx512, prefetch, 8, 3}, {avx2, fused, 6, 2},
 	{avx512, quads, 8, 3}, {avx512, pairs, 8, 3}, {avx2, pairs, 6, 2},
 }
 
-func (s shape) tiles() string { return s.isa.name + s.product.name + "Tiles" }
+func (s shape) tiles() string { return s.isa.name + s.product.name + "GEMM" }
 
 func (s shape) tile(rows, vectors int) string {
-	return fmt.Sprintf("%s%sTile%dx%d", s.isa.name, s.product.name, rows, vectors*s.lanes)
+	return fmt.Sprintf("%s%sGEMM%dx%d", s.isa.name, s.product.name, rows, vectors*s.lanes)
 }
 
-// tiles writes a kernel for every tile up to the greatest.
-func tiles() {
+// gemmKernels writes a micro-kernel for every tile up to the greatest.
+func gemmKernels() {
 	for _, s := range shapes {
 		for rows := 1; rows <= s.rows; rows++ {
 			for vectors := 1; vectors <= s.vectors; vectors++ {
@@ -67,11 +67,11 @@ func tiles() {
 	}
 }
 
-// tile writes one kernel: chains of fused multiply-adds, one for each element
-// of a tile, in registers; tile by tile.
+// tile writes one micro-kernel: chains of fused multiply-adds, one accumulator for each
+// element of a tile, in registers; tile by tile.
 func tile(s shape, rows, vectors int) {
 	function(s.tile(rows, vectors), "func(tiles, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)",
-		fmt.Sprintf("%s advances tiles of %d×%d chains%s; see Tile.", s.tile(rows, vectors), rows, vectors*s.lanes, s.doc))
+		fmt.Sprintf("%s advances tiles of %d×%d accumulators%s; see MicroKernel.", s.tile(rows, vectors), rows, vectors*s.lanes, s.doc))
 	a, b, c := param("a"), param("b"), param("c")
 	terms, aAt, bAt, here, next := context.GP64(), context.GP64(), context.GP64(), context.GP64(), context.GP64()
 	at := rowAddresses(rows, here, param("aRow"))
@@ -79,12 +79,12 @@ func tile(s shape, rows, vectors int) {
 	context.Load(context.Param("terms"), terms)
 	context.Load(context.Param("aAt"), aAt)
 	context.Load(context.Param("bAt"), bAt)
-	if s.far {
+	if s.prefetch {
 		context.Load(context.Param("bNext"), next)
 		context.ADDQ(b, next)
 	}
 
-	acc := newChains(s.isa, rows, vectors)
+	acc := newAccumulators(s.isa, rows, vectors)
 	acc.begin(c)
 
 	bs, x := s.registers(vectors), s.register()
@@ -100,13 +100,13 @@ func tile(s shape, rows, vectors int) {
 		for v, y := range bs {
 			context.VMOVUPS(Mem{Base: b, Index: term, Scale: 1, Disp: v * s.bytes()}, y)
 		}
-		for v := 0; s.far && v < vectors; v++ {
+		for v := 0; s.prefetch && v < vectors; v++ {
 			context.PREFETCHT1(Mem{Base: next, Index: term, Scale: 1, Disp: v * s.bytes()})
 		}
-		for i, chains := range acc.rows {
+		for i, row := range acc.rows {
 			context.VBROADCASTSS(at[i], x)
 			for v, y := range bs {
-				s.accumulate(x, y, chains[v], tmp)
+				s.accumulate(x, y, row[v], tmp)
 			}
 		}
 	}
@@ -145,22 +145,22 @@ func tile(s shape, rows, vectors int) {
 	ret()
 }
 
-// chains are the accumulators of a tile.
-type chains struct {
+// accumulators are those of a tile.
+type accumulators struct {
 	isa
 	rows [][]vec
 }
 
-func newChains(s isa, rows, vectors int) chains {
-	x := chains{s, make([][]vec, rows)}
+func newAccumulators(s isa, rows, vectors int) accumulators {
+	x := accumulators{s, make([][]vec, rows)}
 	for i := range x.rows {
 		x.rows[i] = s.registers(vectors)
 	}
 	return x
 }
 
-// begin sets the chains to those at c, if add says so, or to zeros.
-func (x chains) begin(c reg.GPVirtual) {
+// begin sets the accumulators to those at c, if add says so, or to zeros.
+func (x accumulators) begin(c reg.GPVirtual) {
 	add := context.GP8()
 	context.Load(context.Param("add"), add)
 	context.TESTB(add, add)
@@ -176,8 +176,8 @@ func (x chains) begin(c reg.GPVirtual) {
 	context.Label("begin")
 }
 
-// end stores the chains at c, with canonical NaNs if they are floats.
-func (x chains) end(c reg.GPVirtual, floats bool) {
+// end stores the accumulators at c, with canonical NaNs if they are floats.
+func (x accumulators) end(c reg.GPVirtual, floats bool) {
 	nan, scratch := x.register(), x.register()
 	if floats {
 		x.constant(nan, canonicalNaN)
@@ -190,8 +190,8 @@ func (x chains) end(c reg.GPVirtual, floats bool) {
 	})
 }
 
-// each goes through the chains and where they lie.
-func (x chains) each(c reg.GPVirtual, do func(y vec, at Mem)) {
+// each goes through the accumulators and where they lie.
+func (x accumulators) each(c reg.GPVirtual, do func(y vec, at Mem)) {
 	at, cRow := context.GP64(), param("cRow")
 	context.MOVQ(c, at)
 	for i, row := range x.rows {
@@ -236,12 +236,12 @@ func rowAddresses(rows int, a, row reg.GPVirtual) []Mem {
 	return at
 }
 
-// tileTable returns the Go source that lists the kernels by size.
-func tileTable() []byte {
+// gemmTable returns the Go source that lists the kernels by size.
+func gemmTable() []byte {
 	var text bytes.Buffer
 	fmt.Fprint(&text, "// Code generated by engine/cpu/gen. DO NOT EDIT.\n\npackage asm\n")
 	for _, s := range shapes {
-		fmt.Fprintf(&text, "\nvar %s = [][]Tile{\n", s.tiles())
+		fmt.Fprintf(&text, "\nvar %s = [][]MicroKernel{\n", s.tiles())
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprint(&text, "{")
 			for vectors := 1; vectors <= s.vectors; vectors++ {
@@ -252,17 +252,17 @@ func tileTable() []byte {
 		fmt.Fprint(&text, "}\n")
 	}
 	list := func(name, kind string, rows int, function func(rows int) string) {
-		fmt.Fprintf(&text, "\nvar %s%s = []%[2]s{", name, kind)
+		fmt.Fprintf(&text, "\nvar %s%sGEMM = []%[2]sKernel{", name, kind)
 		for i := 1; i <= rows; i++ {
 			fmt.Fprintf(&text, "%s,", function(i))
 		}
 		fmt.Fprint(&text, "}\n")
 	}
-	for _, s := range turnedShapes {
-		list(s.name, "Turned", s.rows, s.turned)
+	for _, s := range dotShapes {
+		list(s.name, "Dot", s.rows, s.dotName)
 	}
-	for _, s := range sweptSets {
-		list(s.name, "Swept", sweptRows, s.swept)
+	for _, s := range axpySets {
+		list(s.name, "Axpy", axpyRows, s.axpyName)
 	}
 	out, err := format.Source(text.Bytes())
 	if err != nil {

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx512Flow(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
+// func avx512EltwiseChain(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·avx512Flow(SB), NOSPLIT, $0-80
+TEXT ·avx512EltwiseChain(SB), NOSPLIT, $0-80
 	MOVQ    dst+48(FP), AX
 	MOVQ    x+56(FP), CX
 	VMOVUPS lanes7fc00000<>+0(SB), Z0
@@ -1176,9 +1176,9 @@ DATA lanes88888000<>+56(SB)/4, $0x88888000
 DATA lanes88888000<>+60(SB)/4, $0x88888000
 GLOBL lanes88888000<>(SB), RODATA|NOPTR, $64
 
-// func avx2Flow(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
+// func avx2EltwiseChain(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2Flow(SB), NOSPLIT, $0-80
+TEXT ·avx2EltwiseChain(SB), NOSPLIT, $0-80
 	MOVQ         dst+48(FP), AX
 	MOVQ         x+56(FP), CX
 	MOVQ         width+16(FP), DX

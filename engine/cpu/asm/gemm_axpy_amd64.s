@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx512Swept1(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
+// func avx512AxpyGEMM1(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
 // Requires: AVX, AVX512F
-TEXT ·avx512Swept1(SB), NOSPLIT, $0-64
+TEXT ·avx512AxpyGEMM1(SB), NOSPLIT, $0-64
 	MOVQ         a+8(FP), AX
 	MOVQ         aRow+16(FP), CX
 	MOVQ         aStep+24(FP), CX
@@ -125,9 +125,9 @@ DATA lanes7fc00000<>+56(SB)/4, $0x7fc00000
 DATA lanes7fc00000<>+60(SB)/4, $0x7fc00000
 GLOBL lanes7fc00000<>(SB), RODATA|NOPTR, $64
 
-// func avx512Swept2(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
+// func avx512AxpyGEMM2(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
 // Requires: AVX, AVX512F
-TEXT ·avx512Swept2(SB), NOSPLIT, $0-64
+TEXT ·avx512AxpyGEMM2(SB), NOSPLIT, $0-64
 	MOVQ         a+8(FP), AX
 	MOVQ         aRow+16(FP), CX
 	MOVQ         aStep+24(FP), DX
@@ -232,9 +232,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func avx2Swept1(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
+// func avx2AxpyGEMM1(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
 // Requires: AVX, FMA3
-TEXT ·avx2Swept1(SB), NOSPLIT, $0-64
+TEXT ·avx2AxpyGEMM1(SB), NOSPLIT, $0-64
 	MOVQ         a+8(FP), AX
 	MOVQ         aRow+16(FP), CX
 	MOVQ         aStep+24(FP), CX
@@ -335,9 +335,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func avx2Swept2(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
+// func avx2AxpyGEMM2(vectors int, a *float32, aRow int, aStep int, b *float32, bRow int, c *float32, cRow int)
 // Requires: AVX, FMA3
-TEXT ·avx2Swept2(SB), NOSPLIT, $0-64
+TEXT ·avx2AxpyGEMM2(SB), NOSPLIT, $0-64
 	MOVQ         a+8(FP), AX
 	MOVQ         aRow+16(FP), CX
 	MOVQ         aStep+24(FP), DX

@@ -4,8 +4,8 @@
 
 #include "textflag.h"
 
-// func neonTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile1x8(SB), NOSPLIT, $0-81
+// func neonGEMM1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM1x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -55,8 +55,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile1x16(SB), NOSPLIT, $0-81
+// func neonGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM1x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -110,8 +110,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile2x8(SB), NOSPLIT, $0-81
+// func neonGEMM2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM2x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -172,8 +172,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile2x16(SB), NOSPLIT, $0-81
+// func neonGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM2x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -242,8 +242,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile3x8(SB), NOSPLIT, $0-81
+// func neonGEMM3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM3x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -315,8 +315,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile3x16(SB), NOSPLIT, $0-81
+// func neonGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM3x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -400,8 +400,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile4x8(SB), NOSPLIT, $0-81
+// func neonGEMM4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM4x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -484,8 +484,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile4x16(SB), NOSPLIT, $0-81
+// func neonGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM4x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -584,8 +584,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile5x8(SB), NOSPLIT, $0-81
+// func neonGEMM5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM5x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -679,8 +679,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile5x16(SB), NOSPLIT, $0-81
+// func neonGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM5x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -794,8 +794,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile6x8(SB), NOSPLIT, $0-81
+// func neonGEMM6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM6x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -900,8 +900,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonTile6x16(SB), NOSPLIT, $0-81
+// func neonGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonGEMM6x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1030,8 +1030,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile1x8(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM1x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1080,8 +1080,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile1x16(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM1x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1134,8 +1134,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile2x8(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM2x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1194,8 +1194,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile2x16(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM2x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1262,8 +1262,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile3x8(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM3x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1332,8 +1332,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile3x16(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM3x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1414,8 +1414,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile4x8(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM4x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1494,8 +1494,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile4x16(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM4x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1590,8 +1590,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile5x8(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM5x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1680,8 +1680,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile5x16(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM5x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1790,8 +1790,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile6x8(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM6x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -1890,8 +1890,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonQuadsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonQuadsTile6x16(SB), NOSPLIT, $0-81
+// func neonInt8QuadGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8QuadGEMM6x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2014,8 +2014,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile1x8(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM1x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2068,8 +2068,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile1x16(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM1x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2132,8 +2132,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile2x8(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM2x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2198,8 +2198,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile2x16(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM2x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2281,8 +2281,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile3x8(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM3x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2359,8 +2359,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile3x16(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM3x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2461,8 +2461,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile4x8(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM4x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2551,8 +2551,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile4x16(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM4x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2672,8 +2672,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile5x8(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM5x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2774,8 +2774,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile5x16(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM5x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -2914,8 +2914,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile6x8(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM6x8(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4
@@ -3028,8 +3028,8 @@ store:
 	BNE  tile
 	RET
 
-// func neonPairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
-TEXT ·neonPairsTile6x16(SB), NOSPLIT, $0-81
+// func neonInt8PairGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+TEXT ·neonInt8PairGEMM6x16(SB), NOSPLIT, $0-81
 	MOVD a+16(FP), R1
 	MOVD aRow+24(FP), R2
 	MOVD b+40(FP), R4

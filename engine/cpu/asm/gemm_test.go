@@ -40,10 +40,10 @@ func values(r *rand.Rand, n int, wild bool) []float32 {
 
 // Every tile of every set gives the chains that tensor.FMA gives, wherever its
 // operands lie, and writes nothing else.
-func TestTilesEqualChains(t *testing.T) {
+func TestMicroKernelsEqualFMA(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, s := range Sets() {
-		for kind, tiles := range map[string][][]Tile{"": s.Tiles, "far ": s.Far} { // order: each case stands alone
+		for kind, tiles := range map[string][][]MicroKernel{"": s.GEMM, "far ": s.PrefetchGEMM} { // order: each case stands alone
 			for i := range tiles {
 				for j, run := range tiles[i] {
 					rows, cols := i+1, (j+1)*s.Lanes
@@ -62,7 +62,7 @@ func TestTilesEqualChains(t *testing.T) {
 	}
 }
 
-func checkTile(t *testing.T, r *rand.Rand, run Tile, rows, cols, terms int, wild, add bool) {
+func checkTile(t *testing.T, r *rand.Rand, run MicroKernel, rows, cols, terms int, wild, add bool) {
 	t.Helper()
 	aRow := 1 + r.IntN(40)
 	tiles, bNext := 1+r.IntN(3), r.IntN(2*cols)
@@ -103,14 +103,14 @@ func compare(t *testing.T, name string, got, want []float32, row int) {
 }
 
 // Turned tiles give the same chains of columns that lie anywhere.
-func TestTurnedTilesEqualChains(t *testing.T) {
-	const cols = TurnedColumns
+func TestDotKernelsEqualFMA(t *testing.T) {
+	const cols = DotColumns
 	r := rand.New(rand.NewPCG(1, 4))
 	for _, s := range Sets() {
-		for i, run := range s.Turned {
+		for i, run := range s.DotGEMM {
 			rows := i + 1
 			for round := range 60 {
-				terms := TurnedTerms * (1 + r.IntN(4))
+				terms := DotTerms * (1 + r.IntN(4))
 				column, cRow, add := terms+r.IntN(9), cols+r.IntN(2)*7, round%2 == 0
 				a, b := values(r, rows*terms, round%3 == 0), values(r, cols*column, round%3 == 0)
 				c := values(r, rows*cRow, true)
@@ -135,11 +135,11 @@ func TestTurnedTilesEqualChains(t *testing.T) {
 }
 
 // Sweeps give the same chains along rows of any length.
-func TestSweepsEqualChains(t *testing.T) {
-	const terms = SweptTerms
+func TestAxpyKernelsEqualFMA(t *testing.T) {
+	const terms = AxpyTerms
 	r := rand.New(rand.NewPCG(1, 5))
 	for _, s := range Sets() {
-		for i, run := range s.Swept {
+		for i, run := range s.AxpyGEMM {
 			rows := i + 1
 			for round := range 60 {
 				vectors, wild := 1+r.IntN(5), round%3 == 0
@@ -167,13 +167,13 @@ func TestSweepsEqualChains(t *testing.T) {
 	}
 }
 
-func BenchmarkTile(b *testing.B) {
+func BenchmarkMicroKernel(b *testing.B) {
 	for _, s := range Sets() {
-		if len(s.Tiles) == 0 {
+		if len(s.GEMM) == 0 {
 			continue
 		}
-		rows := len(s.Tiles)
-		for j, run := range s.Tiles[rows-1] {
+		rows := len(s.GEMM)
+		for j, run := range s.GEMM[rows-1] {
 			cols := (j + 1) * s.Lanes
 			b.Run(fmt.Sprintf("%s/%dx%d", s.Name, rows, cols), func(b *testing.B) {
 				const terms = 256
@@ -193,25 +193,25 @@ func BenchmarkTile(b *testing.B) {
 }
 
 // Tiles of bytes are exact, at the ends of the range too.
-func TestByteTilesEqualSums(t *testing.T) {
+func TestInt8KernelsEqualSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	sets := Sets()
-	if first := *sets[0]; first.Bytes.Group == 4 { // the kernels that quads replace
-		first.Bytes = Bytes{Group: 2, Tiles: pairTiles}
+	if first := *sets[0]; first.Int8.Group == 4 { // the kernels that quads replace
+		first.Int8 = Int8Kernels{Group: 2, GEMM: pairGEMM}
 		sets = append(sets, &first)
 	}
 	for _, s := range sets {
-		for i := range s.Bytes.Tiles {
-			for j, run := range s.Bytes.Tiles[i] {
+		for i := range s.Int8.GEMM {
+			for j, run := range s.Int8.GEMM[i] {
 				for round := range 20 {
-					checkByteTile(t, r, s.Bytes, run, i+1, (j+1)*s.Lanes, r.IntN(10), round%2 == 0)
+					checkByteTile(t, r, s.Int8, run, i+1, (j+1)*s.Lanes, r.IntN(10), round%2 == 0)
 				}
 			}
 		}
 	}
 }
 
-func checkByteTile(t *testing.T, r *rand.Rand, kind Bytes, run Tile, rows, cols, terms int, add bool) {
+func checkByteTile(t *testing.T, r *rand.Rand, kind Int8Kernels, run MicroKernel, rows, cols, terms int, add bool) {
 	t.Helper()
 	group := kind.Group
 	draw := func(least, n int) int {

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx512Tile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile1x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM1x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -94,9 +94,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile1x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM1x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -199,9 +199,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile1x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM1x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -319,9 +319,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile2x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM2x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -426,9 +426,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile2x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM2x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -558,9 +558,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile2x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM2x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -715,9 +715,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile3x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM3x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -839,9 +839,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile3x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM3x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -998,9 +998,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile3x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM3x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -1192,9 +1192,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile4x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM4x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -1334,9 +1334,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile4x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM4x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -1521,9 +1521,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile4x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM4x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -1753,9 +1753,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile5x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM5x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -1912,9 +1912,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile5x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM5x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -2126,9 +2126,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile5x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM5x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -2395,9 +2395,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile6x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM6x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -2572,9 +2572,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile6x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM6x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -2814,9 +2814,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile6x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM6x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -3121,9 +3121,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile7x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM7x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -3315,9 +3315,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile7x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM7x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -3584,9 +3584,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile7x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM7x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -3928,9 +3928,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile8x16(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM8x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -4140,9 +4140,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile8x32(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM8x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -4437,9 +4437,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512Tile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512GEMM8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F
-TEXT ·avx512Tile8x48(SB), NOSPLIT, $0-81
+TEXT ·avx512GEMM8x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -4819,9 +4819,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile1x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM1x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -4916,9 +4916,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile1x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM1x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5033,9 +5033,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile1x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM1x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5170,9 +5170,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile2x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM2x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5284,9 +5284,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile2x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM2x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5428,9 +5428,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile2x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM2x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5602,9 +5602,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile3x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM3x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5733,9 +5733,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile3x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM3x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -5904,9 +5904,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile3x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM3x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -6115,9 +6115,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile4x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM4x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -6264,9 +6264,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile4x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM4x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -6463,9 +6463,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile4x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM4x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -6712,9 +6712,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile5x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM5x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -6878,9 +6878,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile5x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM5x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -7104,9 +7104,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile5x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM5x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -7390,9 +7390,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile6x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM6x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -7574,9 +7574,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile6x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM6x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -7828,9 +7828,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile6x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM6x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -8152,9 +8152,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile7x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM7x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -8353,9 +8353,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile7x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM7x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -8634,9 +8634,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile7x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM7x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -8995,9 +8995,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile8x16(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM8x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -9214,9 +9214,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile8x32(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM8x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -9523,9 +9523,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512FarTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512PrefetchGEMM8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512FarTile8x48(SB), NOSPLIT, $0-81
+TEXT ·avx512PrefetchGEMM8x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -9922,9 +9922,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile1x8(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM1x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10012,9 +10012,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile1x16(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM1x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10117,9 +10117,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile2x8(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM2x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10224,9 +10224,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile2x16(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM2x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10356,9 +10356,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile3x8(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM3x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10480,9 +10480,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile3x16(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM3x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10639,9 +10639,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile4x8(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM4x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10781,9 +10781,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile4x16(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM4x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -10968,9 +10968,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile5x8(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM5x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -11127,9 +11127,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile5x16(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM5x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -11341,9 +11341,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile6x8(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM6x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -11518,9 +11518,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2Tile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2GEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3
-TEXT ·avx2Tile6x16(SB), NOSPLIT, $0-81
+TEXT ·avx2GEMM6x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -11760,9 +11760,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile1x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM1x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -11845,9 +11845,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile1x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM1x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -11943,9 +11943,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile1x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM1x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12054,9 +12054,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile2x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM2x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12154,9 +12154,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile2x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM2x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12275,9 +12275,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile2x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM2x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12417,9 +12417,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile3x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM3x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12532,9 +12532,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile3x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM3x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12676,9 +12676,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile3x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM3x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12849,9 +12849,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile4x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM4x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -12980,9 +12980,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile4x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM4x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -13148,9 +13148,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile4x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM4x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -13353,9 +13353,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile5x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM5x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -13499,9 +13499,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile5x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM5x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -13690,9 +13690,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile5x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM5x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -13926,9 +13926,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile6x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM6x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -14088,9 +14088,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile6x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM6x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -14303,9 +14303,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile6x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM6x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -14571,9 +14571,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile7x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM7x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -14748,9 +14748,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile7x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM7x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -14986,9 +14986,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile7x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM7x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -15285,9 +15285,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile8x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM8x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -15478,9 +15478,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile8x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM8x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -15740,9 +15740,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512QuadsTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8QuadGEMM8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·avx512QuadsTile8x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8QuadGEMM8x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16071,9 +16071,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile1x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM1x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16161,9 +16161,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM1x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile1x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM1x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16269,9 +16269,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM1x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile1x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM1x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16395,9 +16395,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile2x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM2x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16505,9 +16505,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM2x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile2x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM2x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16646,9 +16646,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM2x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile2x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM2x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16818,9 +16818,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile3x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM3x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -16948,9 +16948,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM3x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile3x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM3x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -17122,9 +17122,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM3x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile3x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM3x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -17340,9 +17340,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile4x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM4x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -17491,9 +17491,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM4x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile4x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM4x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -17699,9 +17699,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM4x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile4x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM4x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -17964,9 +17964,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile5x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM5x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -18135,9 +18135,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM5x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile5x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM5x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -18376,9 +18376,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM5x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile5x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM5x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -18687,9 +18687,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile6x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM6x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -18879,9 +18879,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM6x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile6x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM6x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -19154,9 +19154,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM6x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile6x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM6x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -19512,9 +19512,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM7x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile7x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM7x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -19724,9 +19724,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM7x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile7x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM7x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -20032,9 +20032,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM7x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile7x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM7x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -20436,9 +20436,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM8x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile8x16(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM8x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -20669,9 +20669,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM8x32(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile8x32(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM8x32(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -21011,9 +21011,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx512PairsTile8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx512Int8PairGEMM8x48(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512BW, AVX512F
-TEXT ·avx512PairsTile8x48(SB), NOSPLIT, $0-81
+TEXT ·avx512Int8PairGEMM8x48(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -21462,9 +21462,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM1x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile1x8(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM1x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -21552,9 +21552,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM1x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile1x16(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM1x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -21660,9 +21660,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM2x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile2x8(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM2x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -21770,9 +21770,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM2x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile2x16(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM2x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -21911,9 +21911,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM3x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile3x8(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM3x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -22041,9 +22041,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM3x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile3x16(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM3x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -22215,9 +22215,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM4x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile4x8(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM4x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -22366,9 +22366,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM4x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile4x16(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM4x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -22574,9 +22574,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM5x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile5x8(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM5x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -22745,9 +22745,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM5x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile5x16(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM5x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -22986,9 +22986,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM6x8(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile6x8(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM6x8(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX
@@ -23178,9 +23178,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func avx2PairsTile6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
+// func avx2Int8PairGEMM6x16(tiles int, terms int, a *float32, aRow int, aAt *int, b *float32, bNext int, bAt *int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2
-TEXT ·avx2PairsTile6x16(SB), NOSPLIT, $0-81
+TEXT ·avx2Int8PairGEMM6x16(SB), NOSPLIT, $0-81
 	MOVQ a+16(FP), AX
 	MOVQ b+40(FP), CX
 	MOVQ c+64(FP), DX

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func avx512Turned1x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM1x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned1x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM1x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -175,9 +175,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned2x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM2x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned2x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM2x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -369,9 +369,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned3x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM3x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned3x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM3x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -586,9 +586,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned4x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM4x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned4x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM4x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -826,9 +826,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned5x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM5x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned5x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM5x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -1089,9 +1089,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned6x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM6x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned6x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM6x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -1375,9 +1375,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned7x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM7x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned7x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM7x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -1684,9 +1684,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx512Turned8x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx512DotGEMM8x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·avx512Turned8x16(SB), NOSPLIT, $0-49
+TEXT ·avx512DotGEMM8x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -2016,9 +2016,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Turned1x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx2DotGEMM1x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·avx2Turned1x16(SB), NOSPLIT, $0-49
+TEXT ·avx2DotGEMM1x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -2272,9 +2272,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Turned2x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx2DotGEMM2x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·avx2Turned2x16(SB), NOSPLIT, $0-49
+TEXT ·avx2DotGEMM2x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -2604,9 +2604,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Turned3x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx2DotGEMM3x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·avx2Turned3x16(SB), NOSPLIT, $0-49
+TEXT ·avx2DotGEMM3x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
@@ -3012,9 +3012,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func avx2Turned4x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
+// func avx2DotGEMM4x16(terms int, a *float32, b *float32, bColumn int, c *float32, cRow int, add bool)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·avx2Turned4x16(SB), NOSPLIT, $0-49
+TEXT ·avx2DotGEMM4x16(SB), NOSPLIT, $0-49
 	MOVQ   c+32(FP), AX
 	MOVB   add+48(FP), CL
 	TESTB  CL, CL
