@@ -194,18 +194,16 @@ func TestGroupsAreInAccountOrder(t *testing.T) {
 	if leads, err := k.Validators(ctx, nil, 9); err != nil || len(leads) != 1 {
 		t.Fatalf("%v, %v", leads, err)
 	}
-	for name, list := range map[string]func() ([]providerv1.Peer, error){
-		"role": func() ([]providerv1.Peer, error) { return k.WithRole(ctx, providerv1.ROLE_PROVIDER) },
-	} {
-		got, err := list()
-		if err != nil || len(got) != 5 {
-			t.Fatalf("%s: %v, %v", name, got, err)
-		}
+	role, err := k.WithRole(ctx, providerv1.ROLE_PROVIDER)
+	if err != nil || len(role) != 5 {
+		t.Fatalf("%v, %v", role, err)
+	}
+	for name, got := range map[string][]providerv1.Peer{"of a role": role, "with their stake": all} {
 		for i := 1; i < len(got); i++ {
 			a, _ := sdk.AccAddressFromBech32(got[i-1].Account)
 			b, _ := sdk.AccAddressFromBech32(got[i].Account)
 			if string(a) >= string(b) {
-				t.Fatalf("%s: %s before %s", name, a, b)
+				t.Errorf("providers %s: %s before %s", name, a, b)
 			}
 		}
 	}
