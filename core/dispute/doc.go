@@ -20,7 +20,7 @@
 //   - An honest defender never loses, an honest challenger of a false claim never
 //     loses, if they move within their clocks.
 //   - A game ends: every pick shrinks what is left, and each side has a chess
-//     clock in block time; silence loses.
+//     clock in protocol time; silence loses.
 //   - No move needs more than 64 KiB.
 //
 // Nothing is decided by votes.

@@ -70,8 +70,8 @@ func Forfeit(bond uint64) (winner, fund uint64) { return bond / 2, bond - bond/2
 // Rules are the parameters of a game.
 type Rules struct {
 	Depth    int   // a post shows at most 2^Depth commitments
-	Clock    int64 // block time in milliseconds that each side has in all
-	Answer   int64 // block time in milliseconds after which a side that has not moved has missed its answer
+	Clock    int64 // protocol time in milliseconds that each side has in all
+	Answer   int64 // protocol time in milliseconds after which a side that has not moved has missed its answer
 	Parallel int   // games about one defender's work that run at once; the others wait
 }
 
@@ -164,7 +164,7 @@ type Game struct {
 	Rules Rules
 	Stage Stage
 	Left  [2]int64 // milliseconds left on the clocks of defender and challenger
-	Since int64    // block time at which the turn began
+	Since int64    // protocol time at which the turn began
 	Moves int
 
 	Waiting bool // not begun: no clock runs, and nobody moves
@@ -226,7 +226,7 @@ func (o *Opening) empty() bool {
 	return o.Segment == 0 && o.From.IsZero() && o.To.IsZero() && len(o.FromPath) == 0 && len(o.ToPath) == 0
 }
 
-// Open starts a game at block time now. A claim whose own checkpoints
+// Open starts a game at protocol time now. A claim whose own checkpoints
 // contradict its start or its end is lost at once.
 func Open(c Claim, r Rules, o Opening, now int64) (Game, error) {
 	if err := r.Check(); err != nil {
@@ -314,7 +314,7 @@ func (g *Game) Expired(now int64) bool {
 // Never is a time that does not come.
 const Never = math.MaxInt64
 
-// Deadline returns the block time after which the side to move has lost, Never
+// Deadline returns the protocol time after which the side to move has lost, Never
 // while g waits.
 func (g *Game) Deadline() int64 {
 	if g.Waiting {
@@ -330,7 +330,7 @@ func Wait(g Game) Game {
 	return g
 }
 
-// Begin begins a game that has waited, at block time now.
+// Begin begins a game that has waited, at protocol time now.
 func Begin(g Game, now int64) Game {
 	if g.Waiting {
 		g.Waiting, g.Since = false, now
@@ -338,7 +338,7 @@ func Begin(g Game, now int64) Game {
 	return g
 }
 
-// Wake returns the block time after which Expire has something to do, Never while g
+// Wake returns the protocol time after which Expire has something to do, Never while g
 // waits.
 func (g *Game) Wake() int64 {
 	if at := g.Since + g.Rules.Answer; !g.Waiting && !g.Missed && at < g.Deadline() {
@@ -402,7 +402,7 @@ func (g *Game) pass(side Side, now int64) {
 	g.Since, g.Missed = now, false
 }
 
-// Apply plays move m of the given side at block time now. An error leaves the
+// Apply plays move m of the given side at protocol time now. An error leaves the
 // game as it was: a wrong move costs nothing but time.
 func Apply(g Game, side Side, m Move, now int64) (Game, error) {
 	if err := g.mayPlay(side, now); err != nil {

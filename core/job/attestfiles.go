@@ -41,7 +41,7 @@ type FileKeeper struct {
 type Files struct {
 	Keepers []FileKeeper // of the last draw; one that is convicted is taken out
 	Draws   int          // how often keepers were drawn
-	Due     int64        // block time, ms, until which they are in time; 0 once a quorum has spoken
+	Due     int64        // protocol time, ms, until which they are in time; 0 once a quorum has spoken
 	Said    Word         // by a quorum; Silent until then
 }
 

@@ -15,18 +15,18 @@ import (
 // making attempts. Whether an attempt is forced likewise follows from a block after its
 // assignment, so that no lead can choose who has which lot.
 
-// Pending is a unit of whatever round that a tick after a block time has something to
+// Pending is a unit of whatever round that a tick after a protocol time has something to
 // do with, beside deadlines: a draw, or bonds to let go of.
 type Pending struct {
 	Unit  int
-	After int64 // block time, ms
+	After int64 // protocol time, ms
 }
 
 // drawTries is how many candidates are looked at for each that is wanted, so that a
 // draw reads few accounts however large the pool is.
 const drawTries = 8
 
-// await lets the first tick after a block time attend to a unit.
+// await lets the first tick after a protocol time attend to a unit.
 func (l *Lease) await(unit int, after int64) {
 	i := slices.IndexFunc(l.Pending, func(p Pending) bool { return p.Unit == unit })
 	if i < 0 {
@@ -190,7 +190,7 @@ func (l *Lease) drawSeed(seed canon.Hash, what string, unit, attempt int) []byte
 	})
 }
 
-// wakePending returns the block time from which a unit is to be attended to.
+// wakePending returns the protocol time from which a unit is to be attended to.
 func (l *Lease) wakePending() int64 {
 	wake := int64(Never)
 	for _, p := range l.Pending {

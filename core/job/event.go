@@ -14,7 +14,7 @@ type Event interface {
 // ErrEnded is returned for an event after the lease has ended.
 var ErrEnded = errors.New("the lease has ended")
 
-// Apply lets an event happen at block time now. On an error nothing has
+// Apply lets an event happen at protocol time now. On an error nothing has
 // happened.
 func Apply(l Lease, e Event, now int64) (Lease, []Effect, error) {
 	if l.Phase == Settled {

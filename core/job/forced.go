@@ -23,7 +23,7 @@ type Forced struct {
 	Unit        Unit            // as it was, with its receipt, bond, audits and attestations
 	Truth       []proof.Outcome // what each segment gives from the checkpoint before it; zero Before: nobody audited it
 	Challengers []string        // the first, in one block; each gets the jackpot over 2^(n−1)
-	Until       int64           // block time, ms: the lease does not settle before, so that an auditor can refute it
+	Until       int64           // protocol time, ms: the lease does not settle before, so that an auditor can refute it
 }
 
 // Reveal is a provider's word whether an attempt of its own was forced. Output is
@@ -99,7 +99,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
 }
 
-// LotDue reports whether the provider of a unit may show its lot at block time now,
+// LotDue reports whether the provider of a unit may show its lot at protocol time now,
 // and must before the unit is accepted.
 func (l *Lease) LotDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {

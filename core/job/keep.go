@@ -29,9 +29,9 @@ type Request struct {
 	By, Keeper string
 	Unit       int        // or OfFiles
 	Fee        uint64     // By's, for an answer in time
-	At         int64      // block time of the request
+	At         int64      // protocol time of the request
 	Seed       canon.Hash // what is asked follows from it, once Due is not 0
-	Due        int64      // block time until which an answer is in time
+	Due        int64      // protocol time until which an answer is in time
 }
 
 // keepBond is what a keeper reserves for each unit that it is drawn for.
@@ -435,7 +435,7 @@ func (l *Lease) Locked() (fees uint64) {
 	return fees
 }
 
-// wakeRequests returns the block time from which a request needs a Tick.
+// wakeRequests returns the protocol time from which a request needs a Tick.
 func (l *Lease) wakeRequests() int64 {
 	wake := int64(Never)
 	for _, r := range l.Requests {

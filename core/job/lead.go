@@ -102,7 +102,7 @@ func (l *Lease) turns(i int) int64 {
 	return n
 }
 
-// mayTakeLead returns the block time from which the leader at place i of the line may
+// mayTakeLead returns the protocol time from which the leader at place i of the line may
 // take over what is due.
 func (l *Lease) mayTakeLead(i int) int64 { return l.DueSince + l.turns(i)*l.Params.LeadTimeout }
 
@@ -110,7 +110,7 @@ func (l *Lease) mayTakeLead(i int) int64 { return l.DueSince + l.turns(i)*l.Para
 // at place i may take over.
 func (l *Lease) idle(i int, now int64) bool { return l.DueSince != 0 && now >= l.mayTakeLead(i) }
 
-// abandonedAt returns the block time at which a lease that nobody leads on is
+// abandonedAt returns the protocol time at which a lease that nobody leads on is
 // stopped.
 func (l *Lease) abandonedAt() int64 { return l.mayTakeLead(len(l.Leads)) }
 

@@ -190,7 +190,7 @@ type Unit struct {
 	Withheld []string      // providers of earlier attempts whose data could not be had
 	Plain    bool          // its provider has shown that it was not forced
 
-	// Block times in ms, 0 while they do not apply.
+	// Protocol times in ms, 0 while they do not apply.
 	Due       int64 // the receipt, then the attestations and audits, then the lot, by then
 	WindowEnd int64 // of the unit's own window, which a received one has had if it lost its quorum; of an accepted one, until when its verdicts can be disputed
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
@@ -230,7 +230,7 @@ type Contest struct {
 	Defender   string
 	Challenger string
 	Pledge     string // auditor whose report of a mismatch stands behind it, in place of a challenger's bond
-	At         int64  // block time in ms at which it was opened
+	At         int64  // protocol time in ms at which it was opened
 	Bond       uint64
 	Void       bool // the work was voided or redone since
 	Holds      bool // opened in time to keep its unit from being accepted

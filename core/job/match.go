@@ -28,7 +28,7 @@ func Dearest(parties []Party) (r Rates) {
 	return r
 }
 
-// NewLease begins a lease at block time now. The pool of auditors, the keepers of
+// NewLease begins a lease at protocol time now. The pool of auditors, the keepers of
 // the order's files and the succession of the lead are drawn here, from a seed that
 // was not known when the order was posted; the lead is never among auditors and keepers.
 func NewLease(m Match, now int64) (Lease, []Effect, error) {

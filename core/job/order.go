@@ -82,7 +82,7 @@ type Problem struct {
 // Conditions are the terms on which the consumer buys.
 type Conditions struct {
 	MaxPrice      uint64 // utally; locked when the order is posted
-	Expires       int64  // ms of block time that the order waits for an offer
+	Expires       int64  // ms of protocol time that the order waits for an offer
 	MinProviders  int
 	Validator     string // only this one, if not empty
 	Auditors      int    // auditors of each unit

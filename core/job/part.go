@@ -54,7 +54,7 @@ func (l *Lease) rounds(lo, hi int) (p Part) {
 	return p
 }
 
-// Reach returns what e may read or change at block time now. Of the rest an outline
+// Reach returns what e may read or change at protocol time now. Of the rest an outline
 // will do, for Apply and for Wake after it. It does not depend on what is still to be
 // filled in from the lease.
 func (l *Lease) Reach(e Event, now int64) (p Part) {

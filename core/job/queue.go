@@ -17,7 +17,7 @@ type Ready struct {
 // Waiting is a provider that has said that it is ready.
 type Waiting struct {
 	Provider string
-	Since    int64 // block time, ms
+	Since    int64 // protocol time, ms
 }
 
 func (e Ready) apply(l *Lease, now int64) ([]Effect, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 )
 
-// Tick lets block time pass: deadlines fall due, windows close, and at the end
+// Tick lets protocol time pass: deadlines fall due, windows close, and at the end
 // the lease is settled. Auditors and keepers, and what these are asked for, are drawn
 // from the seed, the hash of an earlier block.
 type Tick struct {
@@ -159,7 +159,7 @@ func (l *Lease) stuck() string {
 // Never is a time that does not come.
 const Never = math.MaxInt64
 
-// Wake returns the block time from which Tick has something to do, Never if
+// Wake returns the protocol time from which Tick has something to do, Never if
 // other events must come first. A chain need not tick a lease before it.
 func (l *Lease) Wake() int64 {
 	wake := l.WakeSelf()
@@ -207,7 +207,7 @@ func (l *Lease) WakeSelf() int64 {
 	return wake
 }
 
-// WakeUnit returns the block time from which Tick has something to do with a unit,
+// WakeUnit returns the protocol time from which Tick has something to do with a unit,
 // Never if other events must come first.
 func (l *Lease) WakeUnit(i int) int64 {
 	u := &l.Units[i]

@@ -28,7 +28,7 @@ func (l *Lease) Eligible() []string {
 	return out
 }
 
-// MayTakeLead reports whether account may take over the lead at block time now, as far
+// MayTakeLead reports whether account may take over the lead at protocol time now, as far
 // as the lease knows: of providers that wait it does not know what they have staked.
 func (l *Lease) MayTakeLead(account string, now int64) bool {
 	i := l.inLine(account)
