@@ -95,7 +95,7 @@ func gather[T mem.Integer](v *View, args []*tensor.Tensor, dst, src []T, p *posi
 }
 
 // copyPlane copies rows × cols elements that lie so far apart, from one on, along
-// the longer side where they lie side by side along neither.
+// the longer side where they are contiguous along neither.
 func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int) {
 	switch {
 	case colStep == 1:
@@ -123,8 +123,8 @@ func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int
 }
 
 // Load returns n elements of the view: a part of the operand itself if they
-// lie there side by side, else a copy in buf, with absent elements as given.
-func Load[T any](v *View, args []*tensor.Tensor, buf []T, at, n int, absent T) []T {
+// are contiguous there, else a copy in buf, with padding as given.
+func Load[T any](v *View, args []*tensor.Tensor, buf []T, at, n int, padding T) []T {
 	if n == 0 {
 		return nil
 	}
@@ -135,9 +135,9 @@ func Load[T any](v *View, args []*tensor.Tensor, buf []T, at, n int, absent T) [
 	}
 	buf = buf[:n]
 	if len(v.Bounds) != 0 {
-		mem.Fill(buf, absent)
+		mem.Fill(buf, padding)
 	}
-	switch to := mem.First(buf); unsafe.Sizeof(absent) {
+	switch to := mem.First(buf); unsafe.Sizeof(padding) {
 	case 1:
 		Overlay(v, args, mem.Slice[uint8](to, n), at)
 	case 2:
