@@ -45,3 +45,30 @@ func TestCraftedBundlesKeepMemory(t *testing.T) {
 		}
 	}
 }
+
+// What was changed is refused, whoever signs.
+func TestMutatedBundlesAreRefused(t *testing.T) {
+	f, err := newForger(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		y := f.copied()
+		if err := f.mutate(y); err != nil {
+			t.Fatal(err)
+		}
+		b, err := f.bundle(y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30)); err == nil {
+			whole, _ := f.bundle(f.copied())
+			was, _ := entries(whole)
+			for name, e := range y.entries {
+				if !bytes.Equal(e, was[name]) {
+					t.Errorf("%s was changed, and nobody sees it", name)
+				}
+			}
+		}
+	}
+}

@@ -9,8 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tally-network/tally/internal/testkit/adversary"
 	"github.com/tally-network/tally/node/evidence"
@@ -100,26 +105,39 @@ func verifyMemory(ctx context.Context, o Options, n int) (float64, error) {
 	}
 	defer os.RemoveAll(dir)
 	random := rand.New(rand.NewPCG(seed, 0))
-	most, told := 0.0, time.Now()
+	var mu sync.Mutex
+	most, done, told := 0.0, 0, time.Now()
+	trials, ctx := errgroup.WithContext(ctx)
+	trials.SetLimit(runtime.NumCPU())
 	for i := range n {
 		size := int(leastCrafted * math.Pow(mostCrafted/leastCrafted, random.Float64()))
 		b, name, err := f.craft(i, size)
 		if err != nil {
-			return 0, err
+			return 0, errors.Join(err, trials.Wait())
 		}
-		peak, err := verified(ctx, filepath.Join(dir, "crafted.bundle"), b, name == honest)
-		if err != nil {
-			return 0, fmt.Errorf("bundle %d, %s: %w", i, name, err)
-		}
-		if share := peak * 1e6 / float64(4*len(b)+evidence.Room); share > most {
-			most = share
-			o.Tell("bundle %d of %d, %s: %.0f MB of %d bytes, %.3f of what it may take", i+1, n, name, peak, len(b), share)
-		} else if time.Since(told) > 10*time.Second {
-			told = time.Now()
-			o.Tell("bundle %d of %d", i+1, n)
+		trials.Go(func() error {
+			peak, err := verified(ctx, filepath.Join(dir, strconv.Itoa(i)), b, name == honest)
+			if err != nil {
+				return fmt.Errorf("bundle %d, %s: %w", i, name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			if share := peak * 1e6 / float64(4*len(b)+evidence.Room); share > most {
+				most = share
+				o.Tell("bundle %d, %s: %.0f MB of %d bytes, %.3f of what it may take", i, name, peak, len(b), share)
+			}
+			if time.Since(told) > 10*time.Second {
+				told = time.Now()
+				o.Tell("%d of %d bundles", done, n)
+			}
+			return nil
+		})
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return most, nil
+	return most, trials.Wait()
 }
 
 // verified returns the memory in MB that this very program takes, in a process of its own,
@@ -128,6 +146,7 @@ func verified(ctx context.Context, file string, b []byte, holds bool) (mb float6
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		return 0, err
 	}
+	defer os.Remove(file)
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
@@ -264,12 +265,8 @@ func (f *forger) mutate(y *forgery) error {
 	if err != nil {
 		return err
 	}
-	r := f.random
-	var names []string
-	for name := range y.entries {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	before, r := maps.Clone(y.entries), f.random
+	names := slices.Sorted(maps.Keys(before))
 	for range 1 + r.IntN(3) {
 		name := names[r.IntN(len(names))]
 		b := bytes.Clone(y.entries[name])
@@ -290,6 +287,9 @@ func (f *forger) mutate(y *forgery) error {
 			b = slices.Insert(b, at, 0xff, 0xff, 0xff, 0xff, 0x7f)
 		}
 		y.entries[name] = b
+	}
+	if maps.EqualFunc(before, y.entries, bytes.Equal) { // a length of nothing was put in
+		return f.mutate(y)
 	}
 	return nil
 }

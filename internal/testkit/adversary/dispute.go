@@ -89,8 +89,14 @@ func (p *play) witness(g *game, lies bool) dispute.Witness {
 	return p.ofReceipt(m, g, receiptOf(l, index, attempt), index, lies)
 }
 
-// ofReceipt is the account of a unit from the checkpoint before the disputed segment.
+// ofReceipt is the account of a unit from the checkpoint before the disputed segment; from
+// its start if the receipt is gone, because what it followed from was refuted.
 func (p *play) ofReceipt(m *mind, g *game, r *job.Receipt, unit int, lies bool) dispute.Witness {
+	if r == nil && len(g.Claim.Inputs) > 0 && unit < m.problem.Units() {
+		if w := m.stretch(lies, unit, 0, m.problem.Steps, g.Claim.Inputs[0]); w != nil {
+			return w
+		}
+	}
 	if r == nil {
 		return nil
 	}
