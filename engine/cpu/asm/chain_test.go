@@ -20,7 +20,7 @@ var flowFns = map[int]func(x, y float32) float32{
 	OpMin:        func(x, y float32) float32 { return tensor.Min.Float(x, y) },
 }
 
-// A flow computes step after step what package tensor does, in every set,
+// A chain computes op after op what package tensor does, in every set,
 // whatever its operands and its size, and writes nothing else.
 func TestEltwiseChain(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
@@ -30,13 +30,13 @@ func TestEltwiseChain(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			for range 3000 {
-				checkFlow(t, r, s.EltwiseChain)
+				checkChain(t, r, s.EltwiseChain)
 			}
 		})
 	}
 }
 
-func checkFlow(t *testing.T, r *rand.Rand, run ChainKernel) {
+func checkChain(t *testing.T, r *rand.Rand, run ChainKernel) {
 	t.Helper()
 	rows, lines, width, gap := 1+r.IntN(4), 1+r.IntN(2)*r.IntN(3), 1+r.IntN(300), r.IntN(2)*r.IntN(30)
 	pitch := lines*width + gap
@@ -52,33 +52,33 @@ func checkFlow(t *testing.T, r *rand.Rand, run ChainKernel) {
 		at := line*width + line/lines*gap
 		copy(want[3+at:][:width], x[at+line*xLine+line/lines*xRow:])
 	}
-	var steps []EltwiseOp
+	var ops []EltwiseOp
 	for range 1 + r.IntN(8) {
 		fn := 2 * r.IntN(len(flowFns))
 		most := map[int]int{0: 1, -1: rows}
-		step := EltwiseOp{Fn: fn, Row: -r.IntN(2)}
-		own := values(r, most[step.Row], true)
+		op := EltwiseOp{Fn: fn, Row: -r.IntN(2)}
+		own := values(r, most[op.Row], true)
 		if r.IntN(2) == 0 {
-			step.Fn++
+			op.Fn++
 			own = values(r, n, true)
 		}
-		step.At = unsafe.Pointer(&own[0])
-		steps = append(steps, step)
+		op.At = unsafe.Pointer(&own[0])
+		ops = append(ops, op)
 		for i := range n {
 			if i%pitch >= lines*width {
 				continue
 			}
-			y := own[i/pitch&step.Row]
-			if step.Fn%2 == 1 {
+			y := own[i/pitch&op.Row]
+			if op.Fn%2 == 1 {
 				y = own[i]
 			}
 			want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], y))
 		}
 	}
-	run(rows, lines, width, gap*size, xLine*size, xRow*size, &dst[3], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+	run(rows, lines, width, gap*size, xLine*size, xRow*size, &dst[3], &x[0], (*byte)(unsafe.Pointer(&ops[0])), len(ops))
 	for i := range want {
 		if math.Float32bits(dst[i]) != math.Float32bits(want[i]) {
-			t.Fatalf("%d×%d×%d, %d steps, element %d: %v, want %v", rows, lines, width, len(steps), i-3, dst[i], want[i])
+			t.Fatalf("%d×%d×%d, %d ops, element %d: %v, want %v", rows, lines, width, len(ops), i-3, dst[i], want[i])
 		}
 	}
 }
@@ -99,9 +99,9 @@ func TestEltwiseChainOfHardValues(t *testing.T) {
 	}
 	for _, s := range Sets() {
 		for fn, f := range flowFns { // order: each case stands alone
-			for beside, step := range []EltwiseOp{{fn, unsafe.Pointer(&x[0]), -1}, {fn + 1, unsafe.Pointer(&y[0]), 0}} {
+			for beside, op := range []EltwiseOp{{fn, unsafe.Pointer(&x[0]), -1}, {fn + 1, unsafe.Pointer(&y[0]), 0}} {
 				dst := make([]float32, n*width)
-				s.EltwiseChain(n, 1, width, 0, 0, 0, &dst[0], &x[0], (*byte)(unsafe.Pointer(&step)), 1)
+				s.EltwiseChain(n, 1, width, 0, 0, 0, &dst[0], &x[0], (*byte)(unsafe.Pointer(&op)), 1)
 				for i := range dst {
 					if want := tensor.CanonNaN(f(x[i], y[i])); math.Float32bits(dst[i]) != math.Float32bits(want) {
 						t.Errorf("%s, function %d: %#x, %#x make %v, want %v", s.Name, fn+beside, bits[i%n], bits[i/width], dst[i], want)
@@ -123,16 +123,16 @@ func BenchmarkEltwiseChain(b *testing.B) {
 				b.ReportAllocs()
 				rows := block / width
 				b.SetBytes(int64(4 * rows * width))
-				var steps []EltwiseOp
+				var ops []EltwiseOp
 				for _, fn := range []int{OpSub, OpMul, OpMul, OpAdd, OpAdd + 1, OpMax} {
-					step := EltwiseOp{fn, unsafe.Pointer(&numbers[0]), -1}
+					op := EltwiseOp{fn, unsafe.Pointer(&numbers[0]), -1}
 					if fn%2 == 1 {
-						step.At = unsafe.Pointer(&y[0])
+						op.At = unsafe.Pointer(&y[0])
 					}
-					steps = append(steps, step)
+					ops = append(ops, op)
 				}
 				for b.Loop() {
-					s.EltwiseChain(rows, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&steps[0])), len(steps))
+					s.EltwiseChain(rows, 1, width, 0, 0, 0, &x[0], &x[0], (*byte)(unsafe.Pointer(&ops[0])), len(ops))
 				}
 			})
 		}

@@ -22,19 +22,24 @@ type contraction struct {
 		at                int   // element at which p begins
 		batch, rows, cols []int // strides
 	}
-	a, b             operandLayout
+	a, b      operandLayout
+	isFloat32 bool         // operands are float32
+	widen     eltwise.Func // makes them so
+	int8      *int8Format  // if they are integers of 8 bits
+	padded    bool         // some terms may be padding
+	lines     lineLayout
+	blocking
+}
+
+// blocking is the sizes of a contraction's blocks, panels and tiles.
+type blocking struct {
 	microKernels     [][]asm.MicroKernel // by rows − 1 and vectors − 1
-	isFloat32        bool                // operands are float32
-	widen            eltwise.Func        // makes them so
-	int8             *int8Format         // if they are integers of 8 bits
-	padded           bool                // some terms may be padding
-	lines            lineLayout
-	kc               int  // words of a panel packed at a time; divides tensor.KBlock
-	kUnit            int  // terms that a micro-kernel takes together
-	direct           bool // C accumulates in the output, else in a buffer of the block
-	mc, nc           int  // rows and lines of a block
-	mr, nr           int  // rows and columns of the greatest tile
-	mBlocks, nBlocks int  // blocks in one batch
+	kc               int                 // words of a panel packed at a time; divides tensor.KBlock
+	kUnit            int                 // terms that a micro-kernel takes together
+	direct           bool                // C accumulates in the output, else in a buffer of the block
+	mc, nc           int                 // rows and lines of a block
+	mr, nr           int                 // rows and columns of the greatest tile
+	mBlocks, nBlocks int                 // blocks in one batch
 }
 
 // lineLayout is how the columns of the output lie in a block. Where operand b is a padded
@@ -93,10 +98,8 @@ func newContraction(p, all *tensor.Primitive, at int, set *asm.KernelSet) kernel
 	case narrow && set.Int8.GEMM == nil, !narrow && p.Type != tensor.Float32:
 		return newPlain(p)
 	}
-	k := &contraction{
-		p: p, whole: all, set: set, kc: maxKC, microKernels: set.GEMM, isFloat32: p.Args[0].Type == tensor.Float32,
-		kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes,
-	}
+	k := &contraction{p: p, whole: all, set: set, isFloat32: p.Args[0].Type == tensor.Float32}
+	k.blocking = blocking{microKernels: set.GEMM, kc: maxKC, kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes}
 	k.out.at = at
 	if !k.isFloat32 && !narrow {
 		k.widen = eltwise.Cast(set, p.Args[0].Type, tensor.Float32)

@@ -41,8 +41,8 @@ func TestHardValues(t *testing.T) {
 	}
 }
 
-// An absent term adds nothing, not even +0 to −0 or 0 times an infinity.
-func TestAbsentTerms(t *testing.T) {
+// Padding adds nothing, not even +0 to −0 or 0 times an infinity.
+func TestPadding(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	minus := 0
 	for _, c := range []convolution{
@@ -79,7 +79,7 @@ func TestAbsentTerms(t *testing.T) {
 
 // Rows that lie in an image: maps of several sizes, more terms than a K-block has, some
 // vectors of columns that are not full.
-func TestSlidingRows(t *testing.T) {
+func TestImplicitGEMMByRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	for _, c := range []convolution{
 		{1, 5, 7, 33, 3, 1, 1, 1}, {1, 3, 14, 100, 3, 1, 1, 1}, {2, 4, 13, 40, 3, 2, 1, 1}, {3, 2, 9, 200, 3, 3, 1, 1},

@@ -16,46 +16,62 @@ import (
 // each tile, term after term, the values of its rows contiguous (BLIS's micro-panels).
 // What micro-kernels read in place it only locates.
 type packer struct {
-	layout            *operandLayout
-	set               *asm.KernelSet
-	round             int          // of the worker
-	grid              *affine.Grid // of all rows
+	layout *operandLayout
+	set    *asm.KernelSet
+	round  int // of the worker
+	packerRows
+	packerTerms
+	packerMemory
+
+	src         elements
+	isInt8      bool               // elements are integers of 8 bits
+	bias        uint8              // of those
+	signed      bool               // they are signed
+	padded      bool               // either operand may have padding
+	hasPadding  bool               // some value is padding
+	minExponent kernel.MinExponent // of all values, if there may be padding
+}
+
+// packerRows is where the rows of a block are in the operand.
+type packerRows struct {
+	grid       *affine.Grid // of all rows
+	batchGrid  *affine.Grid
+	batchAt    int   // batch of the block
+	firstRow   int   // of the block, in the grid
+	base       int   // offset of that row, in place
+	rowOffsets []int // of each row of the block
+	coords     []boundOffsets
+}
+
+// packerTerms is the terms that are packed or read in place, and where they are.
+type packerTerms struct {
 	termGrid          *affine.Grid
-	batchGrid         *affine.Grid
-	batchAt           int     // batch of the block
-	firstRow          int     // of the block, in the grid
-	base              int     // offset of that row, in place
-	rowOffsets        []int   // of each row of the block
-	termOffsets       []int   // what each term adds
+	firstTerm         int
+	termCount         int
+	wordTerms         int     // terms in a word of a panel
+	kWords            int     // packed words for each row
+	termOffsets       []int   // what each term adds to a row's offset
 	termsContiguous   bool    // terms follow each other
+	movedTerms        []int   // offsets of terms of 8 bits, from the first row
 	indirection       []int   // where micro-kernels find each term, in bytes, in place
 	indirectionBuffer []int   // memory of that, if the layout has no table
 	packedOffsets     [][]int // the same of packed terms, by tile width
-	coords            []boundOffsets
-	src               elements
-	firstTerm         int   // that is packed or read
-	termCount         int   // how many are
-	wordTerms         int   // terms in a word of a panel
-	isInt8            bool  // elements are integers of 8 bits
-	bias              uint8 // of those
-	signed            bool  // they are signed
-	kWords            int   // packed words for each row
-	movedTerms        []int // offsets of terms of 8 bits, from the first row
-	packedFrom        int   // row of the block at which panel begins
-	panel             []float32
-	panelBuffer       []float32              // memory of panels
-	packKey           packKey                // what it holds
-	inputBuffer       []float32              // memory of the padded input
-	inputKey          inputKey               // what it holds
-	reader            inputReader            // what fills it
-	rowBuffer         []float32              // rows before they are transposed
-	rowStarts         []int                  // where each of those begins
-	transposeRows     [asm.TransposeRows]int // rows that are being transposed
-	runs              []runPart
-	segments          []asm.MaskedSegment
-	padded            bool               // either operand may have padding
-	hasPadding        bool               // some value is padding
-	minExponent       kernel.MinExponent // of all values, if there may be padding
+}
+
+// packerMemory is the memory of a packer, and what it holds.
+type packerMemory struct {
+	panel         []float32
+	packedFrom    int // row of the block at which panel begins
+	panelBuffer   []float32
+	packKey       packKey // what panelBuffer holds
+	inputBuffer   []float32
+	inputKey      inputKey               // what inputBuffer holds
+	reader        inputReader            // what fills that
+	rowBuffer     []float32              // rows before they are transposed
+	rowStarts     []int                  // where each of those begins
+	transposeRows [asm.TransposeRows]int // rows that are being transposed
+	runs          []runPart
+	segments      []asm.MaskedSegment
 }
 
 // elements are those of an operand: float32, or narrower and widened as they are read, or

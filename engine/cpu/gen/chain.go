@@ -7,10 +7,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// flowing are the functions that a step of a Flow computes, in the order of their
+// chainOps are the functions of an EltwiseOp, in the order of their
 // numbers: what becomes of x, of which y is an operand in a register. Only the end
-// of a flow makes NaNs canonical.
-var flowing = []struct {
+// of a chain makes NaNs canonical.
+var chainOps = []struct {
 	name    string
 	compute func(x, y vec)
 	extreme *extreme // if there is no compute
@@ -24,11 +24,11 @@ var flowing = []struct {
 	{name: "Min", extreme: &lesser},
 }
 
-// Places in a Step.
-const stepFn, stepAt, stepRow, stepSize = 0, 8, 16, 24
+// Places in an EltwiseOp.
+const opFn, opAt, opRow, opSize = 0, 8, 16, 24
 
-// flow is the state of a kernel that is being written.
-type flow struct {
+// chainWriter is the state of a kernel that is being written.
+type chainWriter struct {
 	isa
 	dst, x, at, left, row reg.GPVirtual  // at: bytes from the beginning
 	held                  map[uint32]vec // constants, for which AVX-512 has registers
@@ -38,7 +38,7 @@ type flow struct {
 const unknown = 0x11111100
 
 // hold loads the constants.
-func (f *flow) hold() {
+func (f *chainWriter) hold() {
 	f.held = map[uint32]vec{}
 	for _, u := range []uint32{canonicalNaN, unknown, greater.classes, lesser.classes} {
 		if f.wide {
@@ -48,7 +48,7 @@ func (f *flow) hold() {
 }
 
 // finished returns x with every NaN made canonical.
-func (f *flow) finished(x vec) vec {
+func (f *chainWriter) finished(x vec) vec {
 	if f.wide {
 		return f.classify(x, f.held[canonicalNaN], f.held[unknown])
 	}
@@ -56,9 +56,9 @@ func (f *flow) finished(x vec) vec {
 }
 
 // compute writes function i of each x and an operand that they share.
-func (f *flow) compute(i int, y vec, x ...vec) {
-	do := flowing[i].compute
-	if e := flowing[i].extreme; e != nil {
+func (f *chainWriter) compute(i int, y vec, x ...vec) {
+	do := chainOps[i].compute
+	if e := chainOps[i].extreme; e != nil {
 		rest := e.rest(f.isa, y, f.held[e.classes])
 		do = func(x, y vec) { e.apply(x, y, rest, x) }
 	}
@@ -67,12 +67,12 @@ func (f *flow) compute(i int, y vec, x ...vec) {
 	}
 }
 
-// chains writes the kernel that takes values through steps.
+// chains writes the kernel that takes values through ops.
 func chains() {
 	for _, s := range []isa{avx512, avx2} {
 		name := s.name + "EltwiseChain"
 		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through ops; see ChainKernel.")
-		f := flow{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
+		f := chainWriter{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
 		// Vectors that go through the steps together; then those of what is left, if
 		// there are so many elements, of which the last have masks.
@@ -127,7 +127,7 @@ func chains() {
 }
 
 // masks returns those of so many vectors that are not all whole: the last of a line.
-func (f *flow) masks(vectors int) []reg.Register {
+func (f *chainWriter) masks(vectors int) []reg.Register {
 	out, left := make([]reg.Register, vectors), param("width")
 	context.ANDQ(U32(vectors*f.lanes-1), left)
 	if f.wide {
@@ -155,7 +155,7 @@ func (f *flow) masks(vectors int) []reg.Register {
 }
 
 // fetch loads a vector, or the lanes of it that are there.
-func (f *flow) fetch(at Mem, x vec, mask reg.Register) {
+func (f *chainWriter) fetch(at Mem, x vec, mask reg.Register) {
 	switch {
 	case mask == nil:
 		context.VMOVUPS(at, x)
@@ -166,7 +166,7 @@ func (f *flow) fetch(at Mem, x vec, mask reg.Register) {
 	}
 }
 
-func (f *flow) store(x vec, at Mem, mask reg.Register) {
+func (f *chainWriter) store(x vec, at Mem, mask reg.Register) {
 	switch {
 	case mask == nil:
 		context.VMOVUPS(x, at)
@@ -178,7 +178,7 @@ func (f *flow) store(x vec, at Mem, mask reg.Register) {
 }
 
 // block takes vectors through all steps, or the lanes of them that have masks.
-func (f *flow) block(label string, masks []reg.Register) {
+func (f *chainWriter) block(label string, masks []reg.Register) {
 	x, y := f.registers(len(masks)), f.register()
 	for i := range x {
 		f.fetch(Mem{Base: f.x, Index: f.at, Scale: 1, Disp: i * f.bytes()}, x[i], masks[i])
@@ -187,22 +187,22 @@ func (f *flow) block(label string, masks []reg.Register) {
 	context.Load(context.Param("steps"), step)
 	context.Load(context.Param("n"), left)
 	context.Label(label + "Step")
-	context.MOVQ(Mem{Base: step, Disp: stepFn}, fn)
-	context.MOVQ(Mem{Base: step, Disp: stepAt}, from)
+	context.MOVQ(Mem{Base: step, Disp: opFn}, fn)
+	context.MOVQ(Mem{Base: step, Disp: opAt}, from)
 	// A number for all lanes, unless the operand lies side by side.
 	context.TESTB(Imm(1), fn.As8())
 	context.JNZ(LabelRef(label + "Apart"))
 	own := context.GP64()
-	context.MOVQ(Mem{Base: step, Disp: stepRow}, own)
+	context.MOVQ(Mem{Base: step, Disp: opRow}, own)
 	context.ANDQ(f.row, own)
 	context.VBROADCASTSS(Mem{Base: from, Index: own, Scale: 1}, y)
-	f.choose(label+"Same", fn, 0, len(flowing), 0, func(i int) {
+	f.choose(label+"Same", fn, 0, len(chainOps), 0, func(i int) {
 		f.compute(i, y, x...)
 		context.JMP(LabelRef(label + "Done"))
 	})
 	context.Label(label + "Apart")
 	context.ADDQ(f.at, from)
-	f.choose(label+"Own", fn, 0, len(flowing), 1, func(i int) {
+	f.choose(label+"Own", fn, 0, len(chainOps), 1, func(i int) {
 		for j, v := range x {
 			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, masks[j])
 			f.compute(i, y, v)
@@ -210,7 +210,7 @@ func (f *flow) block(label string, masks []reg.Register) {
 		context.JMP(LabelRef(label + "Done"))
 	})
 	context.Label(label + "Done")
-	context.ADDQ(Imm(stepSize), step)
+	context.ADDQ(Imm(opSize), step)
 	context.DECQ(left)
 	context.JNZ(LabelRef(label + "Step"))
 	for i, v := range x {
@@ -220,7 +220,7 @@ func (f *flow) block(label string, masks []reg.Register) {
 
 // choose writes the code for one of the functions lo…hi−1, twice whose number,
 // and one bit, is in fn.
-func (f *flow) choose(label string, fn reg.GPVirtual, lo, hi, bit int, do func(i int)) {
+func (f *chainWriter) choose(label string, fn reg.GPVirtual, lo, hi, bit int, do func(i int)) {
 	if hi-lo == 1 {
 		do(lo)
 		return

@@ -14,9 +14,9 @@ import (
 	"github.com/tally-network/tally/internal/testkit/kerneltest"
 )
 
-// Joins of what contractions, pools and maps have made, of constants, of joins and
+// Elided joins of what contractions, pools and maps have made, of constants, of joins and
 // of the same again, which are read whole or in part, or kept.
-func TestJoinsInPlace(t *testing.T) {
+func TestConcatElision(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 2))
 	var executors []engine.Executor
 	for _, set := range asm.Sets() {
@@ -31,10 +31,10 @@ func TestJoinsInPlace(t *testing.T) {
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		joined += plan.JoinsInPlace(p, asm.Sets()[0])
+		joined += plan.ElidedConcats(p, asm.Sets()[0])
 	}
 	if joined < rounds/8 {
-		t.Errorf("only %d joins in place", joined)
+		t.Errorf("only %d joins are elided", joined)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // Contractions with what follows them, element by element: numbers for each
 // channel, row or column, whole tensors, outputs of other contractions, with
 // values between that are kept or read twice, or not.
-func TestHeadsOfFusions(t *testing.T) {
+func TestEpilogues(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	heads := []*tensor.Primitive{
 		kerneltest.MatMul(3, 5, 70), kerneltest.MatMul(40, 3, 9), kerneltest.MatMul(1, 9, 50), kerneltest.MatMul(70, 4, 1),
@@ -39,14 +39,14 @@ func TestHeadsOfFusions(t *testing.T) {
 		if err := conform.Compare(executors, p, in); err != nil {
 			t.Fatalf("round %d, %v: %v", round, head.Shape, err)
 		}
-		h, s := plan.Heads(p, asm.Sets()[0])
+		h, s := plan.Epilogues(p, asm.Sets()[0])
 		headed, straight = headed+h, straight+s
 	}
 	if headed < rounds/3 {
-		t.Errorf("only %d contractions are heads of fusions", headed)
+		t.Errorf("only %d contractions have epilogues", headed)
 	}
 	if straight < rounds/20 {
-		t.Errorf("only %d flow from where they are computed", straight)
+		t.Errorf("only %d are read where they are computed", straight)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/tally-network/tally/engine/cpu/fuse"
 )
 
-// Heads counts the contractions of p that are heads of fusions, and those of them that
-// flow from where they are computed.
-func Heads(p *graph.Program, set *asm.KernelSet) (heads, straight int) {
+// Epilogues counts the contractions of p that have epilogues, and those of them that are
+// read where they are computed.
+func Epilogues(p *graph.Program, set *asm.KernelSet) (heads, straight int) {
 	prog := newProgram(p, set, true)
 	for _, m := range prog.fuseNodes() {
 		if m.producer == nil {
@@ -21,8 +21,8 @@ func Heads(p *graph.Program, set *asm.KernelSet) (heads, straight int) {
 	return heads, straight
 }
 
-// JoinsInPlace counts the joins of p for which nothing is copied.
-func JoinsInPlace(p *graph.Program, set *asm.KernelSet) (n int) {
+// ElidedConcats counts the joins of p for which nothing is copied.
+func ElidedConcats(p *graph.Program, set *asm.KernelSet) (n int) {
 	prog := newProgram(p, set, true)
 	prog.fuseNodes()
 	for _, in := range prog.elided {

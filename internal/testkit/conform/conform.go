@@ -73,9 +73,9 @@ func Run(t *testing.T, e Make) {
 			}
 		}
 	})
-	t.Run("flow", func(t *testing.T) {
+	t.Run("fusible", func(t *testing.T) {
 		for n := range 8 * cases {
-			p, in := Flow(rand.New(rand.NewPCG(1<<33, uint64(n))))
+			p, in := Fusible(rand.New(rand.NewPCG(1<<33, uint64(n))))
 			if err := Compare(e.each(), p, in); err != nil {
 				t.Fatalf("case %d: %v", n, err)
 			}
@@ -109,7 +109,7 @@ func Check(t *testing.T, e Make, data []byte) {
 	case 0:
 		p, in = Program(r)
 	case 1:
-		p, in = Flow(r)
+		p, in = Fusible(r)
 	default:
 		p, in = Single(r, Primitive(r, pick(r, Functions...)))
 	}

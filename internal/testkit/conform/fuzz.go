@@ -61,7 +61,7 @@ func fuzzed(make Make, n uint64) error {
 		p, in := program(r, small)
 		return Compare(x, p, in)
 	case 1:
-		p, in := flowOf(r, 1+r.IntN(3), 1+r.IntN(40))
+		p, in := fusibleOf(r, 1+r.IntN(3), 1+r.IntN(40))
 		return Compare(x, p, in)
 	}
 	p, in := Single(r, sized(r, pick(r, Functions...), small))

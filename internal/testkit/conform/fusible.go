@@ -7,20 +7,20 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Flow returns a random program of the kind that executors run several nodes of
+// Fusible returns a random program of the kind that executors run several nodes of
 // at once: maps over one shape, sums and maxima of its rows, and what is
 // broadcast to it, as in a softmax, a normalisation or an optimizer.
-func Flow(r *rand.Rand) (*graph.Program, graph.Inputs) {
+func Fusible(r *rand.Rand) (*graph.Program, graph.Inputs) {
 	rows, cols := 1+r.IntN(9), pick(r, 1, 2, 7, 16, 31, 32, 33, 48, 100, 1030)
 	if r.IntN(8) == 0 {
 		rows = 1 + r.IntN(300)
 	}
-	return flowOf(r, rows, cols)
+	return fusibleOf(r, rows, cols)
 }
 
-func flowOf(r *rand.Rand, rows, cols int) (*graph.Program, graph.Inputs) {
+func fusibleOf(r *rand.Rand, rows, cols int) (*graph.Program, graph.Inputs) {
 	b := &builder{r: r, p: &graph.Program{Groups: 1}}
-	f := &flow{builder: b, rows: rows, cols: cols}
+	f := &fusible{builder: b, rows: rows, cols: cols}
 	f.typ = pick(r, tensor.Float32, tensor.Float32, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64, tensor.Int32, tensor.Uint8)
 	for i, s := range [][]int{{f.rows, f.cols}, {f.rows, f.cols}, {f.rows, 1}, {1, f.cols}, {1, 1}} {
 		ref := graph.Ref{Kind: graph.RefSlot, Index: i}
@@ -38,7 +38,8 @@ func flowOf(r *rand.Rand, rows, cols int) (*graph.Program, graph.Inputs) {
 	return b.p, b.inputs()
 }
 
-type flow struct {
+// fusible draws such a program.
+type fusible struct {
 	*builder
 	rows, cols int
 	typ        tensor.DType
@@ -46,7 +47,7 @@ type flow struct {
 }
 
 // like returns the values of a type and shape.
-func (f *flow) like(s tensor.Shape, t tensor.DType) (out []graph.Ref) {
+func (f *fusible) like(s tensor.Shape, t tensor.DType) (out []graph.Ref) {
 	for _, v := range f.values {
 		if typ, shape, _ := f.p.Typed(v, len(f.p.Nodes)); typ == t && shape.Equal(s) {
 			out = append(out, v)
@@ -56,7 +57,7 @@ func (f *flow) like(s tensor.Shape, t tensor.DType) (out []graph.Ref) {
 }
 
 // grow appends a node that reads values there are, most often late ones.
-func (f *flow) grow() {
+func (f *fusible) grow() {
 	r := f.r
 	late := func() graph.Ref { return f.values[len(f.values)-1-r.IntN(min(len(f.values), 1+r.IntN(len(f.values))))] }
 	x := late()
