@@ -50,12 +50,18 @@ func entryOf(tx sdk.Tx, raw []byte) entry {
 // and their openings are a stranger's moves; then they have a bond to lose.
 func (a *App) known(ctx sdk.Context, e entry) entry {
 	free := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter())
-	e.party = e.move && (slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.HasStake(free, sdk.AccAddress(account)) }) ||
-		slices.ContainsFunc(e.tx.GetMsgs(), func(m sdk.Msg) bool {
-			move, ok := m.(*disputev1.MsgMove)
-			return ok && a.Dispute.HasTurn(free, move.Player, move.Dispute)
-		}))
+	e.party = e.move && (slices.ContainsFunc(e.by, func(account string) bool { return a.Provider.HasStake(free, sdk.AccAddress(account)) }) || a.plays(free, e.tx.GetMsgs()))
 	return e
+}
+
+// plays reports whether a transaction is one move in a game, of whoever has the turn. It is
+// asked before signatures are looked at, so it reads one game.
+func (a *App) plays(ctx sdk.Context, msgs []sdk.Msg) bool {
+	if len(msgs) != 1 {
+		return false
+	}
+	m, ok := msgs[0].(*disputev1.MsgMove)
+	return ok && a.Dispute.HasTurn(ctx, m.Player, m.Dispute)
 }
 
 // isMove reports whether all messages of a transaction are moves.

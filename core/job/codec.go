@@ -51,7 +51,7 @@ func (l *course) Code(w *canon.Codec) {
 		v.Receipt.Code(w)
 		codeAudit(w, &v.Audit)
 	})
-	canon.Seq(w, &l.Requests, maxRecords, 38, codeRequest)
+	canon.Seq(w, &l.Requests, maxRequests, 38, codeRequest)
 	canon.Seq(w, &l.Pending, MaxUnits, 2, codePending)
 	canon.Seq(w, &l.Forced, maxRecords, 50, codeForced)
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {

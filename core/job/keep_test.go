@@ -248,6 +248,30 @@ func TestAskIsRefused(t *testing.T) {
 	k.refused("already", Ask{"another", who, 0, 0})
 }
 
+// What questions add to every event of a lease is bounded: beyond these none is taken, of
+// one keeper and of all.
+func TestOpenQuestionsAreBounded(t *testing.T) {
+	k := newKeptOf(t, testMatch())
+	k.attestAll(0)
+	before := len(canon.Marshal(k.lease.Course()))
+	who, other := k.keeper(0), k.keeper(1)
+	fill := func(keeper string, n int) {
+		for i := range n {
+			k.lease.Requests = append(k.lease.Requests, Request{By: asker, Keeper: keeper, Unit: i + 1, At: k.now, Due: k.now + 1})
+		}
+	}
+	fill(who, maxAsked)
+	k.refused("the most at once", Ask{asker, who, 0, 0})
+	if l := k.lease; l.askedOf(other) > 0 {
+		t.Fatal("questions to one keeper count for another")
+	}
+	fill("others", maxRequests-maxAsked)
+	k.refused("the most that a lease has", Ask{asker, k.keeper(2), 0, 0})
+	if grown := len(canon.Marshal(k.lease.Course())) - before; grown > 160<<10 {
+		t.Errorf("%d questions take %d bytes of every event", maxRequests, grown)
+	}
+}
+
 // attestAll lets every keeper of a unit attest.
 func (w *world) attestAll(unit int) {
 	w.t.Helper()
@@ -258,8 +282,7 @@ func (w *world) attestAll(unit int) {
 	}
 }
 
-// However many questions are open, another can be asked; the keeper has more time
-// for it.
+// The more questions are open, the more time a keeper has for the next.
 func TestManyQuestionsTakeMoreTime(t *testing.T) {
 	k := newKeptOf(t, testMatch()) // three keep every unit
 	k.lease.Params.AnswerLoad = 2
