@@ -40,7 +40,7 @@ func (l *lowering) ordered(roots []graph.Ref) []int {
 		}
 		s.sizes[i] = node.Type.Size() * node.Shape.Elements()
 		for _, r := range node.From {
-			if r.Kind == graph.RefNode && !slices.Contains(s.operands[i], r.Index) {
+			if r.Kind == graph.RefNode && !ends(s.readers[r.Index], i) {
 				s.operands[i] = append(s.operands[i], r.Index)
 				s.readers[r.Index] = append(s.readers[r.Index], i)
 				s.left[r.Index]++
@@ -55,6 +55,9 @@ func (l *lowering) ordered(roots []graph.Ref) []int {
 	}
 	return s.order
 }
+
+// ends reports whether x is the last of list.
+func ends(list []int, x int) bool { return len(list) > 0 && list[len(list)-1] == x }
 
 // run runs a node; then, depth first and in ascending order, what may now run
 // early: its readers, and the last reader of each operand.

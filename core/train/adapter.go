@@ -17,7 +17,7 @@ import (
 type Adapters struct {
 	Rank  int
 	Alpha float32
-	Of    []string // path.Match patterns of initializers with two axes
+	Of    []string // patterns of initializers with two axes
 }
 
 const (
@@ -44,15 +44,19 @@ func (a *Adapters) check() error {
 
 // Adapt returns g with the recipe's adapters, or g itself if it has none.
 func Adapt(g *graph.Graph, r Recipe) (*graph.Graph, error) {
-	if err := r.checkPatterns(g); err != nil || r.Adapters.Rank == 0 {
-		return g, err
+	if r.Adapters.Rank == 0 {
+		return g, nil
+	}
+	chosen, err := chosen(g, r.Adapters.Of)
+	if err != nil {
+		return nil, err
 	}
 	rank := r.Adapters.Rank
 	b := graph.Extend(&graph.Graph{Name: g.Name, Inputs: g.Inputs, Outputs: g.Outputs, Consts: g.Consts, Nodes: g.Nodes})
 	old := len(g.Nodes)
 	adapted := map[string]string{}
 	for _, c := range g.Consts {
-		if !matches(r.Adapters.Of, c.Name) {
+		if !chosen[c.Name] {
 			continue
 		}
 		s := c.Tensor.Shape

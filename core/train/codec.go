@@ -28,6 +28,6 @@ func (r *Recipe) Code(c *canon.Codec) {
 	c.Int(&r.Batch, 1<<30)
 	c.Int(&r.Adapters.Rank, maxRank)
 	for _, list := range []*[]string{&r.Frozen, &r.Adapters.Of} {
-		canon.Seq(c, list, 1<<10, 1, func(c *canon.Codec, s *string) { c.String(s, 512) })
+		canon.Seq(c, list, maxPatterns, 1, func(c *canon.Codec, s *string) { c.String(s, maxPattern) })
 	}
 }

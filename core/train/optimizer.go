@@ -1,8 +1,6 @@
 package train
 
 import (
-	"slices"
-
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -12,7 +10,8 @@ import (
 type stepper struct {
 	b     *graph.Builder
 	slots []slot
-	due   string // whether this step makes an update; empty: every one does
+	at    map[string]int // slots by their names
+	due   string         // whether this step makes an update; empty: every one does
 }
 
 type slot struct {
@@ -22,15 +21,16 @@ type slot struct {
 
 // read adds a slot and returns the name of its value before the step.
 func (s *stepper) read(name string, start *tensor.Tensor) string {
+	s.at[name] = len(s.slots)
 	s.slots = append(s.slots, slot{name: name, start: start})
 	return name
 }
 
 // write computes the new value of a slot by an operator and returns its name.
 func (s *stepper) write(name, op string, inputs ...string) string {
-	i := slices.IndexFunc(s.slots, func(x slot) bool { return x.name == name })
-	s.slots[i].next = s.b.With().As("next/"+name).Op(op, inputs...)
-	return s.slots[i].next
+	next := &s.slots[s.at[name]].next
+	*next = s.b.With().As("next/"+name).Op(op, inputs...)
+	return *next
 }
 
 // update is write for what changes with an update alone, and not with every

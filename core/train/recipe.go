@@ -3,11 +3,9 @@ package train
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/op"
 )
 
@@ -26,7 +24,7 @@ type Recipe struct {
 	Recompute    int        // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
 	Batch        int        // records a step
 	Profile      op.Profile // of the arithmetic; an order says it beside its recipe
-	Frozen       []string   // path.Match patterns of initializers that stay as they are
+	Frozen       []string   // patterns of initializers that stay as they are
 	Adapters     Adapters
 }
 
@@ -77,35 +75,10 @@ func (r Recipe) Check() error {
 	case r.Batch < 1 || r.Batch > 1<<30:
 		return fmt.Errorf("a batch of %d records is not between 1 and 2^30", r.Batch)
 	}
-	for _, p := range slices.Concat(r.Frozen, r.Adapters.Of) {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("pattern %q: %w", p, err)
-		}
+	if err := checkPatterns(r.Frozen, r.Adapters.Of); err != nil {
+		return err
 	}
 	return r.Adapters.check()
-}
-
-// freezes reports whether the initializer called name stays as it is.
-func (r Recipe) freezes(name string) bool {
-	return r.Adapters.Rank > 0 && !isAdapter(name) || matches(r.Frozen, name)
-}
-
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, name)
-		return ok
-	})
-}
-
-// checkPatterns returns an error if a pattern chooses nothing of g: a misspelt
-// one would let train what should stay.
-func (r Recipe) checkPatterns(g *graph.Graph) error {
-	for _, p := range slices.Concat(r.Frozen, r.Adapters.Of) {
-		if !slices.ContainsFunc(g.Consts, func(c graph.Const) bool { return matches([]string{p}, c.Name) }) {
-			return fmt.Errorf("pattern %q chooses nothing: no initializer has such a name", p)
-		}
-	}
-	return nil
 }
 
 func known[V any](table map[string]V) string {

@@ -127,15 +127,19 @@ func bind(t *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, err
 // join writes the graph from a batch, its only input, to the loss. The
 // initializers that may be trained are initializers there, called p/<name>.
 func join(g *graph.Graph, r Recipe, columns int) (*op.Typed, error) {
-	g, err := g.Canonical()
+	frozen, err := chosen(g, r.Frozen)
 	if err != nil {
+		return nil, err
+	}
+	if g, err = g.Canonical(); err != nil {
 		return nil, err
 	}
 	b := graph.NewBuilder("evaluation")
 	m := &model{Graph: g, b: b, params: map[string]string{}, rows: r.Batch, cols: columns}
 	m.batch = b.Input(batchInput, tensor.Int32, tensor.Shape{r.Batch, columns})
 	for _, c := range g.Consts {
-		if c.Tensor.Type == tensor.Float32 && !r.freezes(c.Name) {
+		stays := frozen[c.Name] || r.Adapters.Rank > 0 && !isAdapter(c.Name)
+		if c.Tensor.Type == tensor.Float32 && !stays {
 			m.params[c.Name] = b.Init(paramPrefix+c.Name, c.Tensor)
 		}
 	}
@@ -165,7 +169,7 @@ func optimize(forward *graph.Graph, calls []*op.Call, r Recipe) (*stepper, error
 	if len(grads) == 0 {
 		return nil, fmt.Errorf("no initializer that is not frozen has an influence on the loss")
 	}
-	s := &stepper{b: b}
+	s := &stepper{b: b, at: map[string]int{}}
 	s.write(s.read(lossSlot, tensor.Scalar[float32](0)), "Identity", loss)
 	step := s.read(stepSlot, tensor.Scalar[int64](0))
 	step = s.write(step, "Add", step, b.Const(tensor.Scalar[int64](1)))
@@ -214,13 +218,17 @@ func Export(s *graph.State, g *graph.Graph, r Recipe) (*graph.Graph, error) {
 	}
 	out := *g
 	out.Consts = slices.Clone(g.Consts)
+	at := map[string]int{}
+	for i, c := range out.Consts {
+		at[c.Name] = i
+	}
 	for i, slot := range s.Slots {
 		name, trained := strings.CutPrefix(slot.Name, paramPrefix)
 		if !trained {
 			continue
 		}
-		j := slices.IndexFunc(out.Consts, func(c graph.Const) bool { return c.Name == name })
-		if j < 0 || out.Consts[j].Tensor.Type != slot.Type || !out.Consts[j].Tensor.Shape.Equal(slot.Shape) {
+		j, ok := at[name]
+		if !ok || out.Consts[j].Tensor.Type != slot.Type || !out.Consts[j].Tensor.Shape.Equal(slot.Shape) {
 			return nil, fmt.Errorf("the graph has no initializer %q of type %v%v", name, slot.Type, slot.Shape)
 		}
 		out.Consts[j].Tensor = s.Tensors[i]

@@ -361,6 +361,38 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // A profile changes the program and, slightly, the course of training.
+// A pattern of 240 wildcards and a name of 510 bytes took 100,000 steps, 16 such patterns and
+// 40,000 names seven minutes, before any other limit of an order was looked at.
+func TestPatternsTakeBoundedWork(t *testing.T) {
+	hard := func(n int) string { return "*" + strings.Repeat("?", n-2) + "b" }
+	many := slices.Repeat([]string{hard(128)}, 1<<10)
+	for want, patterns := range map[string][]string{
+		"has 129 bytes":               {hard(129)},
+		"1025 patterns":               append(many, "b"),
+		"use fewer or shorter ones":   many,
+		"shorter ones":                append(slices.Clip(many[:1023]), "z*"),
+		`"*??b" chooses nothing`:      {"*e*", "*??b"},
+		`"*/*" chooses nothing`:       {"*/*"},
+		"not frozen has an influence": {"[b-h]*d*", "?ias"},
+	} {
+		g, shape := bigram(), tensor.Shape{records, context + 1}
+		for i := range 5 {
+			g.Consts = append(g.Consts, graph.Const{Name: strings.Repeat("z", 510) + string(rune('0'+i)), Tensor: pattern(1, 1)})
+		}
+		frozen, adapted := recipe(), recipe()
+		frozen.Frozen = patterns
+		if _, err := train.New(g, frozen, shape); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("frozen: want %q, got: %.200v", want, err)
+		}
+		if adapted.Adapters = (train.Adapters{Rank: 1, Alpha: 1, Of: patterns}); strings.Contains(want, "influence") {
+			want = "are for matrices"
+		}
+		if _, err := train.New(g, adapted, shape); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("adapted: want %q, got: %.200v", want, err)
+		}
+	}
+}
+
 func TestProfilesTrainAlike(t *testing.T) {
 	loss := func(s *graph.State) float64 { return float64(tensor.Of[float32](s.Find("loss"))[0]) }
 	final := map[op.Profile]float64{}
