@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"io"
@@ -80,7 +81,7 @@ func Check(src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.E
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Work, err = replay.Load(&p.Lease.Order.Problem, p.File, exec)
+	p.Work, err = replay.Load(context.Background(), &p.Lease.Order.Problem, p.File, exec)
 	if err != nil {
 		return nil, wrong("%v", err)
 	}

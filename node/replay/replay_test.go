@@ -69,7 +69,7 @@ func order(t testing.TB, steps, interval int) (*replay.Work, *job.Problem, map[s
 }
 
 func load(p *job.Problem, files map[string][]byte) (*replay.Work, error) {
-	return replay.Load(p, func(f job.File) ([]byte, error) {
+	return replay.Load(context.Background(), p, func(f job.File) ([]byte, error) {
 		if b, ok := files[f.Role]; ok {
 			return b, nil
 		}
@@ -169,8 +169,42 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 	var unfit *replay.UnfitError // what this machine lacks is not the order's fault
-	if _, err := replay.Load(p, func(f job.File) ([]byte, error) { return files[f.Role], nil }, engine.Bounded(cpu.New(1), 1000)); err == nil || !strings.Contains(err.Error(), "memory") || errors.As(err, &unfit) {
+	if _, err := replay.Load(t.Context(), p, func(f job.File) ([]byte, error) { return files[f.Role], nil }, engine.Bounded(cpu.New(1), 1000)); err == nil || !strings.Contains(err.Error(), "memory") || errors.As(err, &unfit) {
 		t.Errorf("a program without its memory: %v", err)
+	}
+}
+
+// stopping stops loading when a program is prepared.
+type stopping struct {
+	engine.Executor
+	stop func()
+}
+
+func (s stopping) Prepare(p *graph.Program) (engine.Runner, error) {
+	s.stop()
+	return s.Executor.Prepare(p)
+}
+
+// Loading could not be stopped, however long it took.
+func TestLoadIsGivenUp(t *testing.T) {
+	_, p, files := order(t, 3, 2)
+	enough := errors.New("enough")
+	for _, at := range []string{replay.RoleModel, replay.RoleData, "program"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		exec, read := engine.Executor(cpu.New(1)), 0
+		if at == "program" {
+			exec = stopping{exec, func() { cancel(enough) }}
+		}
+		_, err := replay.Load(ctx, p, func(f job.File) ([]byte, error) {
+			if read++; f.Role == at {
+				cancel(enough)
+			}
+			return files[f.Role], nil
+		}, exec)
+		var unfit *replay.UnfitError
+		if !errors.Is(err, enough) || errors.As(err, &unfit) || at == replay.RoleModel && read > 1 {
+			t.Errorf("stopped at the %s: %v, %d files read", at, err, read)
+		}
 	}
 }
 

@@ -134,16 +134,33 @@ type localError struct{ error }
 
 func (e localError) Unwrap() error { return e.error }
 
+// until prepares programs until ctx is done.
+type until struct {
+	engine.Executor
+	ctx context.Context
+}
+
+func (u until) Prepare(p *graph.Program) (engine.Runner, error) {
+	if u.ctx.Err() != nil {
+		return nil, context.Cause(u.ctx)
+	}
+	return u.Executor.Prepare(p)
+}
+
 // Load makes the work of an order from its files, and refuses it unless
-// everything that the order binds follows from them: with an UnfitError.
-func Load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Work, error) {
+// everything that the order binds follows from them: with an UnfitError. Once ctx
+// is done it stops before the next file or program, with what context.Cause says.
+func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Work, error) {
 	w, err := load(p, func(f job.File) ([]byte, error) {
+		if ctx.Err() != nil {
+			return nil, localError{context.Cause(ctx)}
+		}
 		b, err := read(f)
 		if err != nil {
 			err = localError{err}
 		}
 		return b, err
-	}, exec)
+	}, until{exec, ctx})
 	var local localError
 	switch {
 	case err == nil:

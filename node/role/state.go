@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -21,13 +22,17 @@ import (
 // works are the problems in memory, by order.
 type works struct {
 	mu      sync.Mutex
-	loading chan struct{} // full while a problem is loaded
+	loading turns
 	held    map[canon.Hash]*replay.Work
 }
 
+// leastLoad is how long loading a problem may take at least.
+const leastLoad = time.Minute
+
 // Work returns the problem of a lease, ready to be computed. The first call
 // fetches and checks its files: a FetchError says that they could not be had, a
-// replay.UnfitError that they do not make up the order. Any other is this machine's.
+// replay.UnfitError that they do not make up the order. Any other is this machine's; so is
+// that loading took longer than keepers have for an answer.
 func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	id := l.Order.ID()
 	if w := k.works.get(id); w != nil {
@@ -41,7 +46,7 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 			}
 		}
 	}
-	done, err := k.works.load(ctx)
+	done, err := k.works.loading.take(ctx, l.Order.Consumer)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +54,10 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	if w := k.works.get(id); w != nil {
 		return w, nil
 	}
-	w, err := replay.Load(&l.Order.Problem, func(f job.File) ([]byte, error) {
+	limit := max(time.Duration(l.Params.AnswerTime)*time.Millisecond, leastLoad)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not loaded within %v: keepers have no longer for an answer", limit))
+	defer cancel()
+	w, err := replay.Load(ctx, &l.Order.Problem, func(f job.File) ([]byte, error) {
 		ref, err := k.BringFile(ctx, l, f)
 		if err != nil {
 			return nil, err
@@ -79,7 +87,7 @@ func (k *Kit) CheckUnread(ctx context.Context, l *job.Lease) error {
 		if err != nil {
 			return err
 		}
-		done, err := k.works.load(ctx)
+		done, err := k.works.loading.take(ctx, l.Order.Consumer)
 		if err != nil {
 			return err
 		}
@@ -108,22 +116,6 @@ func (k *Kit) BringFile(ctx context.Context, l *job.Lease, f job.File) (store.Re
 
 // HasWork reports whether Work would answer at once.
 func (k *Kit) HasWork(l *job.Lease) bool { return k.works.get(l.Order.ID()) != nil }
-
-// load waits for the turn to load a problem: one at a time, for it is seldom,
-// and hungry.
-func (w *works) load(ctx context.Context) (done func(), err error) {
-	w.mu.Lock()
-	if w.loading == nil {
-		w.loading = make(chan struct{}, 1)
-	}
-	w.mu.Unlock()
-	select {
-	case w.loading <- struct{}{}:
-		return func() { <-w.loading }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 func (w *works) get(order canon.Hash) *replay.Work {
 	w.mu.Lock()
