@@ -118,7 +118,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 	second := n.Post(nil)
 	n.Lease(second, "its files had", func(l *job.Lease) bool { return l.Files.Said == job.Had })
 	for from, words := range map[string]string{
-		"validator-1": "whose peer you are not", "provider-1": "whose peer you are not", "watcher-0": "whose peer you are not", "validator-0": "taken",
+		"validator-1": "whose peer you are not", "provider-1": "refused", "watcher-0": "refused", "validator-0": "taken",
 	} {
 		if got := offer(from, role.UnitOffer{Order: second}); !strings.Contains(got, words) {
 			t.Errorf("%s: %s", from, got)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -124,7 +123,7 @@ func TestPassedOverProviderGetsAUnit(t *testing.T) {
 		Bend: holdRound(0, gate),
 	})
 	id := n.Post(nil)
-	idle := n.Await("a provider that asks for a unit", func(e role.Event) bool { return strings.HasPrefix(e.Text, "ready") }).Role
+	idle := n.Await("a provider that asks for a unit", func(e role.Event) bool { return e.Kind == role.Ready }).Role
 	gate.Open()
 	l := n.Settle(id)
 	var did []string
