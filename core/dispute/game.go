@@ -383,7 +383,7 @@ func Relieve(g Game, side Side, now int64) (Game, error) {
 		return g, err
 	}
 	if !g.Missed {
-		return g, fmt.Errorf("the %v has not missed an answer yet; it has until block time %d ms", side, g.Since+g.Rules.Answer)
+		return g, fmt.Errorf("the %v has not missed an answer yet; it has until protocol time %d ms", side, g.Since+g.Rules.Answer)
 	}
 	g.pass(side, now)
 	return g, nil

@@ -74,13 +74,13 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.Target.kind == AboutVerdict && !slices.Contains(s.Audited, e.Segment):
 		return nil, fmt.Errorf("%s audited segments %v, not segment %d", s.Defender, s.Audited, e.Segment)
 	case e.Target.kind == AboutVerdict && l.final(e.Target.index, e.Attempt, now):
-		return nil, fmt.Errorf("verdicts about unit %d could be disputed until block time %d ms", e.Target.index, l.Units[e.Target.index].WindowEnd)
+		return nil, fmt.Errorf("verdicts about unit %d could be disputed until protocol time %d ms", e.Target.index, l.Units[e.Target.index].WindowEnd)
 	case e.Target.kind == AboutUnit && l.Units[e.Target.index].Status == Received:
 		return nil, fmt.Errorf("unit %d is disputed once a quorum of keepers has attested to it", e.Target.index)
 	case s.Defender == e.Challenger:
 		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
-		return nil, fmt.Errorf("the lease's window closed at block time %d ms: it waits only for the disputes that are open", l.WindowEnd)
+		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: it waits only for the disputes that are open", l.WindowEnd)
 	case len(l.Disputes) >= maxDisputes-reservedDisputes && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	case l.full():

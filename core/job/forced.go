@@ -50,7 +50,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	case u.Plain:
 		return nil, fmt.Errorf("attempt %d of unit %d was shown already", e.Attempt, e.Unit)
 	case !l.LotDue(e.Unit, now):
-		return nil, fmt.Errorf("unit %d is shown once it is disputed, or its audits are answered and its window is over at block time %d ms", e.Unit, u.WindowEnd)
+		return nil, fmt.Errorf("unit %d is shown once it is disputed, or its audits are answered and its window is over at protocol time %d ms", e.Unit, u.WindowEnd)
 	}
 	if !proof.Forced(e.Output, l.Params.ForcedBps) {
 		if len(e.Truth) > 0 {

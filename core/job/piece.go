@@ -96,7 +96,7 @@ func (e Expose) apply(l *Lease, now int64) ([]Effect, error) {
 	a := u.attestation(e.Keeper)
 	switch {
 	case l.Phase == Closing && now >= l.WindowEnd:
-		return nil, fmt.Errorf("the lease's window closed at block time %d ms: nobody can be exposed any more", l.WindowEnd)
+		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nobody can be exposed any more", l.WindowEnd)
 	case a == nil || a.Piece == nil:
 		return nil, fmt.Errorf("no attestation of %s to a piece of unit %d stands", e.Keeper, e.Unit)
 	case e.By == e.Keeper:

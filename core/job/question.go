@@ -61,7 +61,7 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	switch {
 	case l.Phase == Closing && now >= l.WindowEnd:
-		return nil, fmt.Errorf("the lease's window closed at block time %d ms: nothing can be asked any more", l.WindowEnd)
+		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nothing can be asked any more", l.WindowEnd)
 	case l.wordBond(e.Keeper, e.Unit) == nil:
 		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Keeper, Kept(e.Unit))
 	case e.By == e.Keeper:
@@ -151,7 +151,7 @@ func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
 	case !drawn:
 		return nil, fmt.Errorf("what is asked is drawn in the next block")
 	case now > r.Due:
-		return nil, fmt.Errorf("the answer is late: it was due at block time %d ms", r.Due)
+		return nil, fmt.Errorf("the answer is late: it was due at protocol time %d ms", r.Due)
 	}
 	if err := q.Check(&e.Shown); err != nil {
 		return nil, err
