@@ -52,7 +52,7 @@ func TestMutatedBundlesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	for i := range 100 {
 		y := f.copied()
 		if err := f.mutate(y); err != nil {
 			t.Fatal(err)
@@ -62,13 +62,7 @@ func TestMutatedBundlesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30)); err == nil {
-			whole, _ := f.bundle(f.copied())
-			was, _ := entries(whole)
-			for name, e := range y.entries {
-				if !bytes.Equal(e, was[name]) {
-					t.Errorf("%s was changed, and nobody sees it", name)
-				}
-			}
+			t.Errorf("bundle %d was changed, and nobody sees it", i)
 		}
 	}
 }

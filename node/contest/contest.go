@@ -22,6 +22,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -186,14 +187,14 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 		return nil, err
 	}
 	k := keyOf(order, t, int(parties.Attempt), segmentOf(g))
-	return p.known.get(k, w.WitnessBytes(), func() (dispute.Witness, error) { return p.begin(ctx, l, k, g) })
+	return p.known.get(k, w.WitnessBytes(), func() (dispute.Witness, error) { return p.begin(ctx, l, w, k, g) })
 }
 
 // segmentOf returns the segment of its claim that a game is about.
 func segmentOf(g *dispute.Game) int { return g.Lo / max(g.Claim.Interval, 1) }
 
 // begin returns an account of the segment that a game is about.
-func (p *Player) begin(ctx context.Context, l *job.Lease, k key, g *dispute.Game) (dispute.Witness, error) {
+func (p *Player) begin(ctx context.Context, l *job.Lease, w *replay.Work, k key, g *dispute.Game) (dispute.Witness, error) {
 	if k.target.Kind() != job.AboutUnit && k.target.Kind() != job.AboutVerdict {
 		return p.whole(ctx, l, k.target, g.Claim.Inputs)
 	}
@@ -208,10 +209,6 @@ func (p *Player) begin(ctx context.Context, l *job.Lease, k key, g *dispute.Game
 	if err != nil && k.target.Kind() == job.AboutUnit && ctx.Err() == nil {
 		return p.whole(ctx, l, k.target, g.Claim.Inputs) // nobody hands the checkpoint over
 	}
-	if err != nil {
-		return nil, err
-	}
-	w, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package duty
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
@@ -30,22 +31,22 @@ func Idle(ctx context.Context, k *role.Kit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !offered(all, lead) {
+	if !slices.ContainsFunc(all, func(o marketv1.Offer) bool { return o.Validator == lead }) {
 		return fmt.Sprintf("its validator %s offers nothing now: wait, or choose another with --validator (tally query market offers)", lead), nil
-	}
-	teams, err := teams(ctx, k)
-	if err != nil {
-		return "", err
 	}
 	q := marketv1.NewQueryClient(k.Chain.Conn)
 	open, err := q.Orders(ctx, &marketv1.QueryOrdersRequest{Status: marketv1.STATUS_OPEN, Pagination: &query.PageRequest{Limit: 1}})
 	if err != nil {
 		return "", fmt.Errorf("ask for open orders: %w", err)
 	}
-	switch {
-	case len(open.Orders) > 0:
+	if len(open.Orders) > 0 {
 		return unmet(ctx, q, open.Orders[0].Id, lead)
-	case len(teams[lead]) < 2:
+	}
+	teams, err := teams(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	if len(teams[lead]) < 2 {
 		return fmt.Sprintf("no order is open, and it is the only provider under %s: for orders that want more, choose a validator that has others with --validator", lead), nil
 	}
 	why, cheaper := fmt.Sprintf("no order is open; %d providers under %s wait for one", len(teams[lead]), lead), 0
@@ -91,15 +92,6 @@ func unmet(ctx context.Context, q marketv1.QueryClient, order, lead string) (str
 		}
 	}
 	return "", nil // it is about to be matched
-}
-
-func offered(all []marketv1.Offer, validator string) bool {
-	for _, o := range all {
-		if o.Validator == validator {
-			return true
-		}
-	}
-	return false
 }
 
 // teams returns the unit prices of the providers under each validator.
