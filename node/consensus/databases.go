@@ -27,8 +27,8 @@ func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
 }
 
 // discardUnborn removes what is left of databases that a kill kept from being
-// made: a manifest without an entry point, and nothing else. Otherwise they
-// would be taken for damaged ones.
+// made: a manifest whose entry point is missing or has not got its name yet.
+// Otherwise they would be taken for damaged ones.
 func discardUnborn(dir string) error {
 	dbs, err := filepath.Glob(filepath.Join(dir, "*.db"))
 	if err != nil {
@@ -41,7 +41,8 @@ func discardUnborn(dir string) error {
 		}
 		unborn := true
 		for _, f := range files {
-			unborn = unborn && (strings.HasPrefix(f.Name(), "MANIFEST-") || slices.Contains([]string{"LOCK", "LOG", "LOG.old"}, f.Name()))
+			pending := strings.HasPrefix(f.Name(), "CURRENT.") && f.Name() != "CURRENT.bak"
+			unborn = unborn && (pending || strings.HasPrefix(f.Name(), "MANIFEST-") || slices.Contains([]string{"LOCK", "LOG", "LOG.old"}, f.Name()))
 		}
 		if unborn {
 			if err := os.RemoveAll(db); err != nil {

@@ -3,7 +3,6 @@ package consensus
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	cmtcfg "github.com/cometbft/cometbft/config"
@@ -55,29 +54,33 @@ func TestUnbornDatabaseIsMadeAgain(t *testing.T) {
 		}
 		return err
 	}
-	for _, id := range []string{"whole", "unborn", "damaged"} {
+	in := func(id, name string) string { return filepath.Join(conf.DBDir(), id+".db", name) }
+	for _, id := range []string{"whole", "unborn", "named", "damaged"} {
 		if err := open(id); err != nil {
 			t.Fatal(err)
 		}
-		files, err := filepath.Glob(filepath.Join(conf.DBDir(), id+".db", "*"))
-		if err != nil {
-			t.Fatal(err)
+	}
+	for id, gone := range map[string]string{"unborn": "[^M]*", "named": "[^M]*", "damaged": "CURRENT*"} {
+		files, err := filepath.Glob(in(id, gone))
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
 		}
 		for _, f := range files {
-			name := filepath.Base(f)
-			if id == "unborn" && !strings.HasPrefix(name, "MANIFEST-") || id == "damaged" && strings.HasPrefix(name, "CURRENT") {
-				if err := os.Remove(f); err != nil {
-					t.Fatal(err)
-				}
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
-	for id, ok := range map[string]bool{"whole": true, "unborn": true, "damaged": false} {
+	// Killed between making the file that becomes the entry point, and writing it.
+	if err := os.WriteFile(in("named", "CURRENT.0"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for id, ok := range map[string]bool{"whole": true, "unborn": true, "named": true, "damaged": false} {
 		if err := open(id); (err == nil) != ok {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(conf.DBDir(), "damaged.db")); err != nil {
+	if _, err := os.Stat(in("damaged", "")); err != nil {
 		t.Errorf("the damaged database is gone: %v", err)
 	}
 }
