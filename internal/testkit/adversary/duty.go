@@ -93,12 +93,15 @@ func (p *play) able(o *order, l *job.Lease, unit int) (out []string) {
 	return out
 }
 
-// accepts reports whether a provider has said on chain that it is ready, or would sign
-// for a unit of the round.
+// accepts reports whether a provider can be given a unit of the round: it has said on
+// chain that it is ready, or would sign for it.
 func (p *play) accepts(name string, o *order, l *job.Lease) bool {
-	if slices.ContainsFunc(l.Queue, func(w job.Waiting) bool { return nameOf(w.Provider) == name }) {
-		return true
-	}
+	waits := slices.ContainsFunc(l.Queue, func(w job.Waiting) bool { return nameOf(w.Provider) == name })
+	return waits || p.signs(name, o, l)
+}
+
+// signs reports whether a provider would sign for a unit of the round.
+func (p *play) signs(name string, o *order, l *job.Lease) bool {
 	if h, hostile := p.script.Hostile[name]; hostile {
 		return !p.alone && !h.skips("accept")
 	}

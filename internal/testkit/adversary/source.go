@@ -454,7 +454,7 @@ func (c *composer) sign(m sdk.Msg) {
 		for i := range m.Units {
 			a := &m.Units[i]
 			name := nameOf(a.Provider)
-			if c.o == nil || c.l == nil || name == "" || !c.accepts(name, c.o, c.l) {
+			if c.o == nil || c.l == nil || name == "" || !c.signs(name, c.o, c.l) {
 				continue
 			}
 			acc := job.Acceptance{Order: c.o.id, Unit: int(a.Unit), Attempt: int(a.Attempt), Provider: a.Provider}
