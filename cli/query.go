@@ -21,6 +21,8 @@ import (
 	"github.com/cosmos/cosmos-sdk/client/rpc"
 	"github.com/cosmos/cosmos-sdk/server"
 	authcli "github.com/cosmos/cosmos-sdk/x/auth/client/cli"
+
+	"github.com/tally-network/tally/chain/app"
 )
 
 // question is a query of a module. Its arguments are the parameters in the path
@@ -185,7 +187,7 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 	switch {
 	case f.Message() != nil && f.Message().FullName() == page:
 		limit := uint64(100)
-		set.Var(within(&limit, 1, 1_000_000), flags.FlagLimit, "entries of a page")
+		set.Var(within(&limit, 1, app.MaxPage), flags.FlagLimit, "entries of a page")
 		set.String(flags.FlagPageKey, "", "next_key of the page before")
 	case f.Message() != nil || f.IsList():
 		// Requests by hand hold nothing of the kind.

@@ -15,7 +15,10 @@ import (
 
 // databases are those that CometBFT opened. It does not close all of them, and
 // an open one keeps the directory locked.
-type databases struct{ all []cmtdb.DB }
+type databases struct {
+	all   []cmtdb.DB
+	index cmtdb.DB // of transactions and blocks, by events
+}
 
 func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
 	db, err := cmtcfg.DefaultDBProvider(ctx)
@@ -23,6 +26,9 @@ func (d *databases) open(ctx *cmtcfg.DBContext) (cmtdb.DB, error) {
 		return nil, fmt.Errorf("open database %s (is another process using it?): %w", ctx.ID, err)
 	}
 	d.all = append(d.all, db)
+	if ctx.ID == "tx_index" {
+		d.index = calm{db}
+	}
 	return calm{db}, nil
 }
 

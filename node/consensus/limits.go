@@ -5,16 +5,20 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/cosmos/gogoproto/proto"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/tally-network/tally/chain/app"
 )
 
 // Limits on strangers: who asks from another machine. Who asks from this one, as
@@ -26,8 +30,8 @@ const (
 	waitOfAddress = 8   // of one address
 )
 
-// costly are the methods of gRPC that take much for little. abci_query knows them
-// under the same names.
+// costly are the methods of gRPC that take much for little, beside those that list.
+// abci_query knows them under the same names.
 var costly = map[string]bool{
 	"/cosmos.tx.v1beta1.Service/Simulate":               true,
 	"/cosmos.tx.v1beta1.Service/BroadcastTx":            true,
@@ -37,16 +41,24 @@ var costly = map[string]bool{
 	"/tally.supply.v1.Query/Check":                      true,
 	"/tally.market.v1.Query/Quote":                      true,
 	"/tally.market.v1.Query/Explain":                    true,
+	"/tally.provider.v1.Query/Stake":                    true,
+	"/tally.work.v1.Query/State":                        true,
+	"/tally.work.v1.Query/Units":                        true,
 }
+
+func costlyMethod(method string) bool { return costly[method] || app.Lists(method) }
 
 // costlyPaths are the beginnings of the paths under which REST knows them. REST has
 // several names for a request: methods that stand for others, verbs after a colon.
 // So all that begins so counts, whatever follows.
-var costlyPaths = []string{"/cosmos/tx/", "/cosmos/base/tendermint/v1beta1/abci_query", "/tally/supply/v1/check", "/tally/market/v1/quote"}
+var costlyPaths = []string{
+	"/cosmos/tx/", "/cosmos/base/tendermint/v1beta1/abci_query", "/cosmos/auth/v1beta1/accounts", "/cosmos/bank/v1beta1/denom",
+	"/cosmos/feegrant/", "/tally/supply/v1/check", "/tally/market/v1/quote", "/tally/market/v1/offers", "/tally/market/v1/orders",
+	"/tally/work/v1/leases", "/tally/dispute/v1/disputes", "/tally/provider/v1/peers", "/tally/provider/v1/stake", "/tally/power/v1/",
+}
 
 func costlyPath(path string) bool {
-	return slices.ContainsFunc(costlyPaths, func(begin string) bool { return strings.HasPrefix(path, begin) }) ||
-		strings.HasPrefix(path, "/tally/market/") && strings.Contains(path, "explain")
+	return slices.ContainsFunc(costlyPaths, func(begin string) bool { return strings.HasPrefix(path, begin) })
 }
 
 var errBusy = errors.New("this node is busy with such requests of others: ask again later, or a node of your own")
@@ -65,7 +77,8 @@ type share struct {
 func newShare() *share { return &share{turn: make(chan struct{}, 1), waiting: map[string]int{}} }
 
 // do runs a costly request of somebody at an address when it is its turn. It
-// returns errBusy if too many wait, or ctx ends before.
+// returns errBusy if too many wait, or ctx ends before. While it waits, replies to
+// others are made.
 func (s *share) do(ctx context.Context, remote string, run func()) error {
 	host, local := hostOf(remote)
 	if local {
@@ -76,6 +89,9 @@ func (s *share) do(ctx context.Context, remote string, run func()) error {
 		return errBusy
 	}
 	defer s.leave(host)
+	if h := heldOf(ctx); h.end() {
+		defer func() { _ = h.begin(context.WithoutCancel(ctx)) }()
+	}
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -107,13 +123,18 @@ func (s *share) leave(host string) {
 	}
 }
 
-// hostOf returns the address without its port, and whether it is this machine's.
+// hostOf returns the address without its port, and whether it is this machine's. Of an
+// IPv6 address it returns the network of 64 bits, for whoever has one has them all.
 func hostOf(remote string) (host string, local bool) {
-	host, _, err := net.SplitHostPort(remote)
+	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote, false
 	}
-	return host, net.ParseIP(host).IsLoopback()
+	a := at.Addr().Unmap().WithZone("")
+	if a.Is6() && !a.IsLoopback() {
+		return netip.PrefixFrom(a, 64).Masked().String(), false
+	}
+	return a.String(), a.IsLoopback()
 }
 
 // http limits the costly requests of a handler.
@@ -129,7 +150,8 @@ func (s *share) http(next http.Handler) http.Handler {
 	})
 }
 
-// guarded is a gRPC server whose costly methods are limited.
+// guarded is a gRPC server whose pages are bounded, whose costly methods are limited,
+// and whose replies to strangers are counted.
 type guarded struct {
 	*grpc.Server
 	share *share
@@ -142,22 +164,48 @@ func (g guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
 	limited.Methods = slices.Clone(d.Methods)
 	for i := range limited.Methods {
 		m := &limited.Methods[i]
-		if !costly["/"+d.ServiceName+"/"+m.MethodName] {
-			continue
-		}
-		handle := m.Handler
-		m.Handler = func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (out any, err error) {
-			remote := ""
-			if p, ok := peer.FromContext(ctx); ok {
-				remote = p.Addr.String()
-			}
-			if busy := g.share.do(ctx, remote, func() { out, err = handle(srv, ctx, read, i) }); busy != nil {
-				return nil, status.Error(codes.ResourceExhausted, busy.Error())
-			}
-			return out, err
-		}
+		m.Handler = g.guard(m.Handler, costlyMethod("/"+d.ServiceName+"/"+m.MethodName))
 	}
 	g.Server.RegisterService(&limited, impl)
+}
+
+func (g guarded) guard(handle grpc.MethodHandler, costly bool) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (out any, err error) {
+		bounded := func(req any) error { return errors.Join(read(req), app.BoundPage(req)) }
+		run := func() { out, err = handle(srv, ctx, bounded, i) }
+		h := heldOf(ctx)
+		var busy error
+		if costly {
+			busy = g.share.do(ctx, remoteOf(ctx), run)
+		} else if busy = h.begin(ctx); busy == nil {
+			defer h.end()
+			run()
+		}
+		if busy != nil {
+			return nil, status.Error(codes.ResourceExhausted, busy.Error())
+		}
+		if reply, ok := out.(proto.Message); ok && err == nil {
+			if full := h.take(proto.Size(reply)); full != nil {
+				return nil, status.Error(codes.ResourceExhausted, full.Error())
+			}
+		}
+		return out, err
+	}
+}
+
+// guardStream counts the streams of strangers.
+func guardStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if full := heldOf(s.Context()).take(heldOfStream); full != nil {
+		return status.Error(codes.ResourceExhausted, full.Error())
+	}
+	return handle(srv, s)
+}
+
+func remoteOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
 }
 
 // known refuses requests that web pages of other origins than the given make

@@ -68,7 +68,8 @@ func TestCostlyRequestsAreLimited(t *testing.T) {
 		{http.MethodGet, "/cosmos/tx/v1beta1/txs:", http.StatusTooManyRequests}, {http.MethodGet, "/cosmos/base/tendermint/v1beta1/abci_query", http.StatusTooManyRequests},
 		{http.MethodGet, "/cosmos/bank/v1beta1/supply", http.StatusOK},
 		{http.MethodPost, "/tally/market/v1/quote", http.StatusTooManyRequests}, {http.MethodGet, "/tally/market/v1/orders/00/explain", http.StatusTooManyRequests},
-		{http.MethodPost, "/tally/market/v1/orders/00/explain:", http.StatusTooManyRequests}, {http.MethodGet, "/tally/market/v1/orders/00", http.StatusOK},
+		{http.MethodPost, "/tally/market/v1/orders/00/explain:", http.StatusTooManyRequests}, {http.MethodGet, "/tally/market/v1/params", http.StatusOK},
+		{http.MethodGet, "/tally/work/v1/leases/00/state", http.StatusTooManyRequests}, {http.MethodGet, "/cosmos/auth/v1beta1/accounts:", http.StatusTooManyRequests},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -81,6 +82,22 @@ func TestCostlyRequestsAreLimited(t *testing.T) {
 	}
 	if served != 3 {
 		t.Errorf("%d served", served)
+	}
+}
+
+// Whoever has one IPv6 address has 2^64, and would have as many shares.
+func TestAddressesOfOneNetworkAreOne(t *testing.T) {
+	for _, c := range []struct {
+		remote, host string
+		local        bool
+	}{
+		{"203.0.113.1:80", "203.0.113.1", false}, {"[::ffff:203.0.113.1]:80", "203.0.113.1", false}, {"127.0.0.1:80", "127.0.0.1", true},
+		{"[::1]:80", "::1", true}, {"[::ffff:127.0.0.1]:80", "127.0.0.1", true}, {"", "", false}, {"@", "@", false},
+		{"[2001:db8::1]:80", "2001:db8::/64", false}, {"[2001:db8::ffff:0:2]:80", "2001:db8::/64", false}, {"[fe80::1%eth0]:80", "fe80::/64", false},
+	} {
+		if host, local := hostOf(c.remote); host != c.host || local != c.local {
+			t.Errorf("%s: %s, %v", c.remote, host, local)
+		}
 	}
 }
 

@@ -145,7 +145,13 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 		return err
 	}
 	n.client = local.New(n.comet)
-	n.queries = queries{n.client, n.app}
+	env, err := n.comet.ConfigureRPC()
+	if err != nil {
+		return err
+	}
+	boundSearches(env, dbs.index)
+	env.Config.MaxSubscriptionClients = maxConns // those of strangers are websockets, which are counted
+	n.queries = queries{n.client, n.app, env}
 	if err := n.registry.Register(metrics{n}); err != nil {
 		return err
 	}

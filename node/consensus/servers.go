@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	abci "github.com/cometbft/cometbft/abci/types"
@@ -21,11 +20,11 @@ import (
 	"github.com/rs/cors"
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"cosmossdk.io/log/v2"
 
 	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/client/grpc/cmtservice"
 	"github.com/cosmos/cosmos-sdk/codec"
 	"github.com/cosmos/cosmos-sdk/server/api"
 	serverconfig "github.com/cosmos/cosmos-sdk/server/config"
@@ -47,8 +46,11 @@ const (
 	stopTimeout   = 2 * time.Second
 	maxBody       = 1 << 20
 	maxHeader     = 16 << 10
-	maxStreams    = 128 // requests at once on a connection of gRPC
-	maxConns      = 900 // of each server
+	maxStreams    = 128      // requests at once on a connection of gRPC
+	maxUnread     = 64 << 10 // bytes of them that nobody has read yet
+	maxConns      = 900      // of each server
+	socketQueue   = 100      // replies that a websocket of this machine keeps
+	maxBlocks     = 10       // that one search gives others
 )
 
 // serve starts the RPC, gRPC and REST servers.
@@ -65,31 +67,26 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 		WithTxConfig(n.app.Tx).
 		WithAccountRetriever(authtypes.AccountRetriever{})
 	n.app.RegisterTxService(clientCtx)
-	n.app.RegisterTendermintService(clientCtx)
+	cmtservice.RegisterTendermintService(clientCtx, n.app.GRPCQueryRouter(), n.app.Registry, n.app.Query)
 	n.app.RegisterNodeService(clientCtx, *settings)
 
 	// Only now may queries come: the routes above are written without a lock.
-	rpc, err := n.rpcHandler(logger, strangers)
-	if err != nil {
-		return err
-	}
-	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, web(c.Origins, rpc)); err != nil {
+	var err error
+	rpc := n.rpcHandler(logger, strangers)
+	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, limitedServer(newReplies().http(web(c.Origins, rpc)))); err != nil {
 		return err
 	}
 
 	grpcServer := n.grpcServer(strangers)
-	listener, err := net.Listen("tcp", c.Listen.GRPC)
-	if err != nil {
+	if n.addrs.GRPC, err = n.serveHTTP(c.Listen.GRPC, grpcOver(grpcServer, newReplies())); err != nil {
 		return err
 	}
-	n.addrs.GRPC = listener.Addr().String()
-	go func() { _ = grpcServer.Serve(limit(netutil.LimitListener(listener, maxConns))) }()
 	n.closers = append(n.closers, func() error { grpcServer.Stop(); return nil })
 
 	rest := api.New(clientCtx, logger, grpcServer)
 	n.app.RegisterAPIRoutes(rest, settings.API)
 	limited := http.MaxBytesHandler(rest.GRPCGatewayRouter, maxBody)
-	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, web(c.Origins, strangers.http(limited)))
+	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, limitedServer(newReplies().http(web(c.Origins, strangers.http(limited)))))
 	return err
 }
 
@@ -110,35 +107,80 @@ func web(origins []string, h http.Handler) http.Handler {
 func (n *Node) grpcServer(strangers *share) *grpc.Server {
 	s := grpc.NewServer(
 		grpc.ForceServerCodec(codec.NewProtoCodec(n.app.Registry).GRPCCodec()),
-		grpc.MaxRecvMsgSize(maxBody), grpc.MaxHeaderListSize(maxHeader), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(headerTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idleTimeout, Timeout: readTimeout}), // finds who is gone
+		grpc.MaxRecvMsgSize(maxBody), grpc.StreamInterceptor(guardStream),
 	)
 	n.app.RegisterGRPCServerWithSkipCheckHeader(guarded{s, strangers}, false)
 	gogoreflection.Register(s)
 	return s
 }
 
-// rpcHandler is CometBFT's RPC over HTTP and websocket.
-func (n *Node) rpcHandler(logger log.Logger, strangers *share) (http.Handler, error) {
-	env, err := n.comet.ConfigureRPC()
-	if err != nil {
-		return nil, err
+// grpcOver serves gRPC as HTTP/2 of net/http: a handler there ends when its reply is
+// sent, in gRPC's own transport when it is made.
+func grpcOver(s *grpc.Server, r *replies) *http.Server {
+	out := limitedServer(r.grpc(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if _, here := hostOf(req.RemoteAddr); here { // roles may be slow
+			control := http.NewResponseController(w)
+			_ = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
+		}
+		s.ServeHTTP(w, req)
+	})))
+	out.Protocols = new(http.Protocols)
+	out.Protocols.SetUnencryptedHTTP2(true)
+	out.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams: maxStreams, WriteByteTimeout: writeTimeout, // who reads nothing
+		MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxUnread,
+		SendPingTimeout: idleTimeout, PingTimeout: readTimeout, // who is gone
 	}
+	return out
+}
+
+// rpcHandler is CometBFT's RPC over HTTP and websocket.
+func (n *Node) rpcHandler(logger log.Logger, strangers *share) http.Handler {
+	env := n.queries.env
 	routes, rpcLogger := n.limited(env, strangers), serverlog.CometLoggerWrapper{Logger: logger.With("module", "rpc")}
-	sockets := rpcserver.NewWebsocketManager(routes,
+	own, others := n.sockets(routes, socketQueue, rpcLogger), n.sockets(subscriptions(routes), 1, rpcLogger)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/websocket", func(w http.ResponseWriter, r *http.Request) {
+		if _, here := hostOf(r.RemoteAddr); here {
+			own.WebsocketHandler(w, r)
+		} else {
+			others.WebsocketHandler(w, r)
+		}
+	})
+	rpcserver.RegisterRPCFuncs(mux, routes, rpcLogger)
+	conf := rpcserver.DefaultConfig()
+	conf.MaxBodyBytes = maxBody
+	return rpcserver.PreChecksHandler(rpcserver.RecoverAndLogHandler(mux, rpcLogger), conf)
+}
+
+// sockets serves routes by websockets, each of which keeps so many replies that are not
+// sent yet.
+func (n *Node) sockets(routes core.RoutesMap, queue int, logger serverlog.CometLoggerWrapper) *rpcserver.WebsocketManager {
+	s := rpcserver.NewWebsocketManager(routes,
 		rpcserver.OnDisconnect(func(remote string) {
 			// It fails for a client without subscriptions.
 			_ = n.comet.EventBus().UnsubscribeAll(context.Background(), remote)
 		}),
-		rpcserver.ReadLimit(maxBody),
+		rpcserver.ReadLimit(maxBody), rpcserver.WriteChanCapacity(queue),
 	)
-	sockets.SetLogger(rpcLogger)
-	mux := http.NewServeMux()
-	mux.HandleFunc("/websocket", sockets.WebsocketHandler)
-	rpcserver.RegisterRPCFuncs(mux, routes, rpcLogger)
-	conf := rpcserver.DefaultConfig()
-	conf.MaxBodyBytes = maxBody
-	return rpcserver.PreChecksHandler(rpcserver.RecoverAndLogHandler(mux, rpcLogger), conf), nil
+	s.SetLogger(logger)
+	return s
+}
+
+// subscriptions are the routes of a stranger's websocket, which keeps replies that
+// are not read. All others are asked over HTTP.
+func subscriptions(routes core.RoutesMap) core.RoutesMap {
+	refuse := rpcserver.NewWSRPCFunc(func(*rpctypes.Context) (*coretypes.ResultHealth, error) {
+		return nil, errors.New("websockets of others only subscribe here: ask over HTTP")
+	}, "")
+	out := core.RoutesMap{}
+	for name := range routes {
+		out[name] = refuse
+	}
+	for _, name := range []string{"subscribe", "unsubscribe", "unsubscribe_all"} {
+		out[name] = routes[name]
+	}
+	return out
 }
 
 // limited are CometBFT's routes; those that take much for little are limited for
@@ -149,7 +191,7 @@ func (n *Node) limited(env *core.Environment, strangers *share) core.RoutesMap {
 		run := func() (*coretypes.ResultABCIQuery, error) {
 			return n.queries.ABCIQueryWithOptions(ctx.Context(), path, data, rpcclient.ABCIQueryOptions{Height: height, Prove: prove})
 		}
-		if !costly[path] {
+		if !costlyMethod(path) {
 			return run()
 		}
 		return inTurn(strangers, ctx, run)
@@ -176,6 +218,12 @@ func (n *Node) limited(env *core.Environment, strangers *share) core.RoutesMap {
 		})
 	}, "query,prove,page,per_page,order_by")
 	routes["block_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
+		few := maxBlocks
+		if perPage == nil {
+			perPage = &few
+		} else if _, local := hostOf(ctx.RemoteAddr()); !local && *perPage > few {
+			return nil, fmt.Errorf("this node gives others %d blocks at a time: ask with per_page=%d, page by page", few, few)
+		}
 		return inTurn(strangers, ctx, func() (*coretypes.ResultBlockSearch, error) {
 			return env.BlockSearch(ctx, query, page, perPage, orderBy)
 		})
@@ -189,11 +237,23 @@ func inTurn[T any](strangers *share, ctx *rpctypes.Context, run func() (T, error
 	return out, errors.Join(busy, err)
 }
 
-// queries is CometBFT's client, but for queries of the application: these are
-// answered from the last block without the lock under which consensus runs.
+// queries is CometBFT's client, but for searches, which are bounded, and for queries of
+// the application: these are answered from the last block without the lock under which
+// consensus runs.
 type queries struct {
 	*local.Local
 	app *app.App
+	env *core.Environment
+}
+
+// TxSearch implements the client of the RPC.
+func (q queries) TxSearch(_ context.Context, query string, prove bool, page, perPage *int, orderBy string) (*coretypes.ResultTxSearch, error) {
+	return q.env.TxSearch(&rpctypes.Context{}, query, prove, page, perPage, orderBy)
+}
+
+// BlockSearch implements the client of the RPC.
+func (q queries) BlockSearch(_ context.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
+	return q.env.BlockSearch(&rpctypes.Context{}, query, page, perPage, orderBy)
 }
 
 // ABCIQuery implements the client of the RPC.
@@ -201,12 +261,8 @@ func (q queries) ABCIQuery(ctx context.Context, path string, data cmtbytes.HexBy
 	return q.ABCIQueryWithOptions(ctx, path, data, rpcclient.DefaultABCIQueryOptions)
 }
 
-// ABCIQueryWithOptions implements the client of the RPC. Simulations go by the
-// service of transactions, so app/simulate is refused.
+// ABCIQueryWithOptions implements the client of the RPC.
 func (q queries) ABCIQueryWithOptions(ctx context.Context, path string, data cmtbytes.HexBytes, o rpcclient.ABCIQueryOptions) (*coretypes.ResultABCIQuery, error) {
-	if strings.HasPrefix(strings.TrimLeft(path, "/"), "app/") {
-		return nil, fmt.Errorf("%q is not answered: use a method of gRPC as path, as /cosmos.tx.v1beta1.Service/Simulate", path)
-	}
 	r, err := q.app.Query(ctx, &abci.RequestQuery{Path: path, Data: data, Height: o.Height, Prove: o.Prove})
 	if err != nil {
 		return nil, err
@@ -214,14 +270,18 @@ func (q queries) ABCIQueryWithOptions(ctx context.Context, path string, data cmt
 	return &coretypes.ResultABCIQuery{Response: *r}, nil
 }
 
-// serveHTTP serves h at addr until the node stops, and returns where that is.
-func (n *Node) serveHTTP(addr string, h http.Handler) (string, error) {
+// limitedServer serves h with the limits of every server.
+func limitedServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+}
+
+// serveHTTP serves at addr until the node stops, and returns where that is.
+func (n *Node) serveHTTP(addr string, s *http.Server) (string, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", err
-	}
-	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	go func() { _ = s.Serve(limit(netutil.LimitListener(listener, maxConns))) }()
 	n.closers = append(n.closers, func() error {
