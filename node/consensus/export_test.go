@@ -2,6 +2,12 @@ package consensus
 
 import (
 	"net"
+	"strings"
+
+	"github.com/cosmos/gogoproto/proto"
+	"google.golang.org/genproto/googleapis/api/annotations"
+	protov2 "google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"cosmossdk.io/log/v2"
 )
@@ -17,4 +23,28 @@ func (n *Node) HangUp() {
 	for _, p := range n.comet.Switch().Peers().Copy() {
 		n.comet.Switch().StopPeerGracefully(p)
 	}
+}
+
+// Costly returns, of each method of gRPC that takes its turn, where REST has it, up to
+// its first parameter, and whether REST lets it take its turn, too.
+func (n *Node) Costly() map[string]bool {
+	out := map[string]bool{}
+	for service := range n.grpcServer(newShare()).GetServiceInfo() {
+		d, err := proto.HybridResolver.FindDescriptorByName(protoreflect.FullName(service))
+		if err != nil {
+			continue
+		}
+		methods := d.(protoreflect.ServiceDescriptor).Methods()
+		for i := range methods.Len() {
+			m := methods.Get(i)
+			rule, _ := protov2.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+			if name := "/" + service + "/" + string(m.Name()); rule != nil && costlyMethod(name) {
+				for _, r := range append(rule.AdditionalBindings, rule) {
+					path, _, _ := strings.Cut(r.GetGet()+r.GetPost(), "{")
+					out[name+" "+path] = costlyPath(path)
+				}
+			}
+		}
+	}
+	return out
 }

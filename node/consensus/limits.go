@@ -37,6 +37,11 @@ var costly = map[string]bool{
 	"/cosmos.tx.v1beta1.Service/BroadcastTx":            true,
 	"/cosmos.tx.v1beta1.Service/GetTxsEvent":            true,
 	"/cosmos.tx.v1beta1.Service/GetBlockWithTxs":        true,
+	"/cosmos.tx.v1beta1.Service/GetTx":                  true, // with a proof from its block
+	"/cosmos.tx.v1beta1.Service/TxDecode":               true,
+	"/cosmos.tx.v1beta1.Service/TxEncode":               true,
+	"/cosmos.tx.v1beta1.Service/TxDecodeAmino":          true,
+	"/cosmos.tx.v1beta1.Service/TxEncodeAmino":          true,
 	"/cosmos.base.tendermint.v1beta1.Service/ABCIQuery": true,
 	"/tally.supply.v1.Query/Check":                      true,
 	"/tally.market.v1.Query/Quote":                      true,
@@ -46,7 +51,20 @@ var costly = map[string]bool{
 	"/tally.work.v1.Query/Units":                        true,
 }
 
-func costlyMethod(method string) bool { return costly[method] || app.Lists(method) }
+// short are the methods whose lists are: of the one denomination that there is, and of
+// validators. Wallets ask for these all the time.
+var short = map[string]bool{
+	"/cosmos.bank.v1beta1.Query/AllBalances":                          true,
+	"/cosmos.bank.v1beta1.Query/SpendableBalances":                    true,
+	"/cosmos.bank.v1beta1.Query/TotalSupply":                          true,
+	"/cosmos.bank.v1beta1.Query/SendEnabled":                          true,
+	"/cosmos.base.tendermint.v1beta1.Service/GetValidatorSetByHeight": true,
+	"/cosmos.base.tendermint.v1beta1.Service/GetLatestValidatorSet":   true,
+}
+
+func costlyMethod(method string) bool {
+	return costly[method] || app.Lists(method) && !short[method]
+}
 
 // costlyPaths are the beginnings of the paths under which REST knows them. REST has
 // several names for a request: methods that stand for others, verbs after a colon.

@@ -46,6 +46,11 @@ func TestQueriesReadNoWholeStores(t *testing.T) {
 			t.Errorf("gRPC answers %s with %d bytes", path, len(r.Value))
 		}
 	}
+	for method, limited := range n.Costly() {
+		if !limited {
+			t.Errorf("REST answers at once: %s", method)
+		}
+	}
 	if text := get("%s/abci_query?path=%%22/store/acc/key%%22&data=0x00", n.Addrs().RPC); !strings.Contains(text, `"code":0`) {
 		t.Errorf("RPC does not answer for one key: %s", text)
 	}

@@ -9,19 +9,26 @@ import (
 	"github.com/cometbft/cometbft/libs/log"
 	cmtquery "github.com/cometbft/cometbft/libs/pubsub/query"
 	"github.com/cometbft/cometbft/rpc/core"
+	coretypes "github.com/cometbft/cometbft/rpc/core/types"
+	rpctypes "github.com/cometbft/cometbft/rpc/jsonrpc/types"
+	"github.com/cometbft/cometbft/state"
 	"github.com/cometbft/cometbft/state/indexer"
 	blocks "github.com/cometbft/cometbft/state/indexer/block/kv"
 	"github.com/cometbft/cometbft/state/txindex"
 	txs "github.com/cometbft/cometbft/state/txindex/kv"
+	"github.com/cometbft/cometbft/types"
 )
 
 // Limits on one search. CometBFT reads all that is found before it makes a page.
 const (
 	maxKeys  = 200_000  // of the index
-	maxFound = 32 << 20 // bytes of transactions
+	maxFound = 32 << 20 // bytes of transactions, and of the blocks of a page
 )
 
-var errWide = errors.New("the search finds too much: ask for a rarer event, or for one height with AND tx.height=N")
+var (
+	errWide  = errors.New("the search finds too much: ask for a rarer event, or for one height with AND tx.height=N")
+	errLarge = errors.New("the blocks of this page are too large together: ask for fewer at a time, with per_page or limit")
+)
 
 // boundSearches bounds what searches read of db, the index of transactions and blocks.
 func boundSearches(env *core.Environment, db cmtdb.DB) {
@@ -105,4 +112,37 @@ func (i *meteredIterator) Next() {
 		i.of.cancel(errWide)
 	}
 	i.Iterator.Next()
+}
+
+// searchBlocks is env.BlockSearch, but for the bytes of the blocks of a page.
+func searchBlocks(env *core.Environment, ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
+	blocks, bounded := &meteredBlocks{BlockStore: env.BlockStore, bytes: maxFound}, *env
+	bounded.BlockStore = blocks
+	r, err := bounded.BlockSearch(ctx, query, page, perPage, orderBy)
+	if blocks.bytes < 0 {
+		return nil, errLarge
+	}
+	return r, err
+}
+
+// meteredBlocks gives so many bytes of blocks.
+type meteredBlocks struct {
+	state.BlockStore
+	bytes int // that may still be read
+}
+
+// take reports whether the block at a height may be read, too.
+func (m *meteredBlocks) take(height int64) bool {
+	if meta := m.LoadBlockMeta(height); meta != nil {
+		m.bytes -= meta.BlockSize
+	}
+	return m.bytes >= 0
+}
+
+// LoadBlock implements state.BlockStore.
+func (m *meteredBlocks) LoadBlock(height int64) *types.Block {
+	if !m.take(height) {
+		return nil
+	}
+	return m.BlockStore.LoadBlock(height)
 }

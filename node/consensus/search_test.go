@@ -9,6 +9,7 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmtquery "github.com/cometbft/cometbft/libs/pubsub/query"
 	"github.com/cometbft/cometbft/rpc/core"
+	"github.com/cometbft/cometbft/state"
 	blocks "github.com/cometbft/cometbft/state/indexer/block/kv"
 	"github.com/cometbft/cometbft/state/txindex"
 	txs "github.com/cometbft/cometbft/state/txindex/kv"
@@ -57,5 +58,41 @@ func TestSearchesAreBounded(t *testing.T) {
 	found, err := env.BlockIndexer.Search(t.Context(), cmtquery.MustCompile("e.k='v' AND block.height>30"))
 	if err != nil || len(found) != heights-30 {
 		t.Errorf("blocks: %v, %v", found, err)
+	}
+}
+
+// stored are blocks of a megabyte each.
+type stored struct{ state.BlockStore }
+
+func (stored) LoadBlock(h int64) *types.Block { return &types.Block{Header: types.Header{Height: h}} }
+func (stored) LoadBlockMeta(int64) *types.BlockMeta {
+	return &types.BlockMeta{BlockSize: 1 << 20}
+}
+
+// A page of a search has a hundred blocks, of four megabytes each.
+func TestPagesOfBlocksAreBounded(t *testing.T) {
+	db := cmtdb.NewMemDB()
+	env := &core.Environment{TxIndexer: txs.NewTxIndex(db), BlockIndexer: blocks.New(cmtdb.NewPrefixDB(db, []byte("block_events"))), BlockStore: stored{}}
+	boundSearches(env, db)
+	var all txindex.Batch
+	for h := range int64(100) {
+		all.Ops = append(all.Ops, &abci.TxResult{Height: 1 + h, Tx: []byte{byte(h)}})
+		if err := env.BlockIndexer.Index(types.EventDataNewBlockEvents{Height: 1 + h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := env.TxIndexer.AddBatch(&all); err != nil {
+		t.Fatal(err)
+	}
+	q := queries{env: env}
+	for page, fine := range map[int]bool{10: true, maxFound >> 20: true, maxFound>>20 + 1: false, 100: false} {
+		b, err := q.BlockSearch(t.Context(), "block.height>0", nil, &page, "")
+		if fine != (err == nil) || fine && len(b.Blocks) != page || !fine && !errors.Is(err, errLarge) {
+			t.Errorf("%d blocks: %v, %v", page, b, err)
+		}
+		x, err := q.TxSearch(t.Context(), "tx.height>0", false, nil, &page, "")
+		if fine != (err == nil) || fine && len(x.Txs) != page || !fine && !errors.Is(err, errLarge) {
+			t.Errorf("transactions of %d blocks: %v, %v", page, x, err)
+		}
 	}
 }

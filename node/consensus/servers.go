@@ -3,7 +3,6 @@ package consensus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -218,14 +217,8 @@ func (n *Node) limited(env *core.Environment, strangers *share) core.RoutesMap {
 		})
 	}, "query,prove,page,per_page,order_by")
 	routes["block_search"] = rpcserver.NewRPCFunc(func(ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
-		few := maxBlocks
-		if perPage == nil {
-			perPage = &few
-		} else if _, local := hostOf(ctx.RemoteAddr()); !local && *perPage > few {
-			return nil, fmt.Errorf("this node gives others %d blocks at a time: ask with per_page=%d, page by page", few, few)
-		}
 		return inTurn(strangers, ctx, func() (*coretypes.ResultBlockSearch, error) {
-			return env.BlockSearch(ctx, query, page, perPage, orderBy)
+			return searchBlocks(env, ctx, query, page, perPage, orderBy)
 		})
 	}, "query,page,per_page,order_by")
 	return routes
@@ -246,14 +239,26 @@ type queries struct {
 	env *core.Environment
 }
 
-// TxSearch implements the client of the RPC.
+// TxSearch implements the client of the RPC. The SDK then reads the blocks of all that
+// is found.
 func (q queries) TxSearch(_ context.Context, query string, prove bool, page, perPage *int, orderBy string) (*coretypes.ResultTxSearch, error) {
-	return q.env.TxSearch(&rpctypes.Context{}, query, prove, page, perPage, orderBy)
+	r, err := q.env.TxSearch(&rpctypes.Context{}, query, prove, page, perPage, orderBy)
+	if err != nil {
+		return nil, err
+	}
+	blocks, seen := meteredBlocks{BlockStore: q.env.BlockStore, bytes: maxFound}, map[int64]bool{}
+	for _, tx := range r.Txs {
+		if !seen[tx.Height] && !blocks.take(tx.Height) {
+			return nil, errLarge
+		}
+		seen[tx.Height] = true
+	}
+	return r, nil
 }
 
 // BlockSearch implements the client of the RPC.
 func (q queries) BlockSearch(_ context.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
-	return q.env.BlockSearch(&rpctypes.Context{}, query, page, perPage, orderBy)
+	return searchBlocks(q.env, &rpctypes.Context{}, query, page, perPage, orderBy)
 }
 
 // ABCIQuery implements the client of the RPC.
