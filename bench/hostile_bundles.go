@@ -74,18 +74,22 @@ var hostile = []struct {
 		return nil
 	}},
 	{"forced attempts", func(_ *forger, y *forgery, size int) error {
-		y.lease.Forced = make([]job.Forced, min(size/10_000+1, 1<<14))
-		for i := range y.lease.Forced {
-			x := &y.lease.Forced[i]
+		y.lease.Past = make([]job.Past, min(size/10_000+1, job.MaxUnits))
+		for i := range y.lease.Past {
+			y.lease.Past[i].Forced = make([]job.Forced, 4)
+			x := &y.lease.Past[i].Forced[0]
 			x.Unit.Receipt, x.Unit.Attested, x.Unit.Withheld = &job.Receipt{}, make([]job.Attestation, job.MaxParties), make([]string, job.MaxParties)
 			x.Truth, x.Challengers = make([]proof.Outcome, 8), make([]string, 1<<12)
 		}
 		return nil
 	}},
 	{"verdicts", func(_ *forger, y *forgery, size int) error {
-		y.lease.Verdicts = make([]job.Verdict, min(size/400, 1<<14))
-		for i := range y.lease.Verdicts {
-			y.lease.Verdicts[i].Audit.Segments = make([]int, job.MaxSegments)
+		y.lease.Past = make([]job.Past, min(size/1600+1, job.MaxUnits))
+		for i := range y.lease.Past {
+			y.lease.Past[i].Verdicts = make([]job.Verdict, 4)
+			for j := range y.lease.Past[i].Verdicts {
+				y.lease.Past[i].Verdicts[j].Audit.Segments = make([]int, job.MaxSegments)
+			}
 		}
 		return nil
 	}},

@@ -94,8 +94,7 @@ func (s *scene) confess(u *job.Unit) ([]proof.Outcome, error) {
 
 // doubt lets the watcher re-execute what is shown as truth, and dispute what is none.
 func (s *scene) doubt() (bool, error) {
-	for i := range s.lease.Forced {
-		f := &s.lease.Forced[i]
+	for _, f := range s.lease.Forced() {
 		for g := range f.Truth {
 			t := job.TruthTarget(f.Index, g)
 			if s.seen[fmt.Sprint(t)] {

@@ -28,7 +28,7 @@ type asking struct {
 // block returns the hash of a block, from which questions are drawn.
 func (s *scene) block() canon.Hash {
 	k, seed := &s.asking, s.seed()
-	if k.proposes == 0 || !slices.ContainsFunc(s.lease.Requests, func(r job.Request) bool { return r.Due == 0 }) || k.blocks.Float64() >= k.proposes {
+	if k.proposes == 0 || !slices.ContainsFunc(s.lease.Requests(), func(r *job.Request) bool { return r.Due == 0 }) || k.blocks.Float64() >= k.proposes {
 		return seed
 	}
 	for !s.likes(seed) {
@@ -40,8 +40,8 @@ func (s *scene) block() canon.Hash {
 // likes reports whether the asked keeper could answer what would be drawn from a block.
 func (s *scene) likes(seed canon.Hash) bool {
 	l, _, err := job.Apply(s.lease, job.Tick{Seed: seed}, s.now)
-	return err != nil || !slices.ContainsFunc(l.Requests, func(r job.Request) bool {
-		q, drawn := l.Question(&r)
+	return err != nil || !slices.ContainsFunc(l.Requests(), func(r *job.Request) bool {
+		q, drawn := l.Question(r)
 		return drawn && !s.asking.has(q)
 	})
 }
@@ -74,9 +74,8 @@ func (s *scene) ask() (acted bool, err error) {
 
 // answer lets keepers show what they are asked for and have.
 func (s *scene) answer() (acted bool, err error) {
-	for i := len(s.lease.Requests) - 1; i >= 0; i-- {
-		r := s.lease.Requests[i]
-		q, drawn := s.lease.Question(&r)
+	for _, r := range s.lease.Requests() {
+		q, drawn := s.lease.Question(r)
 		if !drawn || s.now > r.Due || s.asking.has != nil && !s.asking.has(q) {
 			continue
 		}

@@ -371,8 +371,7 @@ func (b *bout) watch() (acted bool, err error) {
 			return true, b.dispute(watcher, job.MergeTarget(r), m.Attempt, 0)
 		}
 	}
-	for i := range l.Verdicts {
-		v := &l.Verdicts[i]
+	for _, v := range l.Verdicts() {
 		for _, g := range v.Audit.Segments {
 			if trulyGives(v.Unit, g, v.Receipt.Checkpoints[g]).End != v.Receipt.Checkpoints[g+1] && b.first("verdict %d %d %s", v.Unit, v.Receipt.Attempt, v.Audit.Auditor) {
 				return true, b.dispute(watcher, job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.Attempt, g)
@@ -385,8 +384,7 @@ func (b *bout) watch() (acted bool, err error) {
 // doubt disputes a false truth: the watcher where it looks, an honest auditor wherever
 // it would lose its bond.
 func (b *bout) doubt() (bool, error) {
-	for i := range b.lease.Forced {
-		f := &b.lease.Forced[i]
+	for _, f := range b.lease.Forced() {
 		who := ""
 		for j := range f.Unit.Audits {
 			if a := &f.Unit.Audits[j]; a.Done && a.Bond > 0 && !f.Right(a) && b.chooses(a.Auditor, chooseVerdict) == 0 {

@@ -383,7 +383,7 @@ func (s *scene) dispute(challenger string, t job.Target) error {
 // attempt at most.
 func (s *scene) attempt(t job.Target) int {
 	if t.Kind() == job.AboutTruth {
-		return s.lease.Forced[0].Unit.Attempt
+		return s.lease.Forced()[0].Unit.Attempt
 	}
 	return s.lease.Attempt(t)
 }
@@ -426,7 +426,7 @@ func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispu
 		return mergeAccount{s.training, m.Inputs, m.Root}, mergeAccount{s.training, m.Inputs, truth}, nil, err
 	case job.AboutTruth:
 		g := t.Segment()
-		points, first := s.lease.Forced[0].Points(&s.problem, g), g*interval
+		points, first := s.lease.Forced()[0].Points(&s.problem, g), g*interval
 		honest, err := s.training.play(points[0], i, first, first+interval)
 		said := slices.Clone(s.lots.said[first : first+interval+1])
 		said[interval] = s.lots.truth[g].End

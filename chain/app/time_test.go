@@ -69,7 +69,7 @@ func TestMovesCrowdByWhatTheyUse(t *testing.T) {
 	for _, x := range []struct {
 		room   int64 // gas of a block
 		counts bool
-	}{{app.MaxGas, true}, {400_000, false}} {
+	}{{app.MaxGas, true}, {250_000, false}} {
 		c := chaintest.New(t, worktest.Network(chaintest.Fund(tally, "v0"))...)
 		p := worktest.Begin(t, c, worktest.Order())
 		if err := c.Do(func(ctx sdk.Context) error {
@@ -81,7 +81,7 @@ func TestMovesCrowdByWhatTheyUse(t *testing.T) {
 		}
 		c.NextBlock(time.Second)
 		before := module.Now(c.Ctx())
-		if b := c.NextBlockOf(later(t, c, p.Lead(), 400_000, p.AssignMsg(0, "p0"))); b.TxResults[0].Code != 0 {
+		if b := c.NextBlockOf(later(t, c, p.Lead(), 250_000, p.AssignMsg(0, "p0"))); b.TxResults[0].Code != 0 {
 			t.Fatal(b.TxResults[0].Log)
 		}
 		if module.Now(c.Ctx()) != before+1_000 {

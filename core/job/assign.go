@@ -117,7 +117,6 @@ func (l *Lease) stand(p Standing, reserved []Effect) (amount uint64, audited int
 // reopen makes a unit open again, for the next attempt. If there can be none, the
 // lease goes no further.
 func (l *Lease) reopen(i int) {
-	l.forget(i)
 	u := &l.Units[i]
 	*u = Unit{Status: Open, Attempt: u.Attempt + 1, Withheld: u.Withheld}
 	switch {

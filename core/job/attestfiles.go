@@ -43,6 +43,8 @@ type Files struct {
 	Draws   int          // how often keepers were drawn
 	Due     int64        // protocol time, ms, until which they are in time; 0 once a quorum has spoken
 	Said    Word         // by a quorum; Silent until then
+
+	Requests []Request // open questions to its keepers
 }
 
 // says counts the keepers with a word.
@@ -193,7 +195,7 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 
 // freeFiles returns the bonds of the keepers of the order's files, and what they are asked.
 func (l *Lease) freeFiles() (effects []Effect) {
-	effects = l.dropRequests(func(r *Request) bool { return r.Unit == OfFiles })
+	effects = l.dropRequests(OfFiles, func(*Request) bool { return true })
 	for i := range l.Files.Keepers {
 		k := &l.Files.Keepers[i]
 		effects = append(effects, release(k.Account, k.Bond, "files")...)
@@ -213,7 +215,7 @@ func (l *Lease) dropFileKeeper(account string, now int64) (effects []Effect, err
 		}
 		return k.Account == account
 	})
-	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == account && r.Unit == OfFiles })...)
+	effects = append(effects, l.dropRequests(OfFiles, func(r *Request) bool { return r.Keeper == account })...)
 	if l.Phase != Active || f.Said != Had || l.Begun() || f.says(Had) >= l.Order.Conditions.Quorum() {
 		return effects, nil
 	}
@@ -283,4 +285,5 @@ func (f *Files) Code(w *canon.Codec) {
 	w.Int(&f.Draws, MaxUnits+1)
 	w.I64(&f.Due)
 	w.U8((*uint8)(&f.Said))
+	canon.Seq(w, &f.Requests, maxKeepers, 38, codeRequest)
 }

@@ -271,7 +271,7 @@ func TestFileKeeperShowsWhatItHas(t *testing.T) {
 			t.Fatal("a wrong answer was taken")
 		}
 		k.do(Answer{By: who, Unit: OfFiles, Shown: a})
-		if k.purse[who] != k.lease.Params.AskFee || len(k.lease.Requests) != 0 {
+		if k.purse[who] != k.lease.Params.AskFee || len(k.lease.Requests()) != 0 {
 			t.Fatalf("the keeper has %d for its answer", k.purse[who])
 		}
 	}
@@ -341,8 +341,8 @@ func TestLateAboutUnitAndFiles(t *testing.T) {
 		k.do(Ask{asker, who, first, 0})
 		k.do(Ask{asker, who, OfFiles - first, 0})
 		k.pass(7)
-		if lost := stake - k.stakeOf(who); len(k.lease.Requests) != 0 || lost < bond || k.lease.Files.keeper(who) != nil {
-			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Requests)
+		if lost := stake - k.stakeOf(who); len(k.lease.Requests()) != 0 || lost < bond || k.lease.Files.keeper(who) != nil {
+			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Requests())
 		}
 	}
 }
@@ -355,7 +355,7 @@ func TestQuestionsEndWithTheDraw(t *testing.T) {
 	w.pass(w.lease.Files.Due - w.now)
 	w.do(Ask{asker, who, OfFiles, 0})
 	w.pass(1)
-	if w.lease.Files.Draws != 2 || len(w.lease.Requests) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
-		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Requests, w.purse[asker])
+	if w.lease.Files.Draws != 2 || len(w.lease.Requests()) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
+		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Requests(), w.purse[asker])
 	}
 }

@@ -27,13 +27,13 @@ func (l *Lease) Reserved() []Share {
 	for _, k := range l.Files.Keepers {
 		hold(k.Account, k.Bond)
 	}
-	for _, f := range l.Forced {
+	for _, f := range l.Forced() {
 		hold(f.Unit.Provider, f.Unit.Bond)
 		for _, a := range f.Unit.Audits {
 			hold(a.Auditor, a.Bond)
 		}
 	}
-	for _, v := range l.Verdicts {
+	for _, v := range l.Verdicts() {
 		hold(v.Audit.Auditor, v.Audit.Bond)
 	}
 	for _, c := range l.Disputes {
@@ -58,9 +58,6 @@ func (l *Lease) Check() error {
 		}
 	}
 	if err := l.checkFiles(); err != nil {
-		return err
-	}
-	if err := l.checkPending(); err != nil {
 		return err
 	}
 	if err := l.checkRequests(); err != nil {
@@ -94,22 +91,38 @@ func (l *Lease) checkForm() error {
 		return fmt.Errorf("%d units of a round of %d are to be looked at", l.Sweep, p.Shards)
 	case l.LeadIndex >= len(l.Leads) || l.Round > p.Rounds:
 		return fmt.Errorf("lead %d of %d, round %d of %d", l.LeadIndex, len(l.Leads), l.Round, p.Rounds)
-	case len(l.Units) != p.Units() || len(l.Merges) != p.Rounds:
-		return fmt.Errorf("%d units and %d merges, want %d and %d", len(l.Units), len(l.Merges), p.Units(), p.Rounds)
+	case len(l.Units) != p.Units() || len(l.Past) != p.Units() || len(l.Merges) != p.Rounds:
+		return fmt.Errorf("%d units, the past of %d, and %d merges, want %d, as many, and %d", len(l.Units), len(l.Past), len(l.Merges), p.Units(), p.Rounds)
 	}
 	for _, c := range l.Disputes {
 		if err := c.Target.Check(); err != nil || l.roundOf(c.Target) >= p.Rounds {
 			return fmt.Errorf("dispute %d is about nothing", c.ID)
 		}
 	}
-	for _, v := range l.Verdicts {
-		if v.Unit >= p.Units() || len(v.Receipt.Checkpoints) != p.Segments()+1 {
+	for i := range l.Past {
+		if err := l.checkPast(i); err != nil {
+			return err
+		}
+	}
+	for i := range l.Units {
+		if r := l.Units[i].Receipt; r != nil && len(r.Checkpoints) != p.Segments()+1 {
+			return fmt.Errorf("the receipt of unit %d has %d checkpoints", i, len(r.Checkpoints))
+		}
+	}
+	return nil
+}
+
+// checkPast: what counts of a unit's earlier attempts is about that unit.
+func (l *Lease) checkPast(i int) error {
+	p := &l.Order.Problem
+	for _, v := range l.Past[i].Verdicts {
+		if v.Unit != i || len(v.Receipt.Checkpoints) != p.Segments()+1 {
 			return fmt.Errorf("a verdict about unit %d is about nothing", v.Unit)
 		}
 	}
-	for _, f := range l.Forced {
+	for _, f := range l.Past[i].Forced {
 		r := f.Unit.Receipt
-		if f.Index >= p.Units() || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil {
+		if f.Index != i || f.Until > l.TruthUntil || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil {
 			return fmt.Errorf("a forced attempt of unit %d is none", f.Index)
 		}
 		if err := f.check(p); err != nil {
@@ -121,11 +134,6 @@ func (l *Lease) checkForm() error {
 					return fmt.Errorf("an audit of a forced attempt of unit %d is about segment %d", f.Index, s)
 				}
 			}
-		}
-	}
-	for i := range l.Units {
-		if r := l.Units[i].Receipt; r != nil && len(r.Checkpoints) != p.Segments()+1 {
-			return fmt.Errorf("the receipt of unit %d has %d checkpoints", i, len(r.Checkpoints))
 		}
 	}
 	return nil
@@ -176,6 +184,8 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("the unit is %v with %d attestations, %d of which count", u.Status, len(u.Attested), l.keepers(u))
 	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
 		return fmt.Errorf("the receipt does not start where the round starts")
+	case l.Phase != Settled && u.Attend == 0 && (u.Status == Received && len(u.Attested) == 0 || u.Status == Assigned && !l.LotDrawn(i) || u.Status == Accepted && u.verdictBonds()):
+		return fmt.Errorf("the unit is %v, and no tick attends to it", u.Status)
 	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0 || l.awaitsLot(u)):
 		return fmt.Errorf("accepted with an audit outstanding, or a lot not shown")
 	}

@@ -9,9 +9,42 @@ import (
 func (l *Lease) Code(w *canon.Codec) {
 	l.Terms().Code(w)
 	l.Course().Code(w)
+	codeShares(w, &l.Ledger.SlashPaid)
 	canon.Seq(w, &l.Merges, MaxUnits, 38, func(w *canon.Codec, m *Merge) { m.Code(w) })
 	canon.Seq(w, &l.Units, MaxUnits, 10, func(w *canon.Codec, u *Unit) { u.Code(w) })
+	l.codePast(w)
 }
+
+// codePast walks those units of whose earlier attempts something counts.
+func (l *Lease) codePast(w *canon.Codec) {
+	type entry struct {
+		unit int
+		past Past
+	}
+	var all []entry
+	for i, p := range l.Past {
+		if !p.blank() {
+			all = append(all, entry{i, p})
+		}
+	}
+	canon.Seq(w, &all, MaxUnits, 3, func(w *canon.Codec, e *entry) {
+		w.Int(&e.unit, MaxUnits)
+		e.past.Code(w)
+	})
+	if l.Past != nil { // it is written, not read
+		return
+	}
+	l.Past = make([]Past, len(l.Units))
+	for i, e := range all {
+		if e.unit >= len(l.Past) || e.past.blank() || i > 0 && all[i-1].unit >= e.unit {
+			w.Fail("the past of unit %d is none, or out of order", e.unit)
+			return
+		}
+		l.Past[e.unit] = e.past
+	}
+}
+
+func (p *Past) blank() bool { return len(p.Forced)+len(p.Verdicts) == 0 }
 
 type terms Lease
 
@@ -31,10 +64,12 @@ func (l *terms) Code(w *canon.Codec) {
 
 type course Lease
 
-// Code walks the fields that events change, but units and merges.
+// Code walks the fields that events change, but units, merges, and who was paid out of
+// bonds. The terms must be known: parties go by their numbers in these.
 func (l *course) Code(w *canon.Codec) {
+	name := (*Lease)(l).roster().code
 	canon.Seq(w, &l.Leads, MaxParties+1, 3, func(w *canon.Codec, d *Leader) {
-		w.String(&d.Account, maxAccount)
+		name(w, &d.Account)
 		w.U64(&d.Bond)
 		w.Bool(&d.Gone)
 	})
@@ -45,30 +80,75 @@ func (l *course) Code(w *canon.Codec) {
 	w.I64(&l.DueSince)
 	w.Int(&l.Round, MaxUnits)
 	w.I64(&l.WindowEnd)
-	canon.Seq(w, &l.Disputes, maxRecords, 8, codeContest)
-	canon.Seq(w, &l.Verdicts, 2*maxRecords, 50, func(w *canon.Codec, v *Verdict) {
-		w.Int(&v.Unit, MaxUnits)
-		v.Receipt.Code(w)
-		codeAudit(w, &v.Audit)
+	canon.Seq(w, &l.Disputes, maxRecords, 8, func(w *canon.Codec, c *Contest) { c.code(w, name) })
+	canon.Seq(w, &l.Asked, MaxParties, 2, func(w *canon.Codec, a *Asked) {
+		name(w, &a.Keeper)
+		w.Int(&a.Open, MaxUnits+1)
 	})
-	canon.Seq(w, &l.Requests, maxRequests, 38, codeRequest)
-	canon.Seq(w, &l.Pending, MaxUnits, 2, codePending)
-	canon.Seq(w, &l.Forced, maxRecords, 50, codeForced)
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
-		w.String(&f.Provider, maxAccount)
+		name(w, &f.Provider)
 		w.Int(&f.Late, maxAttempts)
 	})
 	canon.Seq(w, &l.Queue, MaxParties, 2, func(w *canon.Codec, q *Waiting) {
-		w.String(&q.Provider, maxAccount)
+		name(w, &q.Provider)
 		w.I64(&q.Since)
 	})
 	w.Int(&l.Sweep, MaxUnits)
-	canon.Seq(w, &l.Barred, maxBarred, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
+	canon.Seq(w, &l.Barred, maxBarred, 1, name)
 	for _, n := range []*int{&l.Audits.Drawn, &l.Audits.Passed, &l.Audits.Failed} {
 		w.Int(n, 1<<40)
 	}
-	l.Count.Code(w)
-	l.Ledger.code(w)
+	w.I64(&l.TruthUntil)
+	l.Count.code(w, name)
+	m := &l.Ledger
+	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed, &m.Insured} {
+		w.U64(v)
+	}
+	w.Int(&m.Strangers, maxRecords)
+	for _, p := range []*[]Share{&m.Paid, &m.Prizes} {
+		canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
+			name(w, &s.Account)
+			w.U64(&s.Amount)
+		})
+	}
+}
+
+// roster numbers the parties of a lease, from 1, so that what names many of them is
+// short.
+type roster struct {
+	accounts []string
+	numbers  map[string]int
+}
+
+func (l *Lease) roster() roster {
+	r := roster{numbers: map[string]int{}}
+	for _, parties := range [][]Party{l.Providers, l.Auditors} {
+		for i := range parties {
+			r.accounts = append(r.accounts, parties[i].Account)
+			if _, twice := r.numbers[parties[i].Account]; !twice {
+				r.numbers[parties[i].Account] = len(r.accounts)
+			}
+		}
+	}
+	return r
+}
+
+// code walks an account: the number of a party, or 0 and the name of a stranger.
+func (r roster) code(w *canon.Codec, account *string) {
+	n := r.numbers[*account]
+	w.Int(&n, len(r.accounts))
+	switch {
+	case n == 0:
+		w.String(account, maxAccount)
+		if r.numbers[*account] != 0 {
+			w.Fail("%s is a party, and stands by name", *account)
+		}
+	case n <= len(r.accounts):
+		*account = r.accounts[n-1]
+		if r.numbers[*account] != n {
+			w.Fail("%s has another number than %d", *account, n)
+		}
+	}
 }
 
 // Code walks the fields of p.
@@ -109,14 +189,14 @@ func (m *Merge) Code(w *canon.Codec) {
 	w.Int(&m.Attempt, maxAttempts)
 }
 
-func codeContest(w *canon.Codec, c *Contest) {
+func (c *Contest) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 	w.U64(&c.ID)
 	c.Target.Code(w)
 	w.Int(&c.Attempt, maxAttempts)
 	w.Int(&c.Segment, MaxSegments)
-	w.String(&c.Defender, maxAccount)
-	w.String(&c.Challenger, maxAccount)
-	w.String(&c.Pledge, maxAccount)
+	for _, account := range []*string{&c.Defender, &c.Challenger, &c.Pledge} {
+		name(w, account)
+	}
 	w.I64(&c.At)
 	w.U64(&c.Bond)
 	for _, b := range []*bool{&c.Void, &c.Holds, &c.Missed} {
@@ -142,11 +222,23 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.Blob(&u.Proof, 64)
 	canon.Seq(w, &u.Attested, maxKept, 3, codeAttestation)
 	canon.Seq(w, &u.Audits, maxAuditors, 38, codeAudit)
+	canon.Seq(w, &u.Requests, maxKept, 38, codeRequest)
 	canon.Seq(w, &u.Withheld, maxTries, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Plain)
 	w.I64(&u.Due)
 	w.I64(&u.WindowEnd)
 	w.I64(&u.HeldUntil)
+	w.I64(&u.Attend)
+}
+
+// Code walks the fields of p.
+func (p *Past) Code(w *canon.Codec) {
+	canon.Seq(w, &p.Forced, maxTries, 50, codeForced)
+	canon.Seq(w, &p.Verdicts, maxVerdicts+maxDisputes, 50, func(w *canon.Codec, v *Verdict) {
+		w.Int(&v.Unit, MaxUnits)
+		v.Receipt.Code(w)
+		codeAudit(w, &v.Audit)
+	})
 }
 
 func codeForced(w *canon.Codec, f *Forced) {
@@ -183,9 +275,13 @@ func (m *Ledger) code(w *canon.Codec) {
 		w.U64(v)
 	}
 	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid, &m.Prizes} {
-		canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
-			w.String(&s.Account, maxAccount)
-			w.U64(&s.Amount)
-		})
+		codeShares(w, p)
 	}
+}
+
+func codeShares(w *canon.Codec, p *[]Share) {
+	canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
+		w.String(&s.Account, maxAccount)
+		w.U64(&s.Amount)
+	})
 }

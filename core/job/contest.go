@@ -83,10 +83,6 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: it waits only for the disputes that are open", l.WindowEnd)
 	case len(l.Disputes) >= maxDisputes-reservedDisputes && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
-	case l.full():
-		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
-	case e.Target.kind == AboutVerdict && len(l.Verdicts)+len(l.Disputes) >= maxRecords:
-		return nil, fmt.Errorf("%d verdicts about work that is void stand, and no more can be disputed", len(l.Verdicts))
 	}
 	for _, c := range l.contests(e.Target, e.Attempt) {
 		if c.Challenger == e.Challenger {
@@ -97,13 +93,6 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	c.Pledge = l.pledge(&c)
 	l.Disputes = append(l.Disputes, c)
 	return []Effect{{Emit, s.Defender, e.ID, "disputed"}}, nil
-}
-
-// full reports whether the lists that disputes and questions may make longer, by
-// those that they pay when they end, are as long as they may be.
-func (l *Lease) full() bool {
-	const parties = maxBarred + MaxParties + 2 // of a lease: they are paid for work that is lost
-	return len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid) >= maxRecords-parties
 }
 
 // due reports whether nothing but disputes keeps a unit from being accepted or
@@ -231,7 +220,7 @@ func (l *Lease) moot(c *Contest) bool {
 		a, _, err := l.Verdict(t.index, c.Attempt, t.auditor)
 		return err != nil || a.Bond == 0
 	case AboutTruth:
-		return l.forced(t.index, c.Attempt) < 0
+		return l.Shown(t.index, c.Attempt) == nil
 	}
 	return true
 }
@@ -319,7 +308,8 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 }
 
 // divide splits a slashed bond: first those whose honest work is lost, then who
-// showed the fraud, then the insurance fund.
+// showed the fraud, then the insurance fund. After more strangers than can be recorded
+// were paid for showing fraud, which costs as many bonds, the fund has their share.
 func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, error) {
 	left := bond
 	var out []Share
@@ -333,6 +323,14 @@ func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, e
 		return nil, err
 	}
 	reward = min(reward, left)
+	const parties = 2*MaxParties + 3 // with consumer, first lead and fund
+	switch {
+	case find(l.Providers, challenger) != nil || find(l.Auditors, challenger) != nil:
+	case l.Ledger.Strangers >= maxRecords-parties:
+		reward = 0
+	default:
+		l.Ledger.Strangers++
+	}
 	out = addShare(out, Share{challenger, reward})
 	return addShare(out, Share{Insurance, left - reward}), nil
 }

@@ -76,6 +76,20 @@ func (l *Lease) known() (out []int) {
 	return out
 }
 
+// seen returns all units that are known, of whatever round.
+func (l *Lease) seen() (out []int) {
+	if l.sight == nil {
+		l.look()
+	}
+	if !l.sight.whole {
+		return l.sight.units
+	}
+	for i := range l.Units {
+		out = append(out, i)
+	}
+	return out
+}
+
 // count brings the count up to date with the known units.
 func (l *Lease) count() {
 	if l.sight == nil {
@@ -199,21 +213,21 @@ func (l *Lease) Begun() bool { return l.Count.Begun }
 func (l *Lease) checkCount() error {
 	c := *l
 	c.Recount()
-	if a, b := canon.Marshal(&c.Count), canon.Marshal(&l.Count); string(a) != string(b) {
+	if string(canon.Marshal(c.Course())) != string(canon.Marshal(l.Course())) {
 		return fmt.Errorf("the units of round %d are counted as %+v, and are %+v", l.Round, l.Count, c.Count)
 	}
 	return nil
 }
 
-// Code walks the fields of c.
-func (c *Count) Code(w *canon.Codec) {
+// code walks the fields of c.
+func (c *Count) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 	w.Bool(&c.Begun)
 	for i := range c.Status {
 		w.Int(&c.Status[i], MaxUnits)
 	}
 	unit := func(w *canon.Codec, i *int) { w.Int(i, MaxUnits) }
 	canon.Seq(w, &c.Loads, MaxParties, 3, func(w *canon.Codec, x *Load) {
-		w.String(&x.Provider, maxAccount)
+		name(w, &x.Provider)
 		w.Int(&x.Had, MaxUnits)
 		canon.Seq(w, &x.Open, MaxUnits, 1, unit)
 	})

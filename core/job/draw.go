@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tally-network/tally/core/canon"
@@ -15,43 +14,26 @@ import (
 // making attempts. Whether an attempt is forced likewise follows from a block after its
 // assignment, so that no lead can choose who has which lot.
 
-// Pending is a unit of whatever round that a tick after a protocol time has something to
-// do with, beside deadlines: a draw, or bonds to let go of.
-type Pending struct {
-	Unit  int
-	After int64 // protocol time, ms
-}
-
 // drawTries is how many candidates are looked at for each that is wanted, so that a
 // draw reads few accounts however large the pool is.
 const drawTries = 8
 
 // await lets the first tick after a protocol time attend to a unit.
 func (l *Lease) await(unit int, after int64) {
-	i := slices.IndexFunc(l.Pending, func(p Pending) bool { return p.Unit == unit })
-	if i < 0 {
-		l.Pending = append(l.Pending, Pending{unit, after})
-		return
+	if u := &l.Units[unit]; u.Attend == 0 || after < u.Attend {
+		u.Attend = after + 1
 	}
-	l.Pending[i].After = min(l.Pending[i].After, after)
 }
 
-// forget takes a unit from those that are attended to.
-func (l *Lease) forget(unit int) {
-	l.Pending = slices.DeleteFunc(l.Pending, func(p Pending) bool { return p.Unit == unit })
-}
-
-// tickPending attends to the units whose time has come.
-func (l *Lease) tickPending(e *Tick, now int64) (effects []Effect, err error) {
-	var due []int
-	for _, p := range l.Pending {
-		if now > p.After {
-			due = append(due, p.Unit)
-		}
-	}
+// tickAttended attends to the units whose time has come.
+func (l *Lease) tickAttended(e *Tick, now int64) (effects []Effect, err error) {
 	m := means{free: e.Free}
-	for _, i := range due {
-		l.forget(i)
+	for _, i := range l.seen() {
+		u := &l.Units[i]
+		if u.Attend == 0 || now < u.Attend {
+			continue
+		}
+		u.Attend = 0
 		more, err := l.attend(i, e.Seed, &m, now)
 		if err != nil {
 			return nil, err
@@ -188,37 +170,4 @@ func (l *Lease) drawSeed(seed canon.Hash, what string, unit, attempt int) []byte
 		e.Uint(uint64(unit))
 		e.Uint(uint64(attempt))
 	})
-}
-
-// wakePending returns the protocol time from which a unit is to be attended to.
-func (l *Lease) wakePending() int64 {
-	wake := int64(Never)
-	for _, p := range l.Pending {
-		wake = min(wake, p.After+1)
-	}
-	return wake
-}
-
-// checkPending: who is to be drawn, and bonds that time lets go of, are not forgotten.
-func (l *Lease) checkPending() error {
-	pending := map[int]bool{}
-	for _, p := range l.Pending {
-		if p.Unit >= len(l.Units) || pending[p.Unit] {
-			return fmt.Errorf("unit %d is pending twice, or does not exist", p.Unit)
-		}
-		pending[p.Unit] = true
-	}
-	for i := range l.Units {
-		u := &l.Units[i]
-		bare := u.Status == Received && len(u.Attested) == 0 || u.Status == Assigned && !l.LotDrawn(i)
-		if (bare || u.Status == Accepted && u.verdictBonds()) && !pending[i] && l.Phase != Settled {
-			return fmt.Errorf("unit %d is %v, and nothing is pending about it", i, u.Status)
-		}
-	}
-	return nil
-}
-
-func codePending(w *canon.Codec, p *Pending) {
-	w.Int(&p.Unit, MaxUnits)
-	w.I64(&p.After)
 }

@@ -53,7 +53,7 @@ func TestDrawsComeAfterTheReceipt(t *testing.T) {
 			t.Fatalf("drawn in the receipt's block: %s", who)
 		}
 		w.now++
-		w.do(Tick{Seed: canon.Sum("seed", []byte{byte(i)}), Free: func(a string) uint64 { return w.free[a] }})
+		w.do(Tick{Seed: canon.Sum("seed", []byte{byte(i)}), Units: w.due(), Free: func(a string) uint64 { return w.free[a] }})
 		u := &w.lease.Units[0]
 		if len(u.Attested) != 3 || len(u.Audits) != 1 || u.Due != w.now+2*w.lease.Params.AnswerTime {
 			t.Fatalf("drawn: %s, due %d", w.drawn(0), u.Due)

@@ -59,8 +59,8 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		u.Plain = true
 		return []Effect{{Emit, e.By, uint64(e.Unit), "plain"}}, nil
 	}
-	if len(l.Forced) >= maxRecords {
-		return nil, fmt.Errorf("%d forced attempts were shown, the most that a lease has", len(l.Forced))
+	if n := len(l.Past[e.Unit].Forced); n >= maxTries {
+		return nil, fmt.Errorf("%d forced attempts of unit %d were shown, the most that it may have", n, e.Unit)
 	}
 	f := Forced{Index: e.Unit, Unit: *u, Truth: e.Truth, Until: now + l.Order.Conditions.Window}
 	if err := f.check(&l.Order.Problem); err != nil {
@@ -93,7 +93,8 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == UnitTarget(e.Unit) })
-	l.Forced = append(l.Forced, f)
+	l.Past[e.Unit].Forced = append(l.Past[e.Unit].Forced, f)
+	l.TruthUntil = max(l.TruthUntil, f.Until)
 	l.reopen(e.Unit)
 	l.watchLead(now)
 	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
@@ -201,15 +202,25 @@ func (f *Forced) contradicts() bool {
 	return slices.ContainsFunc(f.Unit.Audits, func(a Audit) bool { return a.Done && a.Bond > 0 && !f.Right(&a) })
 }
 
-// forced returns the place of a forced attempt that was shown, −1 if there is none.
-func (l *Lease) forced(unit, attempt int) int {
-	return slices.IndexFunc(l.Forced, func(f Forced) bool { return f.Index == unit && f.Unit.Attempt == attempt })
+// Forced returns the forced attempts that were shown and not paid for yet, by unit.
+func (l *Lease) Forced() (out []*Forced) {
+	for i := range l.Past {
+		for j := range l.Past[i].Forced {
+			out = append(out, &l.Past[i].Forced[j])
+		}
+	}
+	return out
 }
 
 // Shown returns a forced attempt of a unit that was shown, nil if there is none.
 func (l *Lease) Shown(unit, attempt int) *Forced {
-	if i := l.forced(unit, attempt); i >= 0 {
-		return &l.Forced[i]
+	if unit < 0 || unit >= len(l.Past) {
+		return nil
+	}
+	for j := range l.Past[unit].Forced {
+		if f := &l.Past[unit].Forced[j]; f.Unit.Attempt == attempt {
+			return f
+		}
 	}
 	return nil
 }
@@ -217,8 +228,7 @@ func (l *Lease) Shown(unit, attempt int) *Forced {
 // expose takes the bond of a provider that showed as truth what is none: those whose
 // work it spoilt are paid out of it, and the challenger.
 func (l *Lease) expose(c Contest) ([]Effect, error) {
-	i := l.forced(c.Target.index, c.Attempt)
-	f := l.Forced[i]
+	f, past := *l.Shown(c.Target.index, c.Attempt), &l.Past[c.Target.index]
 	var lost []Share
 	var effects []Effect
 	for _, a := range f.Unit.Audits {
@@ -231,7 +241,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
 		if len(l.contests(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
-			l.Verdicts = append(l.Verdicts, Verdict{f.Index, *f.Unit.Receipt, a})
+			past.Verdicts = append(past.Verdicts, Verdict{f.Index, *f.Unit.Receipt, a})
 			continue
 		}
 		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
@@ -249,7 +259,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool {
 		return d.Target.kind == AboutTruth && d.Target.index == f.Index && d.Attempt == c.Attempt
 	})
-	l.Forced = slices.Delete(l.Forced, i, i+1)
+	past.Forced = slices.DeleteFunc(past.Forced, func(g Forced) bool { return g.Unit.Attempt == c.Attempt })
 	l.bar(f.Unit.Provider)
 	return append(effects, Effect{Kind: Discredit, Account: f.Unit.Provider}, Effect{Kind: Jail, Account: f.Unit.Provider}, Effect{Emit, f.Unit.Provider, c.ID, "convicted"}), nil
 }
@@ -275,8 +285,8 @@ func (l *Lease) jackpot() (uint64, error) {
 // The word of a provider that is barred judges nobody, and earns it nothing.
 func (l *Lease) payForced() (effects []Effect, err error) {
 	var due []Share
-	for i := range l.Forced {
-		prizes, more, err := l.prizes(&l.Forced[i])
+	for _, f := range l.Forced() {
+		prizes, more, err := l.prizes(f)
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +295,9 @@ func (l *Lease) payForced() (effects []Effect, err error) {
 			due = addShare(due, s)
 		}
 	}
-	l.Forced = nil
+	for i := range l.Past {
+		l.Past[i].Forced = nil
+	}
 	due = due[:min(len(due), maxRecords)] // more cannot be recorded
 	if l.Ledger.Prizes, err = within(due, l.Ledger.Tax); err != nil {
 		return nil, err

@@ -338,7 +338,7 @@ func TestPrizesAreCutInProportion(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	all, _, err := w.lease.prizes(&w.lease.Forced[0])
+	all, _, err := w.lease.prizes(w.lease.Forced()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func TestLotsAreShownAtTheirTime(t *testing.T) {
 	if err := w.reveal(1, true); err != nil {
 		t.Fatal(err)
 	}
-	if f := w.lease.Forced[1]; len(f.Challengers) != 0 {
+	if f := w.lease.Forced()[1]; len(f.Challengers) != 0 {
 		t.Fatalf("%v challenged in the block in which the lot was shown, and gets a jackpot", f.Challengers)
 	}
 	w.settle()
@@ -467,7 +467,7 @@ func TestLateChallengersGetNoJackpot(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	if f := w.lease.Forced[0]; len(f.Challengers) != 0 {
+	if f := w.lease.Forced()[0]; len(f.Challengers) != 0 {
 		t.Fatalf("jackpots for %v", f.Challengers)
 	}
 }
@@ -487,7 +487,7 @@ func TestWhoChallengesAfterAnotherGetsNoJackpot(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	if f := w.lease.Forced[0]; !slices.Equal(f.Challengers, []string{"c", "d"}) {
+	if f := w.lease.Forced()[0]; !slices.Equal(f.Challengers, []string{"c", "d"}) {
 		t.Fatalf("jackpots for %v", f.Challengers)
 	}
 }
@@ -522,7 +522,7 @@ func TestTruthIsDisputed(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	p, f := &w.lease.Order.Problem, &w.lease.Forced[0]
+	p, f := &w.lease.Order.Problem, w.lease.Forced()[0]
 	for _, c := range []struct {
 		name          string
 		before        canon.Hash
@@ -561,12 +561,12 @@ func TestTruthIsDisputed(t *testing.T) {
 	}
 	w.compute(0, "p1", "")
 	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
-	if len(w.lease.Forced) != 1 {
+	if len(w.lease.Forced()) != 1 {
 		t.Fatal("a lost dispute ended the claim")
 	}
 	w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
-	if len(w.lease.Forced) != 0 || len(w.lease.Disputes) != 0 || !slices.Contains(w.lease.Barred, "p0") {
-		t.Fatalf("forced %v, disputes %v, barred %v", w.lease.Forced, w.lease.Disputes, w.lease.Barred)
+	if len(w.lease.Forced()) != 0 || len(w.lease.Disputes) != 0 || !slices.Contains(w.lease.Barred, "p0") {
+		t.Fatalf("forced %v, disputes %v, barred %v", w.lease.Forced(), w.lease.Disputes, w.lease.Barred)
 	}
 	w.settle()
 	if w.purse["p0"] != 0 || w.purse["c1"] == 0 {
@@ -727,17 +727,17 @@ func TestTruthOfEachAttemptIsDisputedByItself(t *testing.T) {
 	w.blind(0, "p0")
 	w.do(OpenDispute{ID: 1, Target: TruthTarget(0, 1), Challenger: "c"})
 	w.blind(0, "p0")
-	if !w.lease.Disputed("c", TruthTarget(0, 1), 0) || !w.lease.TruthDisputed("d", &w.lease.Forced[0]) {
+	if !w.lease.Disputed("c", TruthTarget(0, 1), 0) || !w.lease.TruthDisputed("d", w.lease.Forced()[0]) {
 		t.Error("the dispute about the first attempt is not seen")
 	}
-	if w.lease.Disputed("c", TruthTarget(0, 1), 1) || w.lease.TruthDisputed("d", &w.lease.Forced[1]) || len(w.lease.Contests(TruthTarget(0, 1), 1)) != 0 {
+	if w.lease.Disputed("c", TruthTarget(0, 1), 1) || w.lease.TruthDisputed("d", w.lease.Forced()[1]) || len(w.lease.Contests(TruthTarget(0, 1), 1)) != 0 {
 		t.Error("a dispute about the first attempt passes for one about the second")
 	}
 	w.do(OpenDispute{ID: 2, Target: TruthTarget(0, 1), Attempt: 1, Challenger: "c"})
 	w.do(CloseDispute{ID: 1, Loser: dispute.Defender})
 	w.do(CloseDispute{ID: 2, Loser: dispute.Defender})
-	if len(w.lease.Forced) != 0 {
-		t.Fatalf("%d truths stand", len(w.lease.Forced))
+	if len(w.lease.Forced()) != 0 {
+		t.Fatalf("%d truths stand", len(w.lease.Forced()))
 	}
 	w.settle()
 }
@@ -748,7 +748,7 @@ func TestAnothersDisputeIsWaitedForUntilTheWindow(t *testing.T) {
 	w := forcedWorld(t)
 	w.blind(0, "p0")
 	w.do(OpenDispute{ID: 1, Target: TruthTarget(0, 1), Challenger: "friend"})
-	f := &w.lease.Forced[0]
+	f := w.lease.Forced()[0]
 	if !w.lease.TruthDisputed("auditor", f) {
 		t.Error("another's dispute is not waited for")
 	}
@@ -840,7 +840,7 @@ func TestLotsAreDrawnAfterTheAssignment(t *testing.T) {
 	if again := w.lease.Units[0].LotSeed; again.IsZero() || again == first {
 		t.Fatalf("the next attempt's lot follows from %v", again.Short())
 	}
-	if w := newWorld(t); w.assign(0, "p0") != nil || !w.lease.LotDrawn(0) || len(w.lease.Pending) != 0 {
+	if w := newWorld(t); w.assign(0, "p0") != nil || !w.lease.LotDrawn(0) || w.lease.Units[0].Attend != 0 {
 		t.Fatal("there are lots where nothing is forced")
 	}
 }

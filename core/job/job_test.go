@@ -794,8 +794,8 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 				} else if rapid.Bool().Draw(t, "verdict") {
 					target, attempt = VerdictTarget(unit, v), max(u.Attempt-rapid.IntRange(0, 1).Draw(t, "ago"), 0)
 				}
-				if len(w.lease.Forced) > 0 && rapid.Bool().Draw(t, "truth") {
-					f := rapid.SampledFrom(w.lease.Forced).Draw(t, "forced attempt")
+				if len(w.lease.Forced()) > 0 && rapid.Bool().Draw(t, "truth") {
+					f := rapid.SampledFrom(w.lease.Forced()).Draw(t, "forced attempt")
 					target, attempt = TruthTarget(f.Index, rapid.IntRange(0, 3).Draw(t, "of")), f.Unit.Attempt
 				}
 				segment := rapid.IntRange(0, 2).Draw(t, "segment")

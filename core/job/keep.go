@@ -112,7 +112,7 @@ func (l *Lease) dropKeepers(i int) (effects []Effect) {
 		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Keeper))
 		if drop {
 			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
-			effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == a.Keeper && r.Unit == i })...)
+			effects = append(effects, l.dropRequests(i, func(r *Request) bool { return r.Keeper == a.Keeper })...)
 		}
 		return drop
 	})
@@ -158,7 +158,7 @@ func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) (
 	}
 	effects := l.slash(keeper, *bond, shares)
 	*bond = 0
-	effects = append(effects, l.dropRequests(func(r *Request) bool { return r.Keeper == keeper && r.Unit == unit })...)
+	effects = append(effects, l.dropRequests(unit, func(r *Request) bool { return r.Keeper == keeper })...)
 	l.bar(keeper)
 	at := uint64(l.Files.Draws)
 	if unit == OfFiles {
@@ -229,7 +229,7 @@ func (l *Lease) freeKeepers(i int) (effects []Effect) {
 	for _, a := range l.Units[i].Attested {
 		effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
 	}
-	return append(effects, l.dropRequests(func(r *Request) bool { return r.Unit == i })...)
+	return append(effects, l.dropRequests(i, func(*Request) bool { return true })...)
 }
 
 func codeAttestation(w *canon.Codec, a *Attestation) {

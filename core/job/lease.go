@@ -128,16 +128,16 @@ type Lease struct {
 	WindowEnd int64 // of the closing phase
 
 	Units    []Unit // by round·Shards + shard
+	Past     []Past // by unit
 	Merges   []Merge
 	Disputes []Contest
-	Verdicts []Verdict
-	Requests []Request // open questions to keepers
-	Pending  []Pending // units with which time has something to do beside deadlines
-	Forced   []Forced  // forced attempts that were shown, until they are paid for
+	Asked    []Asked   // keepers with open questions, in account order
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
 	Sweep    int       // units of the round, from the last back, whose keepers are to be looked at, since one was convicted
 	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more, convicted or not able
+
+	TruthUntil int64 // protocol time until which what was shown of forced attempts can be refuted; 0 if none was
 
 	Audits AuditCount
 	Count  Count // of the units of the round
@@ -187,6 +187,7 @@ type Unit struct {
 	Proof    []byte        // the provider's signature of the receipt
 	Attested []Attestation // its keepers, drawn after the receipt
 	Audits   []Audit       // drawn with them
+	Requests []Request     // open questions to its keepers
 	Withheld []string      // providers of earlier attempts whose data could not be had
 	Plain    bool          // its provider has shown that it was not forced
 
@@ -194,6 +195,14 @@ type Unit struct {
 	Due       int64 // the receipt, then the attestations and audits, then the lot, by then
 	WindowEnd int64 // of the unit's own window, which a received one has had if it lost its quorum; of an accepted one, until when its verdicts can be disputed
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
+	Attend    int64 // from then on a tick attends to it beside these deadlines: a draw, or bonds to let go of
+}
+
+// Past is what of a unit's earlier attempts still counts. It is stored apart: it may be
+// large, and few events need it.
+type Past struct {
+	Forced   []Forced  // forced attempts that were shown, until they are paid for
+	Verdicts []Verdict // about work that was refuted or redone
 }
 
 // Audit is one drawn audit of a unit. The bond is reserved with the draw, and stands
@@ -257,7 +266,8 @@ type Ledger struct {
 	Burnt     uint64
 	Tax       uint64  // to the jackpot pool
 	Slashed   uint64  // taken from bonds, penalties included
-	SlashPaid []Share // where it went, by account
+	SlashPaid []Share // where it went, by account; of a lease that is known in parts, what an event adds
+	Strangers int     // rewards out of it for accounts that are no parties
 	Prizes    []Share // out of the jackpot pool, by account
 	Insured   uint64  // out of the insurance fund, to the consumer
 }
@@ -270,9 +280,10 @@ const Insurance = "insurance"
 func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
 	l.Files.Keepers = slices.Clone(l.Files.Keepers)
-	l.Requests = slices.Clone(l.Requests)
-	l.Pending = slices.Clone(l.Pending)
+	l.Files.Requests = slices.Clone(l.Files.Requests)
+	l.Asked = slices.Clone(l.Asked)
 	l.Units = slices.Clone(l.Units)
+	l.Past = slices.Clone(l.Past)
 	l.Merges = slices.Clone(l.Merges)
 	l.Disputes = slices.Clone(l.Disputes)
 	l.Faults = slices.Clone(l.Faults)
@@ -281,15 +292,15 @@ func (l Lease) clone() Lease {
 	l.Ledger.Paid = slices.Clone(l.Ledger.Paid)
 	l.Ledger.SlashPaid = slices.Clone(l.Ledger.SlashPaid)
 	l.Ledger.Prizes = slices.Clone(l.Ledger.Prizes)
-	l.Verdicts = slices.Clone(l.Verdicts)
-	l.Forced = slices.Clone(l.Forced)
-	for i := range l.Forced {
-		u := &l.Forced[i].Unit
-		u.Audits = slices.Clone(u.Audits)
-	}
 	for i := range l.Units {
 		u := &l.Units[i]
-		u.Attested, u.Audits, u.Withheld = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld)
+		u.Attested, u.Audits, u.Withheld, u.Requests = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld), slices.Clone(u.Requests)
+		p := &l.Past[i]
+		p.Forced, p.Verdicts = slices.Clone(p.Forced), slices.Clone(p.Verdicts)
+		for j := range p.Forced {
+			u := &p.Forced[j].Unit
+			u.Audits = slices.Clone(u.Audits)
+		}
 	}
 	return l
 }

@@ -55,14 +55,12 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	l := Lease{
 		Order: m.Order, Params: m.Params, FeeBps: m.FeeBps, Quote: q, Seed: m.Seed, MatchedAt: now,
 		Providers: m.Providers, Phase: Active,
-		Units: make([]Unit, p.Units()), Merges: make([]Merge, p.Rounds), Deposit: m.Deposit,
+		Deposit: m.Deposit,
 	}
 	if l.Ledger.Escrow, err = sum(q.Price, m.Deposit); err != nil {
 		return Lease{}, nil, err
 	}
-	for i := range l.Units {
-		l.Units[i].Status = Open
-	}
+	l.Outline()
 	l.enter(0)
 	l.sight = nil
 	draw := func(label string, n int) []Party {

@@ -9,7 +9,9 @@ import (
 
 // A lease is stored in parts, so that an event reads and writes little: its
 // terms, its course with the count of the round's units, every merge and unit by
-// itself, and by themselves the checkpoints of a receipt and the inputs of a merge.
+// itself, and by themselves the checkpoints of a receipt, what counts of a unit's earlier
+// attempts, the inputs of a merge, and who was paid out of bonds. The course grows with the parties of a lease, and
+// with what is disputed at once, but not with its units, nor with what befell these.
 
 // Terms returns the part of l that is fixed when it begins.
 func (l *Lease) Terms() canon.Coded { return (*terms)(l) }
@@ -21,7 +23,7 @@ func (l *Lease) Course() canon.Coded { return (*course)(l) }
 // merges that these imply: units of merged rounds are accepted, the others open.
 func (l *Lease) Outline() {
 	p := &l.Order.Problem
-	l.Units, l.Merges = make([]Unit, p.Units()), make([]Merge, p.Rounds)
+	l.Units, l.Past, l.Merges = make([]Unit, p.Units()), make([]Past, p.Units()), make([]Merge, p.Rounds)
 	for i := range l.Units {
 		l.Units[i].Status = Open
 		if i < l.Round*p.Shards {
@@ -35,11 +37,16 @@ func (l *Lease) Outline() {
 type Part struct {
 	Units  []int // in order
 	Merges []int // rounds, in order
-	Brief  bool  // of receipts the last checkpoint will do, of merges all but the inputs
+	Paid   bool  // who was paid out of bonds
+	Brief  bool  // of receipts the last checkpoint will do, of units the present attempt, of merges all but the inputs
 }
 
 // Everything is the whole lease.
-func (l *Lease) Everything() Part { return l.rounds(0, len(l.Merges)) }
+func (l *Lease) Everything() Part {
+	p := l.rounds(0, len(l.Merges))
+	p.Paid = true
+	return p
+}
 
 // rounds returns the units and merges of the rounds from lo up to but not including
 // hi.
@@ -97,16 +104,6 @@ func (l *Lease) Reach(e Event, now int64) (p Part) {
 		}
 		units = append(units, e.Units...)
 		units = append(units, l.sweep()...)
-		for _, r := range l.Requests {
-			if r.Due != 0 && now > r.Due { // its keeper is late
-				units = append(units, r.Unit)
-			}
-		}
-		for _, u := range l.Pending {
-			if now > u.After {
-				units = append(units, u.Unit)
-			}
-		}
 	}
 	p.Units, p.Merges = places(append(p.Units, units...), len(l.Units)), places(append(p.Merges, merges...), len(l.Merges))
 	return p

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/canon"
@@ -28,8 +29,14 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	reach := part.Reach(e, w.now)
 	part.See(reach.Units)
 	whole := map[int][]canon.Hash{} // checkpoints that are not read
+	if reach.Paid {
+		part.Ledger.SlashPaid = slices.Clone(full.Ledger.SlashPaid)
+	}
 	for _, i := range reach.Units {
 		part.Units[i] = full.Units[i]
+		if !reach.Brief {
+			part.Past[i] = full.Past[i]
+		}
 		if bare, points := full.Units[i].Split(); reach.Brief {
 			part.Units[i], whole[i] = bare, points
 		}
@@ -52,9 +59,20 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	}
 	// Write back what was read; the rest must be as the whole lease has it.
 	back := next.clone()
-	back.Units, back.Merges = full.clone().Units, full.clone().Merges
+	old := full.clone()
+	back.Ledger.SlashPaid = got.Ledger.SlashPaid
+	if !reach.Paid {
+		back.Ledger.SlashPaid = old.Ledger.SlashPaid
+		for _, s := range got.Ledger.SlashPaid {
+			back.Ledger.SlashPaid = addShare(back.Ledger.SlashPaid, s)
+		}
+	}
+	back.Units, back.Past, back.Merges = old.Units, old.Past, old.Merges
 	for _, i := range reach.Units {
 		back.Units[i] = got.Units[i]
+		if !reach.Brief {
+			back.Past[i] = got.Past[i]
+		}
 		if r := got.Units[i].Receipt; r != nil && len(r.Checkpoints) == 1 {
 			all := *r
 			all.Checkpoints = whole[i]
@@ -81,9 +99,9 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 
 // due returns the units whose time has come.
 func (w *world) due() (out []int) {
-	for i := range w.lease.RoundUnits() {
-		if at := w.lease.Unit(w.lease.Round, i); w.lease.WakeUnit(at) <= w.now {
-			out = append(out, at)
+	for i := range w.lease.Units {
+		if w.lease.WakeUnit(i) <= w.now {
+			out = append(out, i)
 		}
 	}
 	return out
@@ -158,29 +176,31 @@ func TestOnlyWhatFitsItsEncodingEnters(t *testing.T) {
 	}
 }
 
-// A conviction, a question or a forced attempt that could not be recorded is refused
-// before it is stored.
+// What cannot be recorded is refused before it is stored, or paid to the insurance fund.
 func TestListsEndWhereReadingDoes(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p0", "lie")
-	for i := range maxRecords {
+	for i := range maxDisputes {
 		w.lease.Disputes = append(w.lease.Disputes, Contest{ID: uint64(i + 1), Target: UnitTarget(0), Challenger: fmt.Sprint(i)})
-		if w.lease.full() {
-			break
-		}
 	}
 	if err := w.try(OpenDispute{ID: 1 << 20, Target: UnitTarget(0), Challenger: "c"}); err == nil {
 		t.Error("a dispute was opened beyond the limit")
 	}
-	if err := w.try(Ask{By: asker, Keeper: w.lease.Units[0].Attested[0].Keeper}); err == nil {
-		t.Error("a question was asked beyond the limit")
-	}
-	if _, err := canon.Encoded(w.lease.Course()); err != nil {
-		t.Error(err)
-	}
 	w.lease.Disputes[0].Segment = MaxSegments + 1
 	if _, err := canon.Encoded(w.lease.Course()); err == nil {
 		t.Error("a dispute about a segment that no unit has is stored")
+	}
+	l := w.lease.clone()
+	l.Disputes = nil
+	for i := range maxRecords {
+		shares, err := l.divide(1000, fmt.Sprintf("stranger %05d", i), []Share{{"p1", 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.slash("p0", 1000, shares)
+	}
+	if _, err := canon.Encoded(l.Course()); err != nil {
+		t.Errorf("after %d bonds were shared: %v", maxRecords, err)
 	}
 }
 

@@ -101,8 +101,6 @@ func (e Expose) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("no attestation of %s to a piece of unit %d stands", e.Keeper, e.Unit)
 	case e.By == e.Keeper:
 		return nil, fmt.Errorf("%s cannot expose itself", e.By)
-	case l.full():
-		return nil, fmt.Errorf("the lease has paid %d accounts out of bonds, and cannot record more", len(l.Ledger.SlashPaid))
 	}
 	if err := e.Wrong.Check(l.Order.Pieces(), a.Piece.Number, a.Piece.Root, u.Receipt.Checkpoints); err != nil {
 		return nil, err

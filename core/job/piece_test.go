@@ -209,7 +209,7 @@ func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
 	}
 	k.pass(1)
 	next := k.keeper(4)
-	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Requests) != 0 {
+	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Requests()) != 0 {
 		t.Fatalf("the unit is %v, kept by %s", u.Status, next)
 	}
 	k.refused("no attestation", Expose{"c", liar, 0, 0, *w})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/proof"
@@ -19,13 +20,21 @@ type Request struct {
 	Unit       int        // or OfFiles
 	Fee        uint64     // By's, for an answer in time
 	At         int64      // protocol time of the request
+	Ahead      int        // questions that the keeper had open before it
 	Seed       canon.Hash // what is asked follows from it, once Due is not 0
 	Due        int64      // protocol time until which an answer is in time
 }
 
-// asked returns an error unless a question can be about the current attempt of a unit, or
+// Asked is a keeper with open questions. That a keeper has many harms nobody else: all
+// are stored with what they are about, and each gives it the more time.
+type Asked struct {
+	Keeper string
+	Open   int
+}
+
+// askable returns an error unless a question can be about the current attempt of a unit, or
 // about the order's files, of which there are no attempts.
-func (l *Lease) asked(unit, attempt int) error {
+func (l *Lease) askable(unit, attempt int) error {
 	if unit == OfFiles && attempt == 0 {
 		return nil
 	}
@@ -56,7 +65,7 @@ type Ask struct {
 }
 
 func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
-	if err := l.asked(e.Unit, e.Attempt); err != nil {
+	if err := l.askable(e.Unit, e.Attempt); err != nil {
 		return nil, err
 	}
 	switch {
@@ -68,32 +77,10 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
 	case l.Request(e.Keeper, e.Unit) != nil:
 		return nil, fmt.Errorf("%s is asked about %s already", e.Keeper, Kept(e.Unit))
-	case l.full():
-		return nil, fmt.Errorf("the lease has %d disputes and questions, open or paid for, and cannot record more", len(l.Disputes)+len(l.Requests)+len(l.Ledger.SlashPaid))
-	case len(l.Requests) >= maxRequests:
-		return nil, fmt.Errorf("%d questions are open, the most that a lease has: ask again once one is answered", len(l.Requests))
-	case l.askedOf(e.Keeper) >= maxAsked:
-		return nil, fmt.Errorf("%s is asked %d questions, the most at once: ask again once it has answered one", e.Keeper, maxAsked)
 	}
-	l.Requests = append(l.Requests, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now})
+	of := l.requests(e.Unit)
+	*of = append(*of, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: l.countAsked(e.Keeper, 1) - 1})
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
-}
-
-// Bounds on the questions that are open at once. Every event of a lease reads and writes
-// them, so what a message costs grows with them: by a few hundred gas each.
-const (
-	maxRequests = 1024
-	maxAsked    = 128 // of one keeper
-)
-
-// askedOf counts the open questions to a keeper.
-func (l *Lease) askedOf(keeper string) (n int) {
-	for i := range l.Requests {
-		if l.Requests[i].Keeper == keeper {
-			n++
-		}
-	}
-	return n
 }
 
 // Kept names what a question to a keeper is about: a unit, or the order's files.
@@ -104,12 +91,49 @@ func Kept(unit int) string {
 	return fmt.Sprintf("unit %d", unit)
 }
 
+// requests returns the open questions about a unit, or about the order's files.
+func (l *Lease) requests(unit int) *[]Request {
+	if unit == OfFiles {
+		return &l.Files.Requests
+	}
+	return &l.Units[unit].Requests
+}
+
+// Requests returns all open questions: first those about the order's files, then by unit.
+func (l *Lease) Requests() (out []*Request) {
+	for unit := OfFiles; unit < len(l.Units); unit++ {
+		of := *l.requests(unit)
+		for i := range of {
+			out = append(out, &of[i])
+		}
+	}
+	return out
+}
+
+// countAsked adds to the number of a keeper's open questions, and returns it.
+func (l *Lease) countAsked(keeper string, n int) int {
+	at, found := slices.BinarySearchFunc(l.Asked, keeper, func(a Asked, k string) int { return strings.Compare(a.Keeper, k) })
+	if !found {
+		l.Asked = slices.Insert(l.Asked, at, Asked{Keeper: keeper})
+	}
+	l.Asked[at].Open += n
+	open := l.Asked[at].Open
+	if open == 0 {
+		l.Asked = slices.Delete(l.Asked, at, at+1)
+	}
+	return open
+}
+
 // Request returns the open question to a keeper about a unit, or about the order's files,
 // nil if there is none.
 func (l *Lease) Request(keeper string, unit int) *Request {
-	for i := range l.Requests {
-		if r := &l.Requests[i]; r.Keeper == keeper && r.Unit == unit {
-			return r
+	if unit < OfFiles || unit >= len(l.Units) {
+		return nil
+	}
+	of := *l.requests(unit)
+	for i := range of {
+		if of[i].Keeper == keeper {
+			return &of[i]
 		}
 	}
 	return nil
@@ -139,7 +163,7 @@ type Answer struct {
 }
 
 func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
-	if err := l.asked(e.Unit, e.Attempt); err != nil {
+	if err := l.askable(e.Unit, e.Attempt); err != nil {
 		return nil, err
 	}
 	r := l.Request(e.By, e.Unit)
@@ -156,8 +180,9 @@ func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := q.Check(&e.Shown); err != nil {
 		return nil, err
 	}
-	fee := r.Fee
-	l.Requests = slices.DeleteFunc(l.Requests, func(r Request) bool { return r.Keeper == e.By && r.Unit == e.Unit })
+	fee, of := r.Fee, l.requests(e.Unit)
+	*of = slices.DeleteFunc(*of, func(r Request) bool { return r.Keeper == e.By })
+	l.countAsked(e.By, -1)
 	return []Effect{{Unlock, e.By, fee, "answer"}, {Emit, e.By, uint64(e.Unit), "answered"}}, nil
 }
 
@@ -165,12 +190,15 @@ func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
 // whose time has run out.
 func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err error) {
 	var late []Request
-	for i := range l.Requests {
-		switch r := &l.Requests[i]; {
-		case r.Due == 0 && now > r.At:
-			r.Seed, r.Due = l.drawRequest(seed, r), now+l.answerTime(l.Requests[:i], r.Keeper)
-		case r.Due != 0 && now > r.Due:
-			late = append(late, *r)
+	for _, unit := range append([]int{OfFiles}, l.seen()...) {
+		of := *l.requests(unit)
+		for i := range of {
+			switch r := &of[i]; {
+			case r.Due == 0 && now > r.At:
+				r.Seed, r.Due = l.drawRequest(seed, r), now+l.answerTime(r)
+			case r.Due != 0 && now > r.Due:
+				late = append(late, *r)
+			}
 		}
 	}
 	for _, r := range late {
@@ -186,17 +214,11 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 	return effects, nil
 }
 
-// answerTime returns how long a keeper has for an answer with the given questions
-// before it: so many asked together cannot make it late, and none can be asked to
-// keep others from being asked.
-func (l *Lease) answerTime(before []Request, keeper string) int64 {
-	ahead := 0
-	for _, r := range before {
-		if r.Keeper == keeper {
-			ahead++
-		}
-	}
-	return l.Params.AnswerTime * int64(1+ahead/l.Params.AnswerLoad)
+// answerTime returns how long a keeper has for an answer, with the questions that it had
+// before: so many asked together cannot make it late, and none can be asked to keep
+// others from being asked.
+func (l *Lease) answerTime(r *Request) int64 {
+	return l.Params.AnswerTime * int64(1+r.Ahead/l.Params.AnswerLoad)
 }
 
 // drawRequest makes every request ask for something else.
@@ -211,11 +233,14 @@ func (l *Lease) drawRequest(seed canon.Hash, r *Request) canon.Hash {
 	}))
 }
 
-// dropRequests takes questions back, and returns their fees.
-func (l *Lease) dropRequests(which func(r *Request) bool) (effects []Effect) {
-	l.Requests = slices.DeleteFunc(l.Requests, func(r Request) bool {
+// dropRequests takes questions about a unit, or about the order's files, back, and
+// returns their fees.
+func (l *Lease) dropRequests(unit int, which func(r *Request) bool) (effects []Effect) {
+	of := l.requests(unit)
+	*of = slices.DeleteFunc(*of, func(r Request) bool {
 		drop := which(&r)
 		if drop {
+			l.countAsked(r.Keeper, -1)
 			effects = append(effects, Effect{Unlock, r.By, r.Fee, "ask"})
 		}
 		return drop
@@ -225,34 +250,46 @@ func (l *Lease) dropRequests(which func(r *Request) bool) (effects []Effect) {
 
 // Locked returns the fees that the lease holds for answers.
 func (l *Lease) Locked() (fees uint64) {
-	for _, r := range l.Requests {
+	for _, r := range l.Requests() {
 		fees += r.Fee
 	}
 	return fees
 }
 
-// wakeRequests returns the protocol time from which a request needs a Tick.
-func (l *Lease) wakeRequests() int64 {
+// wakeOf returns the protocol time from which a question needs a Tick, Never if none
+// does.
+func wakeOf(requests []Request) int64 {
 	wake := int64(Never)
-	for _, r := range l.Requests {
+	for _, r := range requests {
 		wake = min(wake, max(r.At, r.Due)+1)
 	}
 	return wake
 }
 
-// checkRequests: requests are about attestations that stand, each once.
+// checkRequests: requests are about attestations that stand, each once, and counted.
 func (l *Lease) checkRequests() error {
-	for i, r := range l.Requests {
+	open, total := map[string]int{}, 0
+	for _, r := range l.Requests() {
 		switch {
 		case l.Phase == Settled:
 			return fmt.Errorf("settled, and %s is asked about %s", r.Keeper, Kept(r.Unit))
-		case r.Unit >= len(l.Units) || l.wordBond(r.Keeper, r.Unit) == nil:
+		case r.Unit < OfFiles || r.Unit >= len(l.Units) || l.Request(r.Keeper, r.Unit) != r:
+			return fmt.Errorf("%s is asked about %s twice, or of another unit", r.Keeper, Kept(r.Unit))
+		case l.wordBond(r.Keeper, r.Unit) == nil:
 			return fmt.Errorf("%s is asked about %s, to which it has not attested", r.Keeper, Kept(r.Unit))
-		case slices.ContainsFunc(l.Requests[:i], func(o Request) bool { return o.Keeper == r.Keeper && o.Unit == r.Unit }):
-			return fmt.Errorf("%s is asked about %s twice", r.Keeper, Kept(r.Unit))
 		case r.Fee != l.Params.AskFee:
 			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", r.Keeper, r.Fee, l.Params.AskFee)
 		}
+		open[r.Keeper]++
+		total++
+	}
+	for _, a := range l.Asked {
+		if total -= a.Open; a.Open != open[a.Keeper] || a.Open < 1 {
+			return fmt.Errorf("%d open questions to %s are counted, there are %d", a.Open, a.Keeper, open[a.Keeper])
+		}
+	}
+	if total != 0 {
+		return fmt.Errorf("%d open questions are not counted", total)
 	}
 	return nil
 }
@@ -265,9 +302,10 @@ func codeRequest(w *canon.Codec, r *Request) {
 	r.Unit = of + OfFiles
 	w.U64(&r.Fee)
 	w.I64(&r.At)
+	w.Int(&r.Ahead, MaxUnits+1)
 	w.Hash(&r.Seed)
 	w.I64(&r.Due)
 }
 
 // maxAskFee keeps the fees of all requests of a lease from overflowing.
-const maxAskFee = math.MaxUint64 / maxRecords
+const maxAskFee = math.MaxUint64 / (MaxUnits + 1) / maxKept

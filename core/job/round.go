@@ -55,12 +55,10 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 // over at once. It leaves time to refute what was shown of forced attempts.
 func (l *Lease) close(now int64) {
 	l.Phase, l.WindowEnd, l.DueSince = Closing, now, 0
-	if l.count(); len(l.Forced) > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
+	if l.count(); l.TruthUntil > 0 || l.Round > 0 || l.Count.Status[Accepted] > 0 {
 		l.WindowEnd += l.Order.Conditions.Window
 	}
-	for i := range l.Forced {
-		l.WindowEnd = max(l.WindowEnd, l.Forced[i].Until)
-	}
+	l.WindowEnd = max(l.WindowEnd, l.TruthUntil)
 }
 
 // AwaitsMerge reports whether all units of the round are accepted, and nothing is left

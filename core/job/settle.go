@@ -103,7 +103,7 @@ func (l *Lease) settle() ([]Effect, error) {
 		effects = append(effects, Effect{Kind: Insure, Account: l.Order.Consumer, Amount: l.Ledger.Insured})
 	}
 	effects = gather(append(effects, l.releaseAll()...))
-	l.Phase, l.Pending, l.Sweep = Settled, nil, 0
+	l.Phase, l.Sweep = Settled, 0
 	return append(effects, Effect{Emit, l.Order.Consumer, refund, "settled"}), nil
 }
 
@@ -178,12 +178,13 @@ func (l *Lease) releaseAll() []Effect {
 			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
 			a.Bond = 0
 		}
+		l.Units[i].Attend = 0
+		for _, v := range l.Past[i].Verdicts {
+			effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
+		}
+		l.Past[i].Verdicts = nil
 	}
 	effects = append(effects, l.freeFiles()...)
-	for _, v := range l.Verdicts {
-		effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
-	}
-	l.Verdicts = nil
 	for i := range l.Leads {
 		if d := &l.Leads[i]; d.Bond > 0 {
 			effects = append(effects, Effect{Release, d.Account, d.Bond, "settled"})

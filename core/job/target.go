@@ -171,11 +171,11 @@ func (l *Lease) verdictSubject(t Target, attempt int) (Subject, error) {
 // truthSubject returns what a provider says to be true of a segment of a forced
 // attempt.
 func (l *Lease) truthSubject(t Target, attempt int) (Subject, error) {
-	i := l.forced(t.index, attempt)
-	if i < 0 || t.segment < 0 || t.segment >= len(l.Forced[i].Truth) {
+	f := l.Shown(t.index, attempt)
+	if f == nil || t.segment < 0 || t.segment >= len(f.Truth) {
 		return Subject{}, fmt.Errorf("no truth of segment %d of attempt %d of unit %d was shown", t.segment, attempt, t.index)
 	}
-	f, p := &l.Forced[i], &l.Order.Problem
+	p := &l.Order.Problem
 	s := l.claimed(f.Unit.Receipt)
 	first, steps := p.Segment(t.segment)
 	s.Points = f.Points(p, t.segment)

@@ -24,11 +24,11 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(effects, more...)
-	pending, err := l.tickPending(&e, now)
+	attended, err := l.tickAttended(&e, now)
 	if err != nil {
 		return nil, err
 	}
-	effects = append(effects, pending...)
+	effects = append(effects, attended...)
 	files, err := l.tickFiles(&e, now)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 
 // settles reports whether a lease that a tick before this has closed is over.
 func (l *Lease) settles(now int64) bool {
-	return l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Requests) == 0
+	return l.Phase == Closing && now >= l.WindowEnd && len(l.Disputes) == 0 && len(l.Asked) == 0
 }
 
 // tickUnit lets time pass for one unit of the round.
@@ -163,18 +163,15 @@ const Never = math.MaxInt64
 // other events must come first. A chain need not tick a lease before it.
 func (l *Lease) Wake() int64 {
 	wake := l.WakeSelf()
-	if l.Round == len(l.Merges) {
-		return wake
-	}
-	for s := range l.round(l.Round) {
-		wake = min(wake, l.WakeUnit(l.Unit(l.Round, s)))
+	for i := range l.Units {
+		wake = min(wake, l.WakeUnit(i))
 	}
 	return wake
 }
 
 // WakeSelf is Wake of a lease but for its units.
 func (l *Lease) WakeSelf() int64 {
-	wake := min(l.wakeRequests(), l.wakePending())
+	wake := wakeOf(l.Files.Requests)
 	at := func(t int64) { wake = min(wake, t) }
 	if l.Sweep > 0 && l.Phase != Settled {
 		return 0
@@ -197,7 +194,7 @@ func (l *Lease) WakeSelf() int64 {
 			return 0
 		}
 	case Closing:
-		if len(l.Disputes) == 0 && len(l.Requests) == 0 {
+		if len(l.Disputes) == 0 && len(l.Asked) == 0 {
 			at(l.WindowEnd)
 		}
 		return wake
@@ -211,11 +208,15 @@ func (l *Lease) WakeSelf() int64 {
 // Never if other events must come first.
 func (l *Lease) WakeUnit(i int) int64 {
 	u := &l.Units[i]
+	wake := wakeOf(u.Requests)
+	if u.Attend != 0 {
+		wake = min(wake, u.Attend)
+	}
 	switch {
 	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i):
-		return Never
+		return wake
 	case u.Status == Counted && u.audited() && !l.awaitsLot(u):
-		return max(u.WindowEnd, u.HeldUntil)
+		return min(wake, max(u.WindowEnd, u.HeldUntil))
 	}
-	return u.Due + 1
+	return min(wake, u.Due+1)
 }

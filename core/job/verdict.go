@@ -14,6 +14,16 @@ type Verdict struct {
 	Audit   Audit
 }
 
+// Verdicts returns the words about work that is void, by unit.
+func (l *Lease) Verdicts() (out []*Verdict) {
+	for i := range l.Past {
+		for j := range l.Past[i].Verdicts {
+			out = append(out, &l.Past[i].Verdicts[j])
+		}
+	}
+	return out
+}
+
 // verdictBond is what an auditor reserves when it is drawn.
 func (l *Lease) verdictBond() (uint64, error) {
 	return times(l.Quote.Unit, int(l.Params.VerdictFactor))
@@ -30,17 +40,19 @@ func (l *Lease) Verdict(unit, attempt int, auditor string) (*Audit, *Receipt, er
 			}
 		}
 	}
-	if i := l.forced(unit, attempt); i >= 0 {
-		u := &l.Forced[i].Unit
+	if f := l.Shown(unit, attempt); f != nil {
+		u := &f.Unit
 		for j := range u.Audits {
 			if a := &u.Audits[j]; a.Auditor == auditor && a.Done {
 				return a, u.Receipt, nil
 			}
 		}
 	}
-	for i := range l.Verdicts {
-		if v := &l.Verdicts[i]; v.Unit == unit && v.Receipt.Attempt == attempt && v.Audit.Auditor == auditor {
-			return &v.Audit, &v.Receipt, nil
+	if unit >= 0 && unit < len(l.Past) {
+		for i := range l.Past[unit].Verdicts {
+			if v := &l.Past[unit].Verdicts[i]; v.Receipt.Attempt == attempt && v.Audit.Auditor == auditor {
+				return &v.Audit, &v.Receipt, nil
+			}
 		}
 	}
 	return nil, nil, fmt.Errorf("no verdict of %s about attempt %d of unit %d stands", auditor, attempt, unit)
@@ -75,7 +87,8 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 	if u := &l.Units[c.Target.index]; u.Attempt == c.Attempt && u.Status == Counted {
 		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
 	}
-	l.Verdicts = slices.DeleteFunc(l.Verdicts, func(v Verdict) bool { return v.Audit.Bond == 0 })
+	p := &l.Past[c.Target.index]
+	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(v Verdict) bool { return v.Audit.Bond == 0 })
 	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
 }
 
@@ -84,14 +97,14 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 // Those that say that the refuted segment holds, and those in dispute, stay; −1
 // stands for no segment.
 func (l *Lease) retire(i, refuted int) (effects []Effect) {
-	u := &l.Units[i]
+	u, p := &l.Units[i], &l.Past[i]
 	effects = l.freeKeepers(i)
 	for _, a := range u.Audits {
 		disputed := len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
 		switch {
 		case a.Bond == 0:
-		case disputed || len(l.Verdicts)+len(l.Disputes) < maxRecords && a.challengeable(refuted) == nil:
-			l.Verdicts = append(l.Verdicts, Verdict{i, *u.Receipt, a})
+		case disputed || len(p.Verdicts) < maxVerdicts && a.challengeable(refuted) == nil:
+			p.Verdicts = append(p.Verdicts, Verdict{i, *u.Receipt, a})
 		default:
 			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 		}

@@ -157,7 +157,7 @@ func TestDisputedVerdictOutlivesItsUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.do(CloseDispute{ID: 2, Loser: dispute.Defender}) // voids unit 2
-		if len(w.lease.Verdicts) == 0 || w.lease.Units[2].Status != Open {
+		if len(w.lease.Verdicts()) == 0 || w.lease.Units[2].Status != Open {
 			t.Fatal("the verdict is gone with its unit")
 		}
 		before := w.stakeOf(a.Auditor)

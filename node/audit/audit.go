@@ -106,8 +106,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 // a receipt early would else keep a forced attempt from all who audit.
 func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]bool) {
 	me := a.kit.Account.Address
-	for i := range l.Forced {
-		f := &l.Forced[i]
+	for _, f := range l.Forced() {
 		name := "truth " + f.Unit.Receipt.ID().String()
 		wanted[name] = true
 		if _, judged := a.judged.Load(name); judged || l.TruthDisputed(me, f) {

@@ -18,8 +18,7 @@ import (
 // answers starts the answers to what this keeper is asked in a lease. One that is
 // under way is not cancelled: its question goes from the chain before it has ended.
 func (a *auditor) answers(ctx context.Context, l *job.Lease) {
-	for i := range l.Requests {
-		r := &l.Requests[i]
+	for _, r := range l.Requests() {
 		q, drawn := l.Question(r)
 		if r.Keeper != a.kit.Account.Address || !drawn {
 			continue

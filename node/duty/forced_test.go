@@ -92,8 +92,8 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 		Idle: []string{"watcher-0"},
 	})
 	id := n.Post(nil)
-	shown := n.Lease(id, "a forced attempt", func(l *job.Lease) bool { return len(l.Forced) > 0 })
-	for _, f := range shown.Forced {
+	shown := n.Lease(id, "a forced attempt", func(l *job.Lease) bool { return len(l.Forced()) > 0 })
+	for _, f := range shown.Forced() {
 		for i := range f.Unit.Audits {
 			a := &f.Unit.Audits[i]
 			if diligent := n.Name(a.Auditor) == "validator-1"; a.Done && f.Right(a) != diligent {

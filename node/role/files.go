@@ -102,11 +102,11 @@ func listReaders(l *job.Lease, all p2p.Peers) map[cid.Cid]map[peer.ID]bool {
 			add(u.Receipt, everybody)
 		}
 	}
-	for i := range l.Verdicts { // these counted once
-		add(&l.Verdicts[i].Receipt, everybody)
+	for _, v := range l.Verdicts() { // these counted once
+		add(&v.Receipt, everybody)
 	}
-	for i := range l.Forced {
-		add(l.Forced[i].Unit.Receipt, everybody)
+	for _, f := range l.Forced() {
+		add(f.Unit.Receipt, everybody)
 	}
 	return out
 }

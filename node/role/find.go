@@ -115,11 +115,11 @@ func places(l *job.Lease, root canon.Hash) (out []place) {
 	for i := range l.Units {
 		receipts = append(receipts, l.Units[i].Receipt)
 	}
-	for i := range l.Forced {
-		receipts = append(receipts, l.Forced[i].Unit.Receipt)
+	for _, f := range l.Forced() {
+		receipts = append(receipts, f.Unit.Receipt)
 	}
-	for i := range l.Verdicts {
-		receipts = append(receipts, &l.Verdicts[i].Receipt)
+	for _, v := range l.Verdicts() {
+		receipts = append(receipts, &v.Receipt)
 	}
 	for _, r := range receipts {
 		if r == nil {

@@ -49,8 +49,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 			w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, id) })
 		}
 		w.keepers(ctx, l, b.Time)
-		for i := range l.Forced {
-			f := &l.Forced[i]
+		for _, f := range l.Forced() {
 			name := f.Unit.Receipt.ID().String() + "-truth"
 			if w.noted(l, name) || l.TruthDisputed(w.kit.Account.Address, f) {
 				continue
@@ -62,8 +61,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 				return w.note(l, name)
 			})
 		}
-		for i := range l.Verdicts {
-			v := &l.Verdicts[i]
+		for _, v := range l.Verdicts() {
 			t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.ID().String()+"-"+v.Audit.Auditor
 			if l.Disputed(w.kit.Account.Address, t, v.Receipt.Attempt) || w.noted(l, name) {
 				continue

@@ -81,7 +81,7 @@ func TestFalseTruth(t *testing.T) {
 			m, _ := a.RevealMsg(0)
 			m.Truth = work.OutcomesToProto(truth)
 			a.Deliver(p0, m)
-			bond, before, purse := a.Lease().Forced[0].Unit.Bond, a.peer("p0"), a.Balance(worktest.Challenger.Address)
+			bond, before, purse := a.Unit(0).Forced[0].Unit.Bond, a.peer("p0"), a.Balance(worktest.Challenger.Address)
 
 			first, _ := p.Segment(segment)
 			defender, challenger := cheat.From(first), honest.From(first)
@@ -96,11 +96,11 @@ func TestFalseTruth(t *testing.T) {
 			}
 			after, auditors := a.peer("p0"), a.peer(auditor.Name)
 			if c.loser == disputev1.SIDE_CHALLENGER {
-				if after.Stake != before.Stake || len(a.Lease().Forced) != 1 || a.Balance(worktest.Challenger.Address) >= purse {
+				if after.Stake != before.Stake || len(a.Unit(0).Forced) != 1 || a.Balance(worktest.Challenger.Address) >= purse {
 					t.Fatalf("p0 is %+v, was %+v", after, before)
 				}
 			} else {
-				if before.Stake-after.Stake != bond || after.Reserved != 0 || after.JailedUntil == 0 || len(a.Lease().Forced) != 0 {
+				if before.Stake-after.Stake != bond || after.Reserved != 0 || after.JailedUntil == 0 || len(a.Unit(0).Forced) != 0 {
 					t.Fatalf("p0 is %+v, was %+v with a bond of %d", after, before, bond)
 				}
 				if reward := (bond*a.Lease().Params.RewardBps + 9999) / 10_000; a.Balance(worktest.Challenger.Address)-purse != reward {

@@ -29,7 +29,7 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 			if d, _ := a.PlayOut(a.challenge(), defender, challenger); d.Loser != disputev1.SIDE_DEFENDER {
 				t.Fatalf("%v lost: %s", d.Loser, d.Reason)
 			}
-			if n := len(a.Lease().Verdicts); n != 1 {
+			if n := len(a.Unit(0).Verdicts); n != 1 {
 				t.Fatalf("%d verdicts are kept", n)
 			}
 		}

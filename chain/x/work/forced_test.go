@@ -75,8 +75,8 @@ func TestForcedAttempt(t *testing.T) {
 		short.Truth = []workv1.Outcome{{End: []byte{1}}}
 		p.Refuse(work.ErrMalformed, p0, &short)
 		b := p.Deliver(p0, m)
-		if len(b.TxResults) != 1 || p.Unit(0).Attempt != 1 || len(p.Lease().Forced) != 1 {
-			t.Fatalf("attempt %d, forced %v", p.Unit(0).Attempt, p.Lease().Forced)
+		if len(b.TxResults) != 1 || p.Unit(0).Attempt != 1 || len(p.Unit(0).Forced) != 1 {
+			t.Fatalf("attempt %d, forced %v", p.Unit(0).Attempt, p.Unit(0).Forced)
 		}
 		purse := p.Balance(p0.Address)
 		s := p.Finish()

@@ -71,7 +71,7 @@ func (a asked) askMsg(keeper chaintest.Account) *workv1.MsgAsk {
 // answerMsg answers the first open question.
 func (a asked) answerMsg() *workv1.MsgAnswer {
 	a.T.Helper()
-	r := a.Lease().Requests[0]
+	r := a.Unit(0).Requests[0]
 	seed, err := canon.HashOf(r.Seed)
 	if err != nil {
 		a.T.Fatal(err)
@@ -92,7 +92,7 @@ func TestKeeperAnswers(t *testing.T) {
 	keeper, fee := a.keeper(), job.DefaultParams.AskFee
 	before, purse := a.Balance(keeper.Address), a.Balance(worktest.Challenger.Address)
 	a.Deliver(worktest.Challenger, a.askMsg(keeper))
-	if r := a.Lease().Requests; len(r) != 1 || r[0].Due != 0 || len(r[0].Seed) != 0 || a.Balance(moduleAddress(work.Name)) != fee {
+	if r := a.Unit(0).Requests; len(r) != 1 || r[0].Due != 0 || len(r[0].Seed) != 0 || a.Balance(moduleAddress(work.Name)) != fee {
 		t.Fatalf("%+v, %d locked", r, a.Balance(moduleAddress(work.Name)))
 	}
 	early := &workv1.MsgAnswer{Keeper: keeper.String(), Order: a.ID.String(), Shown: canon.Marshal(&proof.Shown{})}
@@ -100,7 +100,7 @@ func TestKeeperAnswers(t *testing.T) {
 	if r := a.NextBlock(time.Second).TxResults[0]; r.Code == 0 {
 		t.Fatal("an answer came before the question")
 	}
-	if r := a.Lease().Requests[0]; r.Due != a.Now().Add(answerTime).UnixMilli() || len(r.Seed) == 0 {
+	if r := a.Unit(0).Requests[0]; r.Due != a.Now().Add(answerTime).UnixMilli() || len(r.Seed) == 0 {
 		t.Fatalf("%+v at %d", r, a.Now().UnixMilli())
 	}
 	m := a.answerMsg()
@@ -184,7 +184,7 @@ func TestFileKeeperIsAskedOnChain(t *testing.T) {
 	ask.Attempt = 0
 	a.Deliver(worktest.Challenger, ask)
 	a.NextBlock(time.Second)
-	r := a.Lease().Requests[0]
+	r := a.Lease().Files.Requests[0]
 	seed, err := canon.HashOf(r.Seed)
 	if err != nil || !r.Files || r.Unit != 0 {
 		t.Fatalf("%+v: %v", r, err)
@@ -202,7 +202,7 @@ func TestFileKeeperIsAskedOnChain(t *testing.T) {
 	a.Refuse(work.ErrRefused, keeper, &about)
 	before := a.Balance(keeper.Address)
 	a.Deliver(keeper, m)
-	if got := a.Balance(keeper.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Requests) != 0 {
+	if got := a.Balance(keeper.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Files.Requests) != 0 {
 		t.Fatalf("the keeper got %d for its answer", got)
 	}
 

@@ -60,10 +60,12 @@ type Keeper struct {
 	merges collections.Map[part, []byte]
 	units  collections.Map[part, []byte]
 
-	// Lists that few events need: the checkpoints of a unit's receipt, whose last the
-	// unit holds, and the inputs of a merge.
+	// What few events need: the checkpoints of a unit's receipt, whose last the unit
+	// holds, what counts of its earlier attempts, and the inputs of a merge.
 	checkpoints collections.Map[part, []byte]
+	past        collections.Map[part, []byte]
 	inputs      collections.Map[part, []byte]
+	paid        collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
 
 	settlements collections.Map[[]byte, []byte]
 
@@ -117,6 +119,9 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	k.late = module.RetriesOf(sb, 15, parts)
 	k.checkpoints = collections.NewMap(sb, collections.NewPrefix(13), "checkpoints", parts, collections.BytesValue)
 	k.inputs = collections.NewMap(sb, collections.NewPrefix(14), "inputs", parts, collections.BytesValue)
+	k.past = collections.NewMap(sb, collections.NewPrefix(16), "past", parts, collections.BytesValue)
+	k.paid = collections.NewMap(sb, collections.NewPrefix(17), "paid",
+		collections.PairKeyCodec(collections.BytesKey, collections.StringKey), collections.Uint64Value)
 	module.Seal(sb)
 	return k
 }

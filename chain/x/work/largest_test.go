@@ -2,6 +2,9 @@ package work_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,10 +16,12 @@ import (
 	sdkmodule "github.com/cosmos/cosmos-sdk/types/module"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
+	"github.com/tally-network/tally/core/proof"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -34,6 +39,10 @@ func (r *registry) Escrow(context.Context, canon.Hash) (uint64, error) {
 	return r.lease.Ledger.Escrow, nil
 }
 
+func (r *registry) GetBalance(context.Context, sdk.AccAddress, string) sdk.Coin {
+	return sdk.NewInt64Coin(coin.Denom, int64(r.lease.Locked()))
+}
+
 func (r *registry) WithRole(_ context.Context, role providerv1.Role) (out []providerv1.Peer, err error) {
 	if role != providerv1.ROLE_PROVIDER {
 		return nil, nil
@@ -47,6 +56,12 @@ func (r *registry) WithRole(_ context.Context, role providerv1.Role) (out []prov
 // done returns a keeper with one lease, all of whose units are accepted, in all rounds but
 // the last also merged; and the context of a transaction with as much gas as one may have.
 func done(t testing.TB, rounds, shards, segments int) (*work.Keeper, *job.Lease, sdk.Context) {
+	return doneBy(t, rounds, shards, segments, 2, func(*job.Lease) {})
+}
+
+// doneBy is done with so many providers, and as many validators, of a lease that is bent
+// before it is stored.
+func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Lease)) (*work.Keeper, *job.Lease, sdk.Context) {
 	t.Helper()
 	o := worktest.Order()
 	p, c := &o.Problem, &o.Conditions
@@ -54,18 +69,23 @@ func done(t testing.TB, rounds, shards, segments int) (*work.Keeper, *job.Lease,
 	p.StepFLOPs = 1 + 1e9/uint64(segments)
 	c.MinProviders, c.MaxPrice, c.UnitTimeout, c.Keepers, c.Auditors, c.AuditSegments, c.TopSegments = 1, 1<<50, 1e9, 1, 0, 0, 0
 	c.Window = 1e9
-	rules := job.DefaultParams.WithoutForced()
-	l, _, err := job.NewLease(job.Match{
-		Order: o, Lead: chaintest.Named("v0").String(), Params: rules, Providers: []job.Party{party("p0", 10), party("p1", 20)},
-		Validators: []job.Party{party("v1", 0)}, Free: func(string) uint64 { return 1 << 60 },
-	}, 0)
+	m := job.Match{
+		Order: o, Lead: chaintest.Named("v0").String(), Params: job.DefaultParams.WithoutForced(),
+		Free: func(string) uint64 { return 1 << 60 },
+	}
+	for i := range peers {
+		m.Providers = append(m.Providers, party(fmt.Sprint("p", i), uint64(10*(i+1))))
+		m.Validators = append(m.Validators, party(fmt.Sprint("v", i+1), 0))
+	}
+	slices.SortFunc(m.Providers, func(a, b job.Party) int { return strings.Compare(a.Account, b.Account) })
+	l, _, err := job.NewLease(m, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Files.Keepers[0].Says, l.Files.Said, l.Files.Due = job.Had, job.Had, 0
 	for i := range l.Units {
 		r := job.Receipt{
-			Order: o.ID(), Unit: i, Provider: l.Providers[0].Account, Start: p.Start, FLOPs: p.UnitFLOPs(),
+			Order: o.ID(), Unit: i, Provider: l.Providers[i%peers].Account, Start: p.Start, FLOPs: p.UnitFLOPs(),
 			Data: job.File{Role: "receipt", CID: "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku", Size: 1 << 20},
 		}
 		for s := range segments + 1 {
@@ -82,6 +102,7 @@ func done(t testing.TB, rounds, shards, segments int) (*work.Keeper, *job.Lease,
 			l.Round++
 		}
 	}
+	bend(&l)
 	l.Recount()
 	ctx, svc, cdc := chaintest.Store(t)
 	n := &registry{&neighbours{}, &l}
@@ -112,6 +133,68 @@ func TestLateConvictionFitsATransaction(t *testing.T) {
 		if gas := ctx.GasMeter().GasConsumed(); gas > limit {
 			t.Errorf("%v: opening and winning a dispute takes %d gas of a lease, want at most %d", shape, gas, limit)
 		}
+	}
+}
+
+// crowd fills every list of a lease with as much as can befall it: all its parties have
+// had units, given some up and wait for more, half of the validators are barred, as many
+// disputes are open as may be, a thousand strangers were paid for showing fraud, and of
+// every unit one keeper is asked, a forced attempt was shown, and a verdict about void work stands.
+func crowd(l *job.Lease) {
+	for i := range l.Providers {
+		a := l.Providers[i].Account
+		l.Faults = append(l.Faults, job.Fault{Provider: a, Late: 1})
+		l.Queue = append(l.Queue, job.Waiting{Provider: a, Since: 1})
+	}
+	for i := range l.Auditors[:len(l.Auditors)/2] {
+		l.Barred = append(l.Barred, l.Auditors[i].Account)
+	}
+	for i := range 440 {
+		l.Disputes = append(l.Disputes, job.Contest{
+			ID: uint64(100 + i), Target: job.UnitTarget(i), Defender: l.Units[i].Provider, Challenger: chaintest.Named(fmt.Sprint("c", i)).String(), At: 1 << 40,
+		})
+	}
+	for i := range 1000 {
+		l.Ledger.SlashPaid = append(l.Ledger.SlashPaid, job.Share{Account: chaintest.Named(fmt.Sprint("s", i)).String(), Amount: 1 << 40})
+		l.Ledger.Slashed += 1 << 40
+	}
+	asked := map[string]int{}
+	for i := range l.Units {
+		u := &l.Units[i]
+		keeper := l.Auditors[i%len(l.Auditors)].Account
+		u.Attested[0].Keeper = keeper
+		if i > 0 {
+			u.Requests = []job.Request{{By: chaintest.Named("c").String(), Keeper: keeper, Unit: i, Fee: l.Params.AskFee, At: 1 << 40, Due: 1 << 41}}
+			asked[keeper]++
+		}
+		void := *u.Receipt
+		void.Attempt++
+		truth := make([]proof.Outcome, len(void.Checkpoints)-1)
+		l.Past[i] = job.Past{
+			Forced:   []job.Forced{{Index: i, Unit: job.Unit{Receipt: &void, Provider: u.Provider, Status: job.Received}, Truth: truth, Until: 1 << 40}},
+			Verdicts: []job.Verdict{{Unit: i, Receipt: void, Audit: job.Audit{Auditor: keeper, Done: true, Pass: true}}},
+		}
+	}
+	l.TruthUntil = 1 << 40
+	for keeper, n := range asked {
+		l.Asked = append(l.Asked, job.Asked{Keeper: keeper, Open: n})
+	}
+	slices.SortFunc(l.Asked, func(a, b job.Asked) int { return strings.Compare(a.Keeper, b.Keeper) })
+}
+
+// Whatever befell the units of a lease and whoever takes part, what happens next to one
+// unit fits a transaction: forced attempts, verdicts and questions once were in what
+// every event reads and writes, and eleven forced attempts froze a lease.
+func TestFullLeaseFitsATransaction(t *testing.T) {
+	const limit = app.MaxGas / 3
+	k, l, ctx := doneBy(t, 1, job.MaxParties, 256, job.MaxParties, crowd)
+	id := l.Order.ID()
+	if _, _, err := k.OpenDispute(ctx, id, job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Challenger: chaintest.Named("c").String()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d gas, %d bytes of course, %d of terms", ctx.GasMeter().GasConsumed(), len(canon.Marshal(l.Course())), len(canon.Marshal(l.Terms())))
+	if gas := ctx.GasMeter().GasConsumed(); gas > limit {
+		t.Errorf("a dispute about one unit takes %d gas, want at most %d", gas, limit)
 	}
 }
 

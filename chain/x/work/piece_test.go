@@ -87,7 +87,7 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 	for { // until a piece is drawn
 		a.Deliver(worktest.Challenger, a.askMsg(keeper))
 		a.NextBlock(time.Second)
-		r := a.Lease().Requests[0]
+		r := a.Unit(0).Requests[0]
 		seed, err := canon.HashOf(r.Seed)
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	for r := range l.Round {
 		l.part.Merges = append(l.part.Merges, r)
 	}
+	l.part.Paid = true
 	err = q.fill(ctx, id, l)
 	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
 }
@@ -114,7 +115,7 @@ func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*w
 	}
 	res := &workv1.QueryUnitsResponse{}
 	for i := from; i < to; i++ {
-		res.Units = append(res.Units, unitView(i, &l.Units[i]))
+		res.Units = append(res.Units, unitOf(&l.Lease, i))
 	}
 	return res, nil
 }
@@ -131,7 +132,7 @@ func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*wor
 	if int(r.Unit) >= len(l.Units) {
 		return nil, status.Errorf(codes.NotFound, "the order has %d units, none with number %d", len(l.Units), r.Unit)
 	}
-	return &workv1.QueryUnitResponse{Unit: unitView(int(r.Unit), &l.Units[r.Unit])}, nil
+	return &workv1.QueryUnitResponse{Unit: unitOf(&l.Lease, int(r.Unit))}, nil
 }
 
 func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRequest) (*workv1.QuerySettlementResponse, error) {

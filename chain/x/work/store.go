@@ -23,7 +23,7 @@ type loaded struct {
 	part   job.Part
 	course []byte
 
-	units, checkpoints, merges, inputs map[int][]byte
+	units, checkpoints, past, merges, inputs map[int][]byte
 }
 
 // outline is a reach: terms and course alone.
@@ -56,6 +56,15 @@ func (k *Keeper) load(ctx context.Context, id canon.Hash, reach func(*job.Lease)
 
 // fill reads the parts of a lease that its part names.
 func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error) {
+	if l.part.Paid {
+		err = k.paid.Walk(ctx, collections.NewPrefixedPairRange[[]byte, string](id[:]), func(at collections.Pair[[]byte, string], amount uint64) (bool, error) {
+			l.Ledger.SlashPaid = append(l.Ledger.SlashPaid, job.Share{Account: at.K2(), Amount: amount})
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	l.units, err = read(ctx, k.units, id, l.part.Units, func(i int, b []byte) error {
 		l.Units[i] = job.Unit{}
 		return canon.Unmarshal(b, &l.Units[i])
@@ -76,6 +85,12 @@ func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error)
 		}
 		l.Units[i].Receipt.Checkpoints = all
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.past, err = read(ctx, k.past, id, l.part.Units, func(i int, b []byte) error {
+		return canon.Unmarshal(b, &l.Past[i])
 	})
 	if err != nil {
 		return err
@@ -117,9 +132,10 @@ func read(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, w
 	return raw, nil
 }
 
-// What an absent unit or merge stands for.
+// What an absent part stands for.
 var (
 	blankUnit  = canon.Marshal(&job.Unit{Status: job.Open})
+	blankPast  = canon.Marshal(&job.Past{})
 	blankMerge = canon.Marshal(&job.Merge{})
 )
 
@@ -134,8 +150,16 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 			return err
 		}
 	}
+	if err := k.savePaid(ctx, id, before.Ledger.SlashPaid, after.Ledger.SlashPaid); err != nil {
+		return fmt.Errorf("store who was paid in lease %s: %w", id, err)
+	}
 	for _, i := range before.part.Units {
-		if err := k.saveUnit(ctx, collections.Join(id[:], uint32(i)), before, &after.Units[i]); err != nil {
+		at := collections.Join(id[:], uint32(i))
+		err := k.saveUnit(ctx, at, before, &after.Units[i])
+		if !before.part.Brief {
+			err = errors.Join(err, write(ctx, k.past, at, before.past[i], blankPast, &after.Past[i]))
+		}
+		if err != nil {
 			return fmt.Errorf("store unit %d of lease %s: %w", i, id, err)
 		}
 	}
@@ -150,6 +174,29 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 		)
 		if err != nil {
 			return fmt.Errorf("store merge %d of lease %s: %w", r, id, err)
+		}
+	}
+	return nil
+}
+
+// savePaid adds what accounts were paid between before and after.
+func (k *Keeper) savePaid(ctx context.Context, id canon.Hash, before, after []job.Share) error {
+	known := map[string]uint64{}
+	for _, s := range before {
+		known[s.Account] = s.Amount
+	}
+	for _, s := range after {
+		more := s.Amount - known[s.Account]
+		if more == 0 {
+			continue
+		}
+		at := collections.Join(id[:], s.Account)
+		paid, err := k.paid.Get(ctx, at)
+		if err != nil && !errors.Is(err, collections.ErrNotFound) {
+			return err
+		}
+		if err := k.paid.Set(ctx, at, paid+more); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -184,7 +231,7 @@ func (k *Keeper) saveList(ctx context.Context, m collections.Map[part, []byte], 
 	return m.Set(ctx, at, b)
 }
 
-// write stores one part unless it is what was read, or blank as before.
+// write stores one part unless it is what was read. What is blank again is removed.
 func write(ctx context.Context, m collections.Map[part, []byte], at part, old, blank []byte, v canon.Coded) error {
 	b, err := canon.Encoded(v)
 	if err != nil {
@@ -193,8 +240,11 @@ func write(ctx context.Context, m collections.Map[part, []byte], at part, old, b
 	if old == nil {
 		old = blank
 	}
-	if bytes.Equal(b, old) {
+	switch {
+	case bytes.Equal(b, old):
 		return nil
+	case bytes.Equal(b, blank):
+		return m.Remove(ctx, at)
 	}
 	return m.Set(ctx, at, b)
 }

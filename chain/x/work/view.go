@@ -15,9 +15,6 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Id: id.String(), Order: market.OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
 		Lead: l.Lead(), Round: uint32(l.Round), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
 		WindowEnd: l.WindowEnd, FeeBps: l.FeeBps, Seed: l.Seed[:], Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
-		Verdicts: list(l.Verdicts, func(v job.Verdict) workv1.Verdict {
-			return workv1.Verdict{Receipt: ReceiptToProto(&v.Receipt), Audit: auditView(v.Audit)}
-		}),
 		Quote: workv1.Quote(l.Quote), Deposit: l.Deposit,
 		Ledger:    ledgerView(&l.Ledger),
 		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Files: filesView(&l.Files),
@@ -28,11 +25,7 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 				Challenger: c.Challenger, At: c.At, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}
 		}),
-		Requests: list(l.Requests, requestView),
-		Queue:    list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
-		Forced: list(l.Forced, func(f job.Forced) workv1.Forced {
-			return workv1.Forced{Unit: unitView(f.Index, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers}
-		}),
+		Queue:  list(l.Queue, func(w job.Waiting) workv1.Waiting { return workv1.Waiting(w) }),
 		Faults: list(l.Faults, func(f job.Fault) workv1.Fault { return workv1.Fault{Provider: f.Provider, Late: uint32(f.Late)} }),
 	}
 	for r, m := range l.Merges {
@@ -51,7 +44,7 @@ func filesView(f *job.Files) workv1.Files {
 		Keepers: list(f.Keepers, func(k job.FileKeeper) workv1.FileKeeper {
 			return workv1.FileKeeper{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
 		}),
-		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said),
+		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Requests: list(f.Requests, requestView),
 	}
 }
 
@@ -67,12 +60,24 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 	}
 }
 
-// unitView returns a unit as queries show it.
+// unitOf returns a unit of a lease as queries show it.
+func unitOf(l *job.Lease, i int) workv1.Unit {
+	v := unitView(i, &l.Units[i])
+	v.Forced = list(l.Past[i].Forced, func(f job.Forced) workv1.Forced {
+		return workv1.Forced{Unit: unitView(f.Index, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers}
+	})
+	v.Verdicts = list(l.Past[i].Verdicts, func(v job.Verdict) workv1.Verdict {
+		return workv1.Verdict{Receipt: ReceiptToProto(&v.Receipt), Audit: auditView(v.Audit)}
+	})
+	return v
+}
+
+// unitView returns an attempt of a unit as queries show it.
 func unitView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
 		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
-		Audits: list(u.Audits, auditView),
+		Audits: list(u.Audits, auditView), Requests: list(u.Requests, requestView),
 	}
 	if u.Receipt != nil {
 		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()

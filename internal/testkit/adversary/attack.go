@@ -251,8 +251,8 @@ func (h *writer) aimAtWork(o *Op) {
 				}
 			}
 		}
-		for j := range l.Forced {
-			add(target{kind: ofTruth, Index: l.Forced[j].Index, which: j}, h.IntN(3))
+		for j, f := range forced(l) {
+			add(target{kind: ofTruth, Index: f.Index, which: j}, h.IntN(3))
 		}
 	}
 	some := slices.DeleteFunc(all[:], func(ops []Op) bool { return len(ops) == 0 })

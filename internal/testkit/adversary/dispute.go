@@ -116,13 +116,13 @@ func receiptOf(l *job.Lease, unit, attempt int) *job.Receipt {
 	if unit < len(l.Units) && l.Units[unit].Attempt == attempt && l.Units[unit].Receipt != nil {
 		return l.Units[unit].Receipt
 	}
-	for i := range l.Forced {
-		if f := &l.Forced[i]; f.Index == unit && f.Unit.Attempt == attempt {
+	for _, f := range forced(l) {
+		if f.Index == unit && f.Unit.Attempt == attempt {
 			return f.Unit.Receipt
 		}
 	}
-	for i := range l.Verdicts {
-		if v := &l.Verdicts[i]; v.Unit == unit && v.Receipt.Attempt == attempt {
+	for _, v := range verdicts(l) {
+		if v.Unit == unit && v.Receipt.Attempt == attempt {
 			return &v.Receipt
 		}
 	}
@@ -144,8 +144,8 @@ func (o *order) opening(l *job.Lease, t target, segment int) *dispute.Opening {
 	var points []canon.Hash
 	switch {
 	case t.kind == ofMerge || t.Index >= len(l.Units):
-	case t.kind == ofTruth && t.which < len(l.Forced) && segment < len(l.Forced[t.which].Truth):
-		f := &l.Forced[t.which]
+	case t.kind == ofTruth && t.which < len(forced(l)) && segment < len(forced(l)[t.which].Truth):
+		f := forced(l)[t.which]
 		points = f.Points(&l.Order.Problem, segment)
 		first := 0
 		if o.mind != nil && len(points) == 3 {

@@ -25,7 +25,7 @@ func (p *play) duties() (out []Op) {
 				p.working(o, l, u, add)
 			}
 		}
-		for j, r := range l.Requests {
+		for j, r := range questions(l) {
 			if r.Due != 0 && (r.Unit == job.OfFiles || p.available(o, l.Units[r.Unit].Receipt)) {
 				add(r.Keeper, "work.MsgAnswer", r.Unit, j)
 			}
@@ -189,8 +189,7 @@ func (p *play) watching(o *order, l *job.Lease, add adder) {
 			open(w, target{kind: ofMerge, Index: r}, 0)
 		}
 	}
-	for j := range l.Forced {
-		f := &l.Forced[j]
+	for j, f := range forced(l) {
 		for s, t := range f.Truth {
 			truth, ok := o.mind.outcome(f.Index, s, f.Unit.Receipt.Checkpoints[s])
 			if ok && (truth.End != t.End || !t.Before.IsZero() && truth.Before != t.Before) {

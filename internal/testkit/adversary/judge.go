@@ -33,7 +33,7 @@ func window(l *job.Lease) int64 {
 	games := int64(1 + len(l.Disputes))
 	files := int64(min(l.Order.Problem.FileBytes()/r.Link, 1<<40)) * 1000 // to fetch them, at each draw of their keepers
 	return files*int64(1+r.MaxLate) + r.LeadTimeout*int64(len(l.Leads)+1) + 4*c.UnitTimeout + 2*c.UnitWindow + c.Window +
-		r.AnswerTime*int64(3+r.MaxLate+len(l.Requests)) + 4*clock*games
+		r.AnswerTime*int64(3+r.MaxLate+len(questions(l))) + 4*clock*games
 }
 
 // patience is how long anything that is open can stay so.

@@ -163,8 +163,8 @@ func (c *composer) disputedAttempt() any {
 		return 0
 	case t.kind == ofMerge && c.l.Round > 0:
 		return c.l.Merges[t.Index%c.l.Round].Attempt
-	case t.kind == ofTruth && t.which < len(c.l.Forced):
-		return c.l.Forced[t.which].Unit.Attempt
+	case t.kind == ofTruth && t.which < len(forced(c.l)):
+		return forced(c.l)[t.which].Unit.Attempt
 	}
 	return c.u.Attempt
 }

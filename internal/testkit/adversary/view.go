@@ -33,6 +33,11 @@ type game struct {
 	dispute.Game
 }
 
+// What of a lease is kept apart, in one list each.
+func forced(l *job.Lease) []*job.Forced     { return l.Forced() }
+func verdicts(l *job.Lease) []*job.Verdict  { return l.Verdicts() }
+func questions(l *job.Lease) []*job.Request { return l.Requests() }
+
 // query asks the state as clients do.
 func (p *play) query(method string, request, reply proto.Message) error {
 	data, err := proto.Marshal(request)
