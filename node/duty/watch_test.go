@@ -3,6 +3,7 @@ package duty_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,11 +22,20 @@ import (
 func TestLateFraudIsRolledBack(t *testing.T) {
 	t.Parallel()
 	gate := nettest.NewGate()
+	var cheater atomic.Value // the first to compute unit 0
+	wrong := nettest.Bend{Wrong: func(r nettest.Run) bool {
+		if r.Merge || r.Round != 0 || r.Shard != 0 || r.Step != 2 {
+			return false
+		}
+		cheater.CompareAndSwap(nil, r.Role)
+		return cheater.Load() == r.Role
+	}}
 	n := nettest.Start(t, nettest.Options{
 		Spec: func(s *consume.Spec) { s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0 },
 		Idle: []string{"watcher-0"},
 		Bend: map[string]nettest.Bend{
-			"provider-1": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Step == 2 }},
+			"provider-0": wrong,
+			"provider-1": wrong,
 			"validator-0": {Before: func(ctx context.Context, r nettest.Run) error {
 				if r.Merge && r.Round == 1 {
 					return gate.Wait(ctx)
@@ -38,33 +48,35 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 	before := n.Lease(id, "the work of the last round", func(l *job.Lease) bool {
 		return l.Round == 1 && l.Units[2].Status == job.Accepted && l.Units[3].Status == job.Accepted
 	})
-	forged := slices.IndexFunc(before.Units[:2], func(u job.Unit) bool { return n.Name(u.Provider) == "provider-1" })
-	if forged < 0 {
-		t.Fatal("the cheater has no unit in the first round")
+	if got := n.Name(before.Units[0].Provider); got != cheater.Load() {
+		t.Fatalf("%s has the unit that %v forged", got, cheater.Load())
 	}
 	n.Begin("watcher-0")
 	n.Lease(id, "the verdict", func(l *job.Lease) bool { return len(l.Barred) > 0 })
 	gate.Open()
 	l := n.Settle(id)
-	if got := barred(n, l); !slices.Equal(got, []string{"provider-1"}) {
+	if got := barred(n, l); !slices.Equal(got, []string{cheater.Load().(string)}) {
 		t.Fatalf("barred %v", got)
 	}
-	for i, want := range []int{0, 0, 1, 1} {
-		if i == forged {
-			want = 1
-		}
+	for i, want := range []int{1, 0, 1, 1} {
 		if got := l.Units[i].Attempt; got != want {
 			t.Errorf("unit %d was computed %d times, want %d", i, got+1, want+1)
 		}
 	}
-	// The honest provider worked for nothing in the last round, but is not out of pocket.
-	for _, who := range []string{"provider-0", "validator-1", "watcher-0"} {
+	// Who worked for nothing in the last round is not out of pocket.
+	harmed := []string{"validator-1", "watcher-0"}
+	for _, u := range before.Units[2:] {
+		if who := n.Name(u.Provider); who != cheater.Load() {
+			harmed = append(harmed, who)
+		}
+	}
+	for _, who := range harmed {
 		if paid(n, l.Ledger.SlashPaid, who) == 0 {
 			t.Errorf("%s got nothing of the slash: %+v", who, l.Ledger.SlashPaid)
 		}
 	}
 	ds := disputes(t, n)
-	if len(ds) != 1 || about(ds[0]) != job.UnitTarget(forged) || ds[0].StepLo != 2 || ds[0].Loser != disputev1.SIDE_DEFENDER {
+	if len(ds) != 1 || about(ds[0]) != job.UnitTarget(0) || ds[0].StepLo != 2 || ds[0].Loser != disputev1.SIDE_DEFENDER {
 		t.Errorf("disputes %+v", ds)
 	}
 }
