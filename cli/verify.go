@@ -239,9 +239,12 @@ func (r *verified) tell(w io.Writer) {
 	if !r.Complete {
 		fmt.Fprintln(w, r.incomplete())
 	}
-	if r.Anchored {
+	switch {
+	case r.Anchored && r.Segments.Executed == 0:
+		fmt.Fprintf(w, "%s shows that its chain settled the model with state %s; no segment was executed again\n", r.Bundle, r.FinalRoot)
+	case r.Anchored:
 		fmt.Fprintf(w, "%s proves the model with state %s\n", r.Bundle, r.FinalRoot)
-	} else {
+	default:
 		fmt.Fprintf(w, "%s is consistent about the model with state %s, and proves nothing\n", r.Bundle, r.FinalRoot)
 	}
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)

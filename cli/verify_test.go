@@ -88,6 +88,10 @@ func TestSelfMadeChainIsNotAnchored(t *testing.T) {
 	if code, r := tell(); code != 0 || !r.Anchored || !r.Verified || r.TrustFrom != home {
 		t.Errorf("seen by the home's node: exit %d, %+v", code, r)
 	}
+	_, out, _ = run("verify", file, "--home", home, "--segments", "0")
+	if strings.Contains(out, "proves") || !strings.Contains(out, "no segment was executed again") {
+		t.Errorf("nothing was executed: %s", out)
+	}
 	code, _, errOut = run("verify", file, "--trust", strings.Repeat("0", 64))
 	if code != exitFailed || !strings.Contains(errOut, "signed by validator set") {
 		t.Errorf("another set: exit %d, %s", code, errOut)

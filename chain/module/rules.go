@@ -24,12 +24,12 @@ var (
 type Rules[P any] struct {
 	params    collections.Item[P]
 	authority collections.Item[string]
-	check     func(P) error
+	check     func(old, p P) error
 }
 
 // RulesOf declares the rules of a module, kept under two prefixes of its store.
-// check returns an error that shows why rules may not be set.
-func RulesOf[P any](sb *collections.SchemaBuilder, params, authority int, value codec.ValueCodec[P], check func(P) error) Rules[P] {
+// check returns an error that shows why rules may not take the place of the old ones.
+func RulesOf[P any](sb *collections.SchemaBuilder, params, authority int, value codec.ValueCodec[P], check func(old, p P) error) Rules[P] {
 	return Rules[P]{
 		params:    collections.NewItem(sb, collections.NewPrefix(params), "params", value),
 		authority: collections.NewItem(sb, collections.NewPrefix(authority), "authority", collections.StringValue),
@@ -63,7 +63,11 @@ func (r Rules[P]) Replace(ctx context.Context, by string, p P) error {
 	if authority == "" || by != authority {
 		return errorsmod.Wrapf(ErrAuthority, "the rules are changed by %q, as the genesis says, not by %s", authority, by)
 	}
-	if err := r.check(p); err != nil {
+	old, err := r.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.check(old, p); err != nil {
 		return errorsmod.Wrap(ErrRules, err.Error())
 	}
 	return r.params.Set(ctx, p)

@@ -8,7 +8,6 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -70,24 +69,22 @@ func (s msgServer) Relieve(ctx context.Context, m *disputev1.MsgRelieve) (*dispu
 	return &disputev1.MsgRelieveResponse{}, s.Keeper.Relieve(ctx, account, m.Dispute, dispute.Side(m.Side))
 }
 
-// UpdateParams replaces the rules for new disputes by such as the work that is leased
-// already can be defended by.
+// UpdateParams replaces the rules for new disputes.
 func (s msgServer) UpdateParams(ctx context.Context, m *disputev1.MsgUpdateParams) (*disputev1.MsgUpdateParamsResponse, error) {
-	old, err := s.Rules(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := s.rules.Replace(ctx, m.Authority, m.Params); err != nil {
 		return nil, err
-	}
-	if err := rules(m.Params).Keeps(old); err != nil { // and what was replaced is as it was
-		return nil, errorsmod.Wrap(module.ErrRules, err.Error())
 	}
 	return &disputev1.MsgUpdateParamsResponse{}, emit(ctx, &disputev1.EventParams{Params: m.Params})
 }
 
-// checkParams returns an error unless an honest side can play by the rules.
-func checkParams(p disputev1.Params) error { return rules(p).Playable() }
+// checkParams returns an error unless an honest side can play by the rules, and the work
+// that is leased already can be defended by them.
+func checkParams(old, p disputev1.Params) error {
+	if err := rules(p).Playable(); err != nil {
+		return err
+	}
+	return rules(p).Keeps(rules(old))
+}
 
 func charge(ctx context.Context, gas uint64) {
 	sdk.UnwrapSDKContext(ctx).GasMeter().ConsumeGas(gas, "dispute")

@@ -35,7 +35,7 @@ func checkGenesisParams(m workv1.Params) error {
 
 // checkParams returns an error if rules would make cheating or laziness pay, with
 // the inequality that they break.
-func checkParams(m workv1.Params) error {
+func checkParams(_, m workv1.Params) error {
 	p, err := readParams(m)
 	if err != nil {
 		return err
