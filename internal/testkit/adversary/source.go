@@ -296,7 +296,8 @@ func (p *play) posted(by string, m *marketv1.MsgPostOrder, pick int) {
 	p.orders = append(p.orders, x)
 }
 
-// assignment gives the unit to one of the providers that would take it.
+// assignment gives the unit to one of the providers that would take it: to who waits
+// for one, if anybody does whom the chain takes, since a lead serves these first.
 func (c *composer) assignment() any {
 	if c.l == nil || c.l.Round == len(c.l.Merges) {
 		return nil
@@ -305,7 +306,15 @@ func (c *composer) assignment() any {
 	if len(all) == 0 {
 		return nil
 	}
-	return &workv1.Assignment{Unit: uint32(c.Unit), Attempt: uint32(c.u.Attempt), Provider: all[c.Pick%len(all)]}
+	a := workv1.Assignment{Unit: uint32(c.Unit), Attempt: uint32(c.u.Attempt)}
+	for _, a.Provider = range c.l.Waits() {
+		m := workv1.MsgAssign{Lead: c.actor.String(), Order: c.o.id.String(), Units: []workv1.Assignment{a}}
+		if ctx, _ := c.block.CacheContext(); c.handle(ctx, &m) == nil {
+			return &a
+		}
+	}
+	a.Provider = all[c.Pick%len(all)]
+	return &a
 }
 
 func (c *composer) receipt() any {
