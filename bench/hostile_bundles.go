@@ -74,22 +74,23 @@ var hostile = []struct {
 		return nil
 	}},
 	{"forced attempts", func(_ *forger, y *forgery, size int) error {
-		y.lease.Past = make([]job.Past, min(size/10_000+1, job.MaxUnits))
+		y.lease.Past = make([][]job.Past, min(size/10_000+1, job.MaxUnits))
 		for i := range y.lease.Past {
-			y.lease.Past[i].Forced = make([]job.Forced, 4)
-			x := &y.lease.Past[i].Forced[0]
+			x := &job.Forced{}
+			y.lease.Past[i] = []job.Past{{Forced: x}}
 			x.Unit.Receipt, x.Unit.Attested, x.Unit.Withheld = &job.Receipt{}, make([]job.Attestation, job.MaxParties), make([]string, job.MaxParties)
 			x.Truth, x.Challengers = make([]proof.Outcome, 8), make([]string, 1<<12)
 		}
 		return nil
 	}},
 	{"verdicts", func(_ *forger, y *forgery, size int) error {
-		y.lease.Past = make([]job.Past, min(size/1600+1, job.MaxUnits))
+		y.lease.Past = make([][]job.Past, min(size/1600+1, job.MaxUnits))
 		for i := range y.lease.Past {
-			y.lease.Past[i].Verdicts = make([]job.Verdict, 4)
-			for j := range y.lease.Past[i].Verdicts {
-				y.lease.Past[i].Verdicts[j].Audit.Segments = make([]int, job.MaxSegments)
+			v := make([]job.Audit, 4)
+			for j := range v {
+				v[j].Segments = make([]int, job.MaxSegments)
 			}
+			y.lease.Past[i] = []job.Past{{Receipt: &job.Receipt{}, Verdicts: v}}
 		}
 		return nil
 	}},

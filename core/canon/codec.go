@@ -47,6 +47,9 @@ func Unmarshal(b []byte, v Coded) error {
 	return d.Done()
 }
 
+// Reading reports whether fields are read, not written.
+func (c *Codec) Reading() bool { return c.dec != nil }
+
 // Fail records an error unless there is one already.
 func (c *Codec) Fail(format string, args ...any) {
 	switch {

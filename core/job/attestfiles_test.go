@@ -248,13 +248,13 @@ func TestFileKeeperShowsWhatItHas(t *testing.T) {
 	for i := range 12 {
 		k := newKept(t)
 		who := k.lease.Files.Keepers[0].Account
-		k.refused("not under way", Ask{asker, who, 0, 1})
-		k.refused("unit -1", Ask{asker, who, OfFiles, 1})
-		k.refused("no attestation of p0 to the order's files", Ask{asker, "p0", OfFiles, 0})
-		k.refused("cannot ask itself", Ask{who, who, OfFiles, 0})
+		k.refused("not under way", Ask{By: asker, Keeper: who, Unit: 0, Attempt: 1})
+		k.refused("unit -1", Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 1})
+		k.refused("no attestation of p0 to the order's files", Ask{By: asker, Keeper: "p0", Unit: OfFiles, Attempt: 0})
+		k.refused("cannot ask itself", Ask{By: who, Keeper: who, Unit: OfFiles, Attempt: 0})
 		k.pass(int64(i))
-		k.do(Ask{asker, who, OfFiles, 0})
-		k.refused("already", Ask{"another", who, OfFiles, 0})
+		k.do(Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 0})
+		k.refused("already", Ask{By: "another", Keeper: who, Unit: OfFiles, Attempt: 0})
 		k.pass(1)
 		q, drawn := k.lease.Question(k.lease.Request(who, OfFiles))
 		if !drawn || q.State > 0 {
@@ -293,7 +293,7 @@ func TestFileKeeperThatHasNothing(t *testing.T) {
 			w.compute(0, "p0", "")
 			w.pass(20)
 		}
-		w.do(Ask{asker, who, OfFiles, 0})
+		w.do(Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 0})
 		w.pass(1)
 		w.now = w.lease.Request(who, OfFiles).Due + 1
 		before := w.stakeOf(who)
@@ -338,8 +338,8 @@ func TestLateAboutUnitAndFiles(t *testing.T) {
 			t.Fatal("no keeper has both")
 		}
 		bond := k.lease.Units[0].keeper(who).Bond
-		k.do(Ask{asker, who, first, 0})
-		k.do(Ask{asker, who, OfFiles - first, 0})
+		k.do(Ask{By: asker, Keeper: who, Unit: first, Attempt: 0})
+		k.do(Ask{By: asker, Keeper: who, Unit: OfFiles - first, Attempt: 0})
 		k.pass(7)
 		if lost := stake - k.stakeOf(who); len(k.lease.Requests()) != 0 || lost < bond || k.lease.Files.keeper(who) != nil {
 			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Requests())
@@ -353,7 +353,7 @@ func TestQuestionsEndWithTheDraw(t *testing.T) {
 	who := w.lease.Files.Keepers[0].Account
 	w.do(AttestFiles{who, 1, Had})
 	w.pass(w.lease.Files.Due - w.now)
-	w.do(Ask{asker, who, OfFiles, 0})
+	w.do(Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 0})
 	w.pass(1)
 	if w.lease.Files.Draws != 2 || len(w.lease.Requests()) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
 		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Requests(), w.purse[asker])

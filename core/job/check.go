@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Reserved returns the bond that the lease holds of every account.
@@ -92,7 +93,7 @@ func (l *Lease) checkForm() error {
 	case l.LeadIndex >= len(l.Leads) || l.Round > p.Rounds:
 		return fmt.Errorf("lead %d of %d, round %d of %d", l.LeadIndex, len(l.Leads), l.Round, p.Rounds)
 	case len(l.Units) != p.Units() || len(l.Past) != p.Units() || len(l.Merges) != p.Rounds:
-		return fmt.Errorf("%d units, the past of %d, and %d merges, want %d, as many, and %d", len(l.Units), len(l.Past), len(l.Merges), p.Units(), p.Rounds)
+		return fmt.Errorf("%d units, %d pasts and %d merges, want %d, %d and %d", len(l.Units), len(l.Past), len(l.Merges), p.Units(), p.Units(), p.Rounds)
 	}
 	for _, c := range l.Disputes {
 		if err := c.Target.Check(); err != nil || l.roundOf(c.Target) >= p.Rounds {
@@ -112,31 +113,39 @@ func (l *Lease) checkForm() error {
 	return nil
 }
 
-// checkPast: what counts of a unit's earlier attempts is about that unit.
+// checkPast: what counts of a unit's earlier attempts is about that unit, each once and
+// before its present attempt.
 func (l *Lease) checkPast(i int) error {
 	p := &l.Order.Problem
-	for _, v := range l.Past[i].Verdicts {
-		if v.Unit != i || len(v.Receipt.Checkpoints) != p.Segments()+1 {
-			return fmt.Errorf("a verdict about unit %d is about nothing", v.Unit)
-		}
-	}
-	for _, f := range l.Past[i].Forced {
-		r := f.Unit.Receipt
-		if f.Index != i || f.Until > l.TruthUntil || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil {
-			return fmt.Errorf("a forced attempt of unit %d is none", f.Index)
-		}
-		if err := f.check(p); err != nil {
+	for j := range l.Past[i] {
+		x := &l.Past[i][j]
+		if x.Forced == nil {
+			if x.Receipt == nil || x.Receipt.Unit != i || len(x.Receipt.Checkpoints) != p.Segments()+1 || len(x.Verdicts) == 0 {
+				return fmt.Errorf("verdicts about void work of unit %d are about nothing", i)
+			}
+		} else if err := l.checkShown(i, x.Forced); err != nil {
 			return err
 		}
-		for _, a := range f.Unit.Audits {
-			for _, s := range a.Segments {
-				if s >= p.Segments() {
-					return fmt.Errorf("an audit of a forced attempt of unit %d is about segment %d", f.Index, s)
-				}
-			}
+		if n := x.Attempt(); n >= l.Units[i].Attempt || j > 0 && l.Past[i][j-1].Attempt() >= n {
+			return fmt.Errorf("attempt %d of unit %d is not past, or out of order", n, i)
 		}
 	}
 	return nil
+}
+
+func (l *Lease) checkShown(i int, f *Forced) error {
+	p, r := &l.Order.Problem, f.Unit.Receipt
+	if f.Index != i || f.Until > l.TruthUntil || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil || len(f.Unit.Requests) > 0 || f.Unit.Attend != 0 {
+		return fmt.Errorf("a forced attempt of unit %d is none", i)
+	}
+	for _, a := range f.Unit.Audits {
+		for _, s := range a.Segments {
+			if s >= p.Segments() {
+				return fmt.Errorf("an audit of a forced attempt of unit %d is about segment %d", i, s)
+			}
+		}
+	}
+	return f.check(p)
 }
 
 func (l *Lease) checkMoney() error {
@@ -158,6 +167,9 @@ func (l *Lease) checkMoney() error {
 	}
 	if t := total(m.Prizes); t > m.Tax {
 		return fmt.Errorf("forced attempts were paid %d utally out of a tax of %d", t, m.Tax)
+	}
+	if n := l.outsiders(m.SlashPaid); n > m.Strangers {
+		return fmt.Errorf("%d accounts that are no parties were rewarded out of bonds, %d are counted", n, m.Strangers)
 	}
 	if t := total(m.SlashPaid); t != m.Slashed {
 		return fmt.Errorf("%d utally were slashed, %d paid out of it", m.Slashed, t)
@@ -199,4 +211,15 @@ func (l *Lease) checkUnit(i int) error {
 		}
 	}
 	return nil
+}
+
+// outsiders counts accounts that were rewarded and are no parties.
+func (l *Lease) outsiders(shares []Share) (n int) {
+	for _, s := range shares {
+		leads := slices.ContainsFunc(l.Leads, func(d Leader) bool { return d.Account == s.Account })
+		if s.Account != Insurance && !leads && find(l.Providers, s.Account) == nil && find(l.Auditors, s.Account) == nil {
+			n++
+		}
+	}
+	return n
 }

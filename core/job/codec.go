@@ -9,7 +9,7 @@ import (
 func (l *Lease) Code(w *canon.Codec) {
 	l.Terms().Code(w)
 	l.Course().Code(w)
-	codeShares(w, &l.Ledger.SlashPaid)
+	codeShares(w, &l.Ledger.SlashPaid, byName)
 	canon.Seq(w, &l.Merges, MaxUnits, 38, func(w *canon.Codec, m *Merge) { m.Code(w) })
 	canon.Seq(w, &l.Units, MaxUnits, 10, func(w *canon.Codec, u *Unit) { u.Code(w) })
 	l.codePast(w)
@@ -19,32 +19,30 @@ func (l *Lease) Code(w *canon.Codec) {
 func (l *Lease) codePast(w *canon.Codec) {
 	type entry struct {
 		unit int
-		past Past
+		past []Past
 	}
 	var all []entry
-	for i, p := range l.Past {
-		if !p.blank() {
-			all = append(all, entry{i, p})
+	for i, past := range l.Past {
+		if len(past) > 0 {
+			all = append(all, entry{i, past})
 		}
 	}
-	canon.Seq(w, &all, MaxUnits, 3, func(w *canon.Codec, e *entry) {
+	canon.Seq(w, &all, MaxUnits, 2, func(w *canon.Codec, e *entry) {
 		w.Int(&e.unit, MaxUnits)
-		e.past.Code(w)
+		canon.Seq(w, &e.past, maxTries, 2, func(w *canon.Codec, p *Past) { p.Code(w) })
 	})
-	if l.Past != nil { // it is written, not read
+	if !w.Reading() {
 		return
 	}
-	l.Past = make([]Past, len(l.Units))
+	l.Past = make([][]Past, len(l.Units))
 	for i, e := range all {
-		if e.unit >= len(l.Past) || e.past.blank() || i > 0 && all[i-1].unit >= e.unit {
+		if e.unit >= len(l.Past) || len(e.past) == 0 || i > 0 && all[i-1].unit >= e.unit {
 			w.Fail("the past of unit %d is none, or out of order", e.unit)
 			return
 		}
 		l.Past[e.unit] = e.past
 	}
 }
-
-func (p *Past) blank() bool { return len(p.Forced)+len(p.Verdicts) == 0 }
 
 type terms Lease
 
@@ -100,17 +98,7 @@ func (l *course) Code(w *canon.Codec) {
 	}
 	w.I64(&l.TruthUntil)
 	l.Count.code(w, name)
-	m := &l.Ledger
-	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed, &m.Insured} {
-		w.U64(v)
-	}
-	w.Int(&m.Strangers, maxRecords)
-	for _, p := range []*[]Share{&m.Paid, &m.Prizes} {
-		canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
-			name(w, &s.Account)
-			w.U64(&s.Amount)
-		})
-	}
+	l.Ledger.code(w, name)
 }
 
 // roster numbers the parties of a lease, from 1, so that what names many of them is
@@ -233,12 +221,22 @@ func (u *Unit) Code(w *canon.Codec) {
 
 // Code walks the fields of p.
 func (p *Past) Code(w *canon.Codec) {
-	canon.Seq(w, &p.Forced, maxTries, 50, codeForced)
-	canon.Seq(w, &p.Verdicts, maxVerdicts+maxDisputes, 50, func(w *canon.Codec, v *Verdict) {
-		w.Int(&v.Unit, MaxUnits)
-		v.Receipt.Code(w)
-		codeAudit(w, &v.Audit)
-	})
+	forced := p.Forced != nil
+	if w.Bool(&forced); forced {
+		if p.Forced == nil {
+			p.Forced = new(Forced)
+		}
+		codeForced(w, p.Forced)
+		return
+	}
+	if p.Receipt == nil {
+		p.Receipt = new(Receipt)
+	}
+	p.Receipt.Code(w)
+	after := p.Refuted + 1
+	w.Int(&after, MaxSegments)
+	p.Refuted = after - 1
+	canon.Seq(w, &p.Verdicts, maxAuditors, 38, codeAudit)
 }
 
 func codeForced(w *canon.Codec, f *Forced) {
@@ -267,21 +265,26 @@ func (s *Settlement) Code(w *canon.Codec) {
 	}
 	w.U64(&s.Price)
 	w.U64(&s.Deposit)
-	s.Ledger.code(w)
+	s.Ledger.code(w, byName)
+	codeShares(w, &s.Ledger.SlashPaid, byName)
 }
 
-func (m *Ledger) code(w *canon.Codec) {
+// code walks the fields of m but SlashPaid, which is a part of its own.
+func (m *Ledger) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 	for _, v := range []*uint64{&m.Escrow, &m.Refund, &m.Burnt, &m.Tax, &m.Slashed, &m.Insured} {
 		w.U64(v)
 	}
-	for _, p := range []*[]Share{&m.Paid, &m.SlashPaid, &m.Prizes} {
-		codeShares(w, p)
-	}
+	w.Int(&m.Strangers, maxRecords)
+	codeShares(w, &m.Paid, name)
+	codeShares(w, &m.Prizes, name)
 }
 
-func codeShares(w *canon.Codec, p *[]Share) {
+func codeShares(w *canon.Codec, p *[]Share, name func(*canon.Codec, *string)) {
 	canon.Seq(w, p, maxRecords, 2, func(w *canon.Codec, s *Share) {
-		w.String(&s.Account, maxAccount)
+		name(w, &s.Account)
 		w.U64(&s.Amount)
 	})
 }
+
+// byName walks an account by its name.
+func byName(w *canon.Codec, account *string) { w.String(account, maxAccount) }

@@ -237,6 +237,8 @@ func (l *Lease) dropMoot() {
 // meanwhile is free once nobody disputes it any more.
 func (l *Lease) acquit(c Contest) []Effect {
 	switch {
+	case c.Target.kind == AboutVerdict:
+		return l.clear(c.Target, c.Attempt)
 	case c.Target.kind != AboutUnit:
 	case c.Void:
 		for i := range l.Disputes {
@@ -308,8 +310,8 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 }
 
 // divide splits a slashed bond: first those whose honest work is lost, then who
-// showed the fraud, then the insurance fund. After more strangers than can be recorded
-// were paid for showing fraud, which costs as many bonds, the fund has their share.
+// showed the fraud, then the insurance fund. It counts rewards of accounts that are no
+// parties. Beyond what can be recorded, these go to the fund; to get there takes one conviction each.
 func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, error) {
 	left := bond
 	var out []Share

@@ -63,8 +63,8 @@ func (l *Lease) look() {
 	l.sight = &s
 }
 
-// known returns the units of the round under way that are known.
-func (l *Lease) known() (out []int) {
+// knownOfRound returns the units of the round under way that are known.
+func (l *Lease) knownOfRound() (out []int) {
 	if l.sight == nil {
 		l.look()
 	}
@@ -76,8 +76,8 @@ func (l *Lease) known() (out []int) {
 	return out
 }
 
-// seen returns all units that are known, of whatever round.
-func (l *Lease) seen() (out []int) {
+// known returns all units that are known, of whatever round.
+func (l *Lease) known() (out []int) {
 	if l.sight == nil {
 		l.look()
 	}

@@ -20,15 +20,16 @@ const drawTries = 8
 
 // await lets the first tick after a protocol time attend to a unit.
 func (l *Lease) await(unit int, after int64) {
-	if u := &l.Units[unit]; u.Attend == 0 || after < u.Attend {
-		u.Attend = after + 1
+	at := after + 1
+	if u := &l.Units[unit]; u.Attend == 0 || at < u.Attend {
+		u.Attend = at
 	}
 }
 
 // tickAttended attends to the units whose time has come.
 func (l *Lease) tickAttended(e *Tick, now int64) (effects []Effect, err error) {
 	m := means{free: e.Free}
-	for _, i := range l.seen() {
+	for _, i := range l.known() {
 		u := &l.Units[i]
 		if u.Attend == 0 || now < u.Attend {
 			continue

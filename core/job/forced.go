@@ -59,22 +59,19 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		u.Plain = true
 		return []Effect{{Emit, e.By, uint64(e.Unit), "plain"}}, nil
 	}
-	if n := len(l.Past[e.Unit].Forced); n >= maxTries {
-		return nil, fmt.Errorf("%d forced attempts of unit %d were shown, the most that it may have", n, e.Unit)
-	}
-	f := Forced{Index: e.Unit, Unit: *u, Truth: e.Truth, Until: now + l.Order.Conditions.Window}
+	f := &Forced{Index: e.Unit, Unit: *u, Truth: e.Truth, Until: now + l.Order.Conditions.Window}
 	if err := f.check(&l.Order.Problem); err != nil {
 		return nil, err
 	}
 	if f.contradicts() {
 		f.Until = max(f.Until, now+l.Order.Conditions.UnitTimeout)
 	}
+	f.Unit.Attested, f.Unit.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
+	f.Unit.Requests, f.Unit.Attend = nil, 0
 	effects := l.freeKeepers(e.Unit) // what they keep is of no use any more
-	f.Unit.Attested = slices.Clone(u.Attested)
 	for i := range f.Unit.Attested {
 		f.Unit.Attested[i].Bond = 0
 	}
-	f.Unit.Audits = slices.Clone(u.Audits)
 	for i := range f.Unit.Audits {
 		if a := &f.Unit.Audits[i]; !a.Done {
 			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
@@ -93,7 +90,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == UnitTarget(e.Unit) })
-	l.Past[e.Unit].Forced = append(l.Past[e.Unit].Forced, f)
+	l.Past[e.Unit] = append(l.Past[e.Unit], Past{Forced: f})
 	l.TruthUntil = max(l.TruthUntil, f.Until)
 	l.reopen(e.Unit)
 	l.watchLead(now)
@@ -204,9 +201,11 @@ func (f *Forced) contradicts() bool {
 
 // Forced returns the forced attempts that were shown and not paid for yet, by unit.
 func (l *Lease) Forced() (out []*Forced) {
-	for i := range l.Past {
-		for j := range l.Past[i].Forced {
-			out = append(out, &l.Past[i].Forced[j])
+	for _, past := range l.Past {
+		for _, p := range past {
+			if p.Forced != nil {
+				out = append(out, p.Forced)
+			}
 		}
 	}
 	return out
@@ -214,13 +213,8 @@ func (l *Lease) Forced() (out []*Forced) {
 
 // Shown returns a forced attempt of a unit that was shown, nil if there is none.
 func (l *Lease) Shown(unit, attempt int) *Forced {
-	if unit < 0 || unit >= len(l.Past) {
-		return nil
-	}
-	for j := range l.Past[unit].Forced {
-		if f := &l.Past[unit].Forced[j]; f.Unit.Attempt == attempt {
-			return f
-		}
+	if p := l.past(unit, attempt); p != nil {
+		return p.Forced
 	}
 	return nil
 }
@@ -228,8 +222,10 @@ func (l *Lease) Shown(unit, attempt int) *Forced {
 // expose takes the bond of a provider that showed as truth what is none: those whose
 // work it spoilt are paid out of it, and the challenger.
 func (l *Lease) expose(c Contest) ([]Effect, error) {
-	f, past := *l.Shown(c.Target.index, c.Attempt), &l.Past[c.Target.index]
+	past := l.past(c.Target.index, c.Attempt)
+	f := past.Forced
 	var lost []Share
+	var disputed []Audit
 	var effects []Effect
 	for _, a := range f.Unit.Audits {
 		if !a.Done || a.Bond == 0 {
@@ -241,7 +237,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
 		if len(l.contests(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
-			past.Verdicts = append(past.Verdicts, Verdict{f.Index, *f.Unit.Receipt, a})
+			disputed = append(disputed, a)
 			continue
 		}
 		effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
@@ -259,7 +255,10 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool {
 		return d.Target.kind == AboutTruth && d.Target.index == f.Index && d.Attempt == c.Attempt
 	})
-	past.Forced = slices.DeleteFunc(past.Forced, func(g Forced) bool { return g.Unit.Attempt == c.Attempt })
+	*past = Past{Receipt: f.Unit.Receipt, Verdicts: disputed, Refuted: -1}
+	if len(disputed) == 0 {
+		l.forget(f.Index, c.Attempt)
+	}
 	l.bar(f.Unit.Provider)
 	return append(effects, Effect{Kind: Discredit, Account: f.Unit.Provider}, Effect{Kind: Jail, Account: f.Unit.Provider}, Effect{Emit, f.Unit.Provider, c.ID, "convicted"}), nil
 }
@@ -294,9 +293,6 @@ func (l *Lease) payForced() (effects []Effect, err error) {
 		for _, s := range prizes {
 			due = addShare(due, s)
 		}
-	}
-	for i := range l.Past {
-		l.Past[i].Forced = nil
 	}
 	due = due[:min(len(due), maxRecords)] // more cannot be recorded
 	if l.Ledger.Prizes, err = within(due, l.Ledger.Tax); err != nil {

@@ -844,3 +844,19 @@ func TestLotsAreDrawnAfterTheAssignment(t *testing.T) {
 		t.Fatal("there are lots where nothing is forced")
 	}
 }
+
+// What was asked about an attempt that turns out to be forced is not kept with it.
+func TestForcedAttemptIsAskedNothing(t *testing.T) {
+	w := forcedWorld(t)
+	auditor := w.present(0, "p0")
+	w.do(Ask{By: asker, Keeper: w.lease.Units[0].Attested[0].Keeper, Unit: 0})
+	w.do(w.diligent(0, auditor))
+	w.pass(w.lease.Units[0].WindowEnd - w.now + 1)
+	if err := w.reveal(0, true); err != nil {
+		t.Fatal(err)
+	}
+	if f := w.lease.Forced()[0]; len(f.Unit.Requests) > 0 || f.Unit.Attend != 0 {
+		t.Errorf("%+v", f.Unit)
+	}
+	w.settle()
+}

@@ -822,7 +822,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			case 9:
 				_ = w.try(Ready{p, rapid.Bool().Draw(t, "withdraw")})
 			case 10:
-				_ = w.try(Ask{asker, v, unit, u.Attempt})
+				_ = w.try(Ask{By: asker, Keeper: v, Unit: unit, Attempt: u.Attempt})
 			case 11:
 				_ = w.try(Answer{By: v, Unit: unit, Attempt: u.Attempt})
 			case 12:

@@ -127,8 +127,8 @@ type Lease struct {
 	Round     int   // the round being computed; Rounds when all are merged
 	WindowEnd int64 // of the closing phase
 
-	Units    []Unit // by round·Shards + shard
-	Past     []Past // by unit
+	Units    []Unit   // by round·Shards + shard
+	Past     [][]Past // by unit: its earlier attempts of which something still counts, in order
 	Merges   []Merge
 	Disputes []Contest
 	Asked    []Asked   // keepers with open questions, in account order
@@ -198,11 +198,22 @@ type Unit struct {
 	Attend    int64 // from then on a tick attends to it beside these deadlines: a draw, or bonds to let go of
 }
 
-// Past is what of a unit's earlier attempts still counts. It is stored apart: it may be
-// large, and few events need it.
+// Past is an earlier attempt of a unit of which something still counts. Either it was
+// forced, and was shown; or it was refuted or redone, and verdicts about it stand. Each is
+// stored by itself: it may be large, and it is never changed again but by what ends it.
 type Past struct {
-	Forced   []Forced  // forced attempts that were shown, until they are paid for
-	Verdicts []Verdict // about work that was refuted or redone
+	Forced   *Forced  // nil if it was refuted or redone
+	Receipt  *Receipt // of an attempt that was refuted or redone
+	Verdicts []Audit  // about that receipt
+	Refuted  int      // segment of it over which its provider was convicted, −1 if it was not
+}
+
+// Attempt returns which attempt of its unit p is.
+func (p *Past) Attempt() int {
+	if p.Forced != nil {
+		return p.Forced.Unit.Attempt
+	}
+	return p.Receipt.Attempt
 }
 
 // Audit is one drawn audit of a unit. The bond is reserved with the draw, and stands
@@ -295,11 +306,15 @@ func (l Lease) clone() Lease {
 	for i := range l.Units {
 		u := &l.Units[i]
 		u.Attested, u.Audits, u.Withheld, u.Requests = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld), slices.Clone(u.Requests)
-		p := &l.Past[i]
-		p.Forced, p.Verdicts = slices.Clone(p.Forced), slices.Clone(p.Verdicts)
-		for j := range p.Forced {
-			u := &p.Forced[j].Unit
-			u.Audits = slices.Clone(u.Audits)
+		l.Past[i] = slices.Clone(l.Past[i])
+		for j := range l.Past[i] {
+			p := &l.Past[i][j]
+			p.Verdicts = slices.Clone(p.Verdicts)
+			if p.Forced != nil {
+				f := *p.Forced
+				f.Unit.Audits = slices.Clone(f.Unit.Audits)
+				p.Forced = &f
+			}
 		}
 	}
 	return l

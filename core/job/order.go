@@ -28,7 +28,6 @@ const (
 	maxAttempts      = 1 << 16  // of a unit or a merge, as numbers
 	maxTries         = 1 << 10  // how often rules may let one unit be given out
 	maxRecords       = 1 << 14  // in lists that only slashing makes longer
-	maxVerdicts      = 1 << 8   // about void work of one unit, beside those in dispute
 	maxDisputes      = 1 << 9   // open about one lease, all of which its events carry
 	reservedDisputes = 1 << 6   // of these, for auditors that have reported what they dispute
 	maxLeaseBytes    = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read

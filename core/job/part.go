@@ -7,11 +7,10 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// A lease is stored in parts, so that an event reads and writes little: its
-// terms, its course with the count of the round's units, every merge and unit by
-// itself, and by themselves the checkpoints of a receipt, what counts of a unit's earlier
-// attempts, the inputs of a merge, and who was paid out of bonds. The course grows with the parties of a lease, and
-// with what is disputed at once, but not with its units, nor with what befell these.
+// A lease is stored in parts, so that an event reads and writes little. Parts are its
+// terms, its course, each merge, each unit, a receipt's checkpoints, each earlier attempt of which
+// something counts, a merge's inputs, and who was paid out of bonds. The course has an
+// entry for each party and open dispute. Of units it has only numbers.
 
 // Terms returns the part of l that is fixed when it begins.
 func (l *Lease) Terms() canon.Coded { return (*terms)(l) }
@@ -23,7 +22,7 @@ func (l *Lease) Course() canon.Coded { return (*course)(l) }
 // merges that these imply: units of merged rounds are accepted, the others open.
 func (l *Lease) Outline() {
 	p := &l.Order.Problem
-	l.Units, l.Past, l.Merges = make([]Unit, p.Units()), make([]Past, p.Units()), make([]Merge, p.Rounds)
+	l.Units, l.Past, l.Merges = make([]Unit, p.Units()), make([][]Past, p.Units()), make([]Merge, p.Rounds)
 	for i := range l.Units {
 		l.Units[i].Status = Open
 		if i < l.Round*p.Shards {
@@ -36,15 +35,17 @@ func (l *Lease) Outline() {
 // course.
 type Part struct {
 	Units  []int // in order
+	Bare   []int // other units, in order: their present attempt alone, which the event does not change
 	Merges []int // rounds, in order
-	Paid   bool  // who was paid out of bonds
 	Brief  bool  // of receipts the last checkpoint will do, of units the present attempt, of merges all but the inputs
+
+	SlashPaid bool // who was paid out of bonds
 }
 
 // Everything is the whole lease.
 func (l *Lease) Everything() Part {
 	p := l.rounds(0, len(l.Merges))
-	p.Paid = true
+	p.SlashPaid = true
 	return p
 }
 
@@ -65,7 +66,7 @@ func (l *Lease) rounds(lo, hi int) (p Part) {
 // will do, for Apply and for Wake after it. It does not depend on what is still to be
 // filled in from the lease.
 func (l *Lease) Reach(e Event, now int64) (p Part) {
-	units, merges := slices.Clone(l.Count.Withheld), []int(nil)
+	units, merges := []int(nil), []int(nil)
 	switch e := e.(type) {
 	case Assign:
 		p.Brief = true
@@ -106,6 +107,11 @@ func (l *Lease) Reach(e Event, now int64) (p Part) {
 		units = append(units, l.sweep()...)
 	}
 	p.Units, p.Merges = places(append(p.Units, units...), len(l.Units)), places(append(p.Merges, merges...), len(l.Merges))
+	for _, i := range l.Count.Withheld { // who may get them decides whether the lead must act
+		if _, whole := slices.BinarySearch(p.Units, i); !whole {
+			p.Bare = append(p.Bare, i)
+		}
+	}
 	return p
 }
 

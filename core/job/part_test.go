@@ -29,7 +29,7 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	reach := part.Reach(e, w.now)
 	part.See(reach.Units)
 	whole := map[int][]canon.Hash{} // checkpoints that are not read
-	if reach.Paid {
+	if reach.SlashPaid {
 		part.Ledger.SlashPaid = slices.Clone(full.Ledger.SlashPaid)
 	}
 	for _, i := range reach.Units {
@@ -40,6 +40,9 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 		if bare, points := full.Units[i].Split(); reach.Brief {
 			part.Units[i], whole[i] = bare, points
 		}
+	}
+	for _, i := range reach.Bare {
+		part.Units[i], _ = full.Units[i].Split()
 	}
 	for _, r := range reach.Merges {
 		part.Merges[r] = full.Merges[r]
@@ -61,7 +64,7 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	back := next.clone()
 	old := full.clone()
 	back.Ledger.SlashPaid = got.Ledger.SlashPaid
-	if !reach.Paid {
+	if !reach.SlashPaid {
 		back.Ledger.SlashPaid = old.Ledger.SlashPaid
 		for _, s := range got.Ledger.SlashPaid {
 			back.Ledger.SlashPaid = addShare(back.Ledger.SlashPaid, s)
@@ -199,7 +202,7 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 		}
 		l.slash("p0", 1000, shares)
 	}
-	if _, err := canon.Encoded(l.Course()); err != nil {
+	if _, err := canon.Encoded(&l); err != nil {
 		t.Errorf("after %d bonds were shared: %v", maxRecords, err)
 	}
 }

@@ -20,13 +20,13 @@ type Request struct {
 	Unit       int        // or OfFiles
 	Fee        uint64     // By's, for an answer in time
 	At         int64      // protocol time of the request
-	Ahead      int        // questions that the keeper had open before it
+	Ahead      int        // questions that the keeper had open before it, in all leases
 	Seed       canon.Hash // what is asked follows from it, once Due is not 0
 	Due        int64      // protocol time until which an answer is in time
 }
 
-// Asked is a keeper with open questions. That a keeper has many harms nobody else: all
-// are stored with what they are about, and each gives it the more time.
+// Asked is a keeper with open questions. That it has many harms nobody else: each gives
+// it more time.
 type Asked struct {
 	Keeper string
 	Open   int
@@ -62,6 +62,7 @@ func (l *Lease) wordBond(keeper string, unit int) *uint64 {
 type Ask struct {
 	By, Keeper    string
 	Unit, Attempt int // or OfFiles and 0
+	Open          int // questions that the keeper has open in all leases, as far as is known
 }
 
 func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
@@ -78,8 +79,11 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	case l.Request(e.Keeper, e.Unit) != nil:
 		return nil, fmt.Errorf("%s is asked about %s already", e.Keeper, Kept(e.Unit))
 	}
+	// An account answers once in a block, whatever its leases. More would let it put off an
+	// answer for ever, by questions of friends.
+	ahead := min(max(e.Open, l.countAsked(e.Keeper, 1)-1), MaxUnits)
 	of := l.requests(e.Unit)
-	*of = append(*of, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: l.countAsked(e.Keeper, 1) - 1})
+	*of = append(*of, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: ahead})
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
 }
 
@@ -190,7 +194,7 @@ func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
 // whose time has run out.
 func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err error) {
 	var late []Request
-	for _, unit := range append([]int{OfFiles}, l.seen()...) {
+	for _, unit := range append([]int{OfFiles}, l.known()...) {
 		of := *l.requests(unit)
 		for i := range of {
 			switch r := &of[i]; {
@@ -274,7 +278,7 @@ func (l *Lease) checkRequests() error {
 		case l.Phase == Settled:
 			return fmt.Errorf("settled, and %s is asked about %s", r.Keeper, Kept(r.Unit))
 		case r.Unit < OfFiles || r.Unit >= len(l.Units) || l.Request(r.Keeper, r.Unit) != r:
-			return fmt.Errorf("%s is asked about %s twice, or of another unit", r.Keeper, Kept(r.Unit))
+			return fmt.Errorf("%s is asked about %s twice, or the question stands with another unit", r.Keeper, Kept(r.Unit))
 		case l.wordBond(r.Keeper, r.Unit) == nil:
 			return fmt.Errorf("%s is asked about %s, to which it has not attested", r.Keeper, Kept(r.Unit))
 		case r.Fee != l.Params.AskFee:
@@ -283,7 +287,10 @@ func (l *Lease) checkRequests() error {
 		open[r.Keeper]++
 		total++
 	}
-	for _, a := range l.Asked {
+	for i, a := range l.Asked {
+		if i > 0 && l.Asked[i-1].Keeper >= a.Keeper {
+			return fmt.Errorf("the counts of questions are not in account order at %s", a.Keeper)
+		}
 		if total -= a.Open; a.Open != open[a.Keeper] || a.Open < 1 {
 			return fmt.Errorf("%d open questions to %s are counted, there are %d", a.Open, a.Keeper, open[a.Keeper])
 		}
@@ -302,7 +309,7 @@ func codeRequest(w *canon.Codec, r *Request) {
 	r.Unit = of + OfFiles
 	w.U64(&r.Fee)
 	w.I64(&r.At)
-	w.Int(&r.Ahead, MaxUnits+1)
+	w.Int(&r.Ahead, MaxUnits)
 	w.Hash(&r.Seed)
 	w.I64(&r.Due)
 }

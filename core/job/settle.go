@@ -179,11 +179,11 @@ func (l *Lease) releaseAll() []Effect {
 			a.Bond = 0
 		}
 		l.Units[i].Attend = 0
-		for _, v := range l.Past[i].Verdicts {
-			effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
-		}
-		l.Past[i].Verdicts = nil
 	}
+	for _, v := range l.Verdicts() {
+		effects = append(effects, release(v.Audit.Auditor, v.Audit.Bond, "verdict")...)
+	}
+	clear(l.Past)
 	effects = append(effects, l.freeFiles()...)
 	for i := range l.Leads {
 		if d := &l.Leads[i]; d.Bond > 0 {

@@ -34,7 +34,7 @@ func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(effects, files...)
-	for _, i := range l.known() {
+	for _, i := range l.knownOfRound() {
 		more, err := l.tickUnit(i, now)
 		if err != nil {
 			return nil, err

@@ -65,7 +65,10 @@ func (p *Params) Timely(o *Order) error {
 // receipt. Until then its auditors' bonds are locked, whoever posted it: so it is not the consumer's to
 // choose, but what all keepers take to fetch the unit from one slow provider.
 //
-//	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link)
+//	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link + shards · keepers / validators · 2 s)
+//
+// The last is for attesting: of an account, a block holds one transaction, and all of
+// a round may be received at once.
 func (l *Lease) attestTime() int64 {
 	c, p := &l.Order.Conditions, &l.Params
 	bytes, err := times(l.Order.Problem.UnitBytes(), c.Keepers)
@@ -75,7 +78,8 @@ func (l *Lease) attestTime() int64 {
 	if err != nil || bytes > maxWindow {
 		return c.UnitTimeout
 	}
-	return min(c.UnitTimeout, 2*p.AnswerTime+int64(bytes))
+	each := int64(l.Order.Problem.Shards) * int64(c.Keepers) / int64(len(l.Auditors))
+	return min(c.UnitTimeout, 2*p.AnswerTime+int64(bytes)+2000*each)
 }
 
 // Replayable returns an error that shows the inequality if a dispute about a segment

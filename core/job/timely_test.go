@@ -87,6 +87,8 @@ func TestReceiptLocksNobodyForLong(t *testing.T) {
 	w.submit(w.receipt(0, ""))
 	w.pass(1)
 	want := 2*m.Params.AnswerTime + int64(m.Order.Conditions.Keepers)*3000 // three checkpoints of 10⁶ bytes at 10⁶ B/s
+	p, c := &m.Order.Problem, &m.Order.Conditions
+	want += 2000 * int64(p.Shards*c.Keepers/len(w.lease.Auditors)) // a keeper's units of the round, one in a block
 	if got := w.lease.Units[0].Due - w.now; got > want || got < want-1000 {
 		t.Fatalf("keepers have %d ms, want %d", got, want)
 	}

@@ -10,18 +10,39 @@ import (
 // over which the provider was convicted, or because it is in dispute already.
 type Verdict struct {
 	Unit    int
-	Receipt Receipt
-	Audit   Audit
+	Receipt *Receipt
+	Audit   *Audit
 }
 
 // Verdicts returns the words about work that is void, by unit.
-func (l *Lease) Verdicts() (out []*Verdict) {
-	for i := range l.Past {
-		for j := range l.Past[i].Verdicts {
-			out = append(out, &l.Past[i].Verdicts[j])
+func (l *Lease) Verdicts() (out []Verdict) {
+	for i, past := range l.Past {
+		for _, p := range past {
+			for j := range p.Verdicts {
+				out = append(out, Verdict{i, p.Receipt, &p.Verdicts[j]})
+			}
 		}
 	}
 	return out
+}
+
+// past returns an earlier attempt of a unit of which something counts, nil if nothing
+// does.
+func (l *Lease) past(unit, attempt int) *Past {
+	if unit < 0 || unit >= len(l.Past) {
+		return nil
+	}
+	for j := range l.Past[unit] {
+		if p := &l.Past[unit][j]; p.Attempt() == attempt {
+			return p
+		}
+	}
+	return nil
+}
+
+// forget ends what counts of an earlier attempt.
+func (l *Lease) forget(unit, attempt int) {
+	l.Past[unit] = slices.DeleteFunc(l.Past[unit], func(p Past) bool { return p.Attempt() == attempt })
 }
 
 // verdictBond is what an auditor reserves when it is drawn.
@@ -40,18 +61,14 @@ func (l *Lease) Verdict(unit, attempt int, auditor string) (*Audit, *Receipt, er
 			}
 		}
 	}
-	if f := l.Shown(unit, attempt); f != nil {
-		u := &f.Unit
-		for j := range u.Audits {
-			if a := &u.Audits[j]; a.Auditor == auditor && a.Done {
-				return a, u.Receipt, nil
-			}
+	if p := l.past(unit, attempt); p != nil {
+		audits, receipt := p.Verdicts, p.Receipt
+		if p.Forced != nil {
+			audits, receipt = p.Forced.Unit.Audits, p.Forced.Unit.Receipt
 		}
-	}
-	if unit >= 0 && unit < len(l.Past) {
-		for i := range l.Past[unit].Verdicts {
-			if v := &l.Past[unit].Verdicts[i]; v.Receipt.Attempt == attempt && v.Audit.Auditor == auditor {
-				return &v.Audit, &v.Receipt, nil
+		for j := range audits {
+			if a := &audits[j]; a.Auditor == auditor && a.Done {
+				return a, receipt, nil
 			}
 		}
 	}
@@ -87,9 +104,33 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 	if u := &l.Units[c.Target.index]; u.Attempt == c.Attempt && u.Status == Counted {
 		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
 	}
-	p := &l.Past[c.Target.index]
-	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(v Verdict) bool { return v.Audit.Bond == 0 })
+	if p := l.past(c.Target.index, c.Attempt); p != nil && p.Forced == nil {
+		p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool { return a.Bond == 0 })
+		if len(p.Verdicts) == 0 {
+			l.forget(c.Target.index, c.Attempt)
+		}
+	}
 	return append(effects, Effect{Kind: Jail, Account: c.Defender}, Effect{Emit, c.Defender, c.ID, "convicted"}), nil
+}
+
+// clear lets go of a verdict about void work once the last dispute about it has ended,
+// unless it says that a segment holds that was refuted.
+func (l *Lease) clear(t Target, attempt int) (effects []Effect) {
+	p := l.past(t.index, attempt)
+	if p == nil || p.Forced != nil || len(l.contests(t, attempt)) > 0 {
+		return nil
+	}
+	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool {
+		over := a.Auditor == t.auditor && a.challengeable(p.Refuted) != nil
+		if over {
+			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
+		}
+		return over
+	})
+	if len(p.Verdicts) == 0 {
+		l.forget(t.index, attempt)
+	}
+	return effects
 }
 
 // retire lets go of keepers' bonds and of the verdicts about unit i, which is about
@@ -97,17 +138,21 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 // Those that say that the refuted segment holds, and those in dispute, stay; −1
 // stands for no segment.
 func (l *Lease) retire(i, refuted int) (effects []Effect) {
-	u, p := &l.Units[i], &l.Past[i]
+	u := &l.Units[i]
 	effects = l.freeKeepers(i)
+	var kept []Audit
 	for _, a := range u.Audits {
 		disputed := len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
 		switch {
 		case a.Bond == 0:
-		case disputed || len(p.Verdicts) < maxVerdicts && a.challengeable(refuted) == nil:
-			p.Verdicts = append(p.Verdicts, Verdict{i, *u.Receipt, a})
+		case disputed || a.challengeable(refuted) == nil:
+			kept = append(kept, a)
 		default:
 			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 		}
+	}
+	if len(kept) > 0 {
+		l.Past[i] = append(l.Past[i], Past{Receipt: u.Receipt, Verdicts: kept, Refuted: refuted})
 	}
 	return effects
 }

@@ -168,3 +168,36 @@ func TestDisputedVerdictOutlivesItsUnit(t *testing.T) {
 		w.finish()
 	}
 }
+
+// A verdict about void work is let go of with the last dispute about it: its bond is free,
+// and no event about another unit reads what befell this one.
+func TestClearedVerdictIsLetGo(t *testing.T) {
+	w := newWorld(t)
+	if err := w.assign(0, "p0"); err != nil {
+		t.Fatal(err)
+	}
+	w.submit(w.receipt(0, ""))
+	w.tick()
+	w.audit(0, true)
+	a := w.lease.Units[0].Audits[0]
+	w.do(OpenDispute{ID: 1, Target: VerdictTarget(0, a.Auditor), Segment: a.Segments[0], Challenger: "c"})
+	w.do(OpenDispute{ID: 2, Target: VerdictTarget(0, a.Auditor), Segment: a.Segments[0], Challenger: "d"})
+	w.pass(w.lease.Units[0].Due - w.now + 5)
+	if u := w.lease.Units[0]; u.Status != Open || len(u.Withheld) != 1 {
+		t.Fatalf("%+v", u)
+	}
+	for _, e := range []Event{Ask{Unit: 1}, Answer{Unit: 1}, Attest{Unit: 1}, Report{Unit: 1}, Reveal{Unit: 1}, OpenDispute{Target: UnitTarget(1)}, TakeLead{}, Ready{}, MissAnswer{}} {
+		if p := w.lease.Reach(e, w.now); slices.Contains(p.Units, 0) {
+			t.Errorf("%T about another unit reads all that befell unit 0", e)
+		}
+	}
+	w.do(CloseDispute{ID: 1, Loser: dispute.Challenger})
+	if len(w.lease.Verdicts()) != 1 {
+		t.Fatal("the verdict is gone while it is in dispute")
+	}
+	held := w.held[a.Auditor]
+	w.do(CloseDispute{ID: 2, Loser: dispute.Challenger})
+	if len(w.lease.Verdicts()) != 0 || w.held[a.Auditor] != held-a.Bond {
+		t.Fatalf("%d verdicts stand, %s has %d reserved of %d", len(w.lease.Verdicts()), a.Auditor, w.held[a.Auditor], held)
+	}
+}

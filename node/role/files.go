@@ -103,7 +103,7 @@ func listReaders(l *job.Lease, all p2p.Peers) map[cid.Cid]map[peer.ID]bool {
 		}
 	}
 	for _, v := range l.Verdicts() { // these counted once
-		add(&v.Receipt, everybody)
+		add(v.Receipt, everybody)
 	}
 	for _, f := range l.Forced() {
 		add(f.Unit.Receipt, everybody)

@@ -119,7 +119,7 @@ func places(l *job.Lease, root canon.Hash) (out []place) {
 		receipts = append(receipts, f.Unit.Receipt)
 	}
 	for _, v := range l.Verdicts() {
-		receipts = append(receipts, &v.Receipt)
+		receipts = append(receipts, v.Receipt)
 	}
 	for _, r := range receipts {
 		if r == nil {

@@ -447,7 +447,7 @@ func TestCheckpointsOfForcedAttemptsAreFound(t *testing.T) {
 	old.Checkpoints[1] = end
 	l := &job.Lease{
 		Units: []job.Unit{{Attempt: 1, Receipt: receipt(1, "p1"), Attested: kept("v1")}},
-		Past:  []job.Past{{Forced: []job.Forced{{Unit: job.Unit{Receipt: old, Attested: kept("v0")}}}}},
+		Past:  [][]job.Past{{{Forced: &job.Forced{Unit: job.Unit{Receipt: old, Attested: kept("v0")}}}}},
 	}
 	at := places(l, end)
 	if len(at) != 1 || at[0].receipt != old || at[0].at != 1 {

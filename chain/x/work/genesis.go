@@ -140,6 +140,7 @@ func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 		return err
 	}
 	var locked uint64
+	asked := map[string]int{}
 	err = k.each(ctx, func(id canon.Hash, l *job.Lease) error {
 		if err := l.Check(); err != nil {
 			return fmt.Errorf("lease %s: %w", id, err)
@@ -148,6 +149,9 @@ func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 			reserved[s.Account] += s.Amount
 		}
 		locked += l.Locked()
+		for _, a := range l.Asked {
+			asked[a.Keeper] += a.Open
+		}
 		for _, c := range l.Disputes {
 			if c.Missed {
 				unanswered[c.Defender]++
@@ -171,10 +175,25 @@ func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	if err := k.checkSettlements(ctx); err != nil {
 		return err
 	}
-	if err := k.checkFees(ctx, locked); err != nil {
+	if err := errors.Join(k.checkFees(ctx, locked), k.checkAsked(ctx, asked)); err != nil {
 		return err
 	}
 	return k.checkStakes(ctx, reserved, unanswered, bonds)
+}
+
+// checkAsked: of every keeper as many questions are open as the leases say.
+func (k *Keeper) checkAsked(ctx context.Context, asked map[string]int) error {
+	err := k.asked.Walk(ctx, nil, func(keeper string, n uint64) (bool, error) {
+		if asked[keeper] != int(n) {
+			return true, fmt.Errorf("%d questions to %s are counted, its leases have %d", n, keeper, asked[keeper])
+		}
+		delete(asked, keeper)
+		return false, nil
+	})
+	if err == nil && len(asked) > 0 {
+		err = fmt.Errorf("%d keepers have open questions that are not counted", len(asked))
+	}
+	return err
 }
 
 // checkSettlements: every settlement can be read.

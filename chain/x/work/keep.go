@@ -42,6 +42,9 @@ func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskRes
 	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
 		return nil, err
 	}
+	if e.Open, err = s.openOf(ctx, m.Keeper); err != nil {
+		return nil, err
+	}
 	return &workv1.MsgAskResponse{}, s.on(ctx, m.Order, e)
 }
 

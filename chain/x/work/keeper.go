@@ -63,9 +63,10 @@ type Keeper struct {
 	// What few events need: the checkpoints of a unit's receipt, whose last the unit
 	// holds, what counts of its earlier attempts, and the inputs of a merge.
 	checkpoints collections.Map[part, []byte]
-	past        collections.Map[part, []byte]
+	past        collections.Map[collections.Pair[[]byte, uint64], []byte] // by order, unit and attempt: see attemptOf
 	inputs      collections.Map[part, []byte]
-	paid        collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
+	asked       collections.Map[string, uint64]                           // open questions to a keeper, in all leases
+	slashPaid   collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
 
 	settlements collections.Map[[]byte, []byte]
 
@@ -119,9 +120,11 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	k.late = module.RetriesOf(sb, 15, parts)
 	k.checkpoints = collections.NewMap(sb, collections.NewPrefix(13), "checkpoints", parts, collections.BytesValue)
 	k.inputs = collections.NewMap(sb, collections.NewPrefix(14), "inputs", parts, collections.BytesValue)
-	k.past = collections.NewMap(sb, collections.NewPrefix(16), "past", parts, collections.BytesValue)
-	k.paid = collections.NewMap(sb, collections.NewPrefix(17), "paid",
+	k.past = collections.NewMap(sb, collections.NewPrefix(16), "past",
+		collections.PairKeyCodec(collections.BytesKey, collections.Uint64Key), collections.BytesValue)
+	k.slashPaid = collections.NewMap(sb, collections.NewPrefix(17), "slash_paid",
 		collections.PairKeyCodec(collections.BytesKey, collections.StringKey), collections.Uint64Value)
+	k.asked = collections.NewMap(sb, collections.NewPrefix(18), "asked", collections.StringKey, collections.Uint64Value)
 	module.Seal(sb)
 	return k
 }

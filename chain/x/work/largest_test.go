@@ -136,10 +136,10 @@ func TestLateConvictionFitsATransaction(t *testing.T) {
 	}
 }
 
-// crowd fills every list of a lease with as much as can befall it: all its parties have
-// had units, given some up and wait for more, half of the validators are barred, as many
-// disputes are open as may be, a thousand strangers were paid for showing fraud, and of
-// every unit one keeper is asked, a forced attempt was shown, and a verdict about void work stands.
+// crowd fills every list of a lease. All parties have had units, given some up, and wait
+// for more. Half of the validators are barred. 440 disputes are open, and 1,000 strangers
+// were paid. Every unit but the first has an open question; every unit has a forced
+// attempt and a void verdict.
 func crowd(l *job.Lease) {
 	for i := range l.Providers {
 		a := l.Providers[i].Account
@@ -157,6 +157,7 @@ func crowd(l *job.Lease) {
 	for i := range 1000 {
 		l.Ledger.SlashPaid = append(l.Ledger.SlashPaid, job.Share{Account: chaintest.Named(fmt.Sprint("s", i)).String(), Amount: 1 << 40})
 		l.Ledger.Slashed += 1 << 40
+		l.Ledger.Strangers++
 	}
 	asked := map[string]int{}
 	for i := range l.Units {
@@ -167,12 +168,12 @@ func crowd(l *job.Lease) {
 			u.Requests = []job.Request{{By: chaintest.Named("c").String(), Keeper: keeper, Unit: i, Fee: l.Params.AskFee, At: 1 << 40, Due: 1 << 41}}
 			asked[keeper]++
 		}
-		void := *u.Receipt
-		void.Attempt++
-		truth := make([]proof.Outcome, len(void.Checkpoints)-1)
-		l.Past[i] = job.Past{
-			Forced:   []job.Forced{{Index: i, Unit: job.Unit{Receipt: &void, Provider: u.Provider, Status: job.Received}, Truth: truth, Until: 1 << 40}},
-			Verdicts: []job.Verdict{{Unit: i, Receipt: void, Audit: job.Audit{Auditor: keeper, Done: true, Pass: true}}},
+		forced, refuted := *u.Receipt, *u.Receipt
+		refuted.Attempt, u.Attempt, u.Receipt.Attempt = 1, 2, 2
+		truth := make([]proof.Outcome, len(forced.Checkpoints)-1)
+		l.Past[i] = []job.Past{
+			{Forced: &job.Forced{Index: i, Unit: job.Unit{Receipt: &forced, Provider: u.Provider, Status: job.Received}, Truth: truth, Until: 1 << 40}},
+			{Receipt: &refuted, Verdicts: []job.Audit{{Auditor: keeper, Done: true, Pass: true}}},
 		}
 	}
 	l.TruthUntil = 1 << 40
@@ -189,12 +190,81 @@ func TestFullLeaseFitsATransaction(t *testing.T) {
 	const limit = app.MaxGas / 3
 	k, l, ctx := doneBy(t, 1, job.MaxParties, 256, job.MaxParties, crowd)
 	id := l.Order.ID()
-	if _, _, err := k.OpenDispute(ctx, id, job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Challenger: chaintest.Named("c").String()}); err != nil {
+	if _, _, err := k.OpenDispute(ctx, id, job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Attempt: 2, Challenger: chaintest.Named("c").String()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d gas, %d bytes of course, %d of terms", ctx.GasMeter().GasConsumed(), len(canon.Marshal(l.Course())), len(canon.Marshal(l.Terms())))
 	if gas := ctx.GasMeter().GasConsumed(); gas > limit {
 		t.Errorf("a dispute about one unit takes %d gas, want at most %d", gas, limit)
+	}
+}
+
+// What befell units that are open, and were withheld, costs those who speak about others
+// little: every event must know who withheld them, and no more.
+func TestWithheldUnitsCostOthersLittle(t *testing.T) {
+	const withheld = 100
+	gas := func(bend func(u *job.Unit, past *[]job.Past)) uint64 {
+		k, l, ctx := doneBy(t, 1, 512, 256, 2, func(l *job.Lease) {
+			for i := range withheld {
+				bend(&l.Units[100+3*i], &l.Past[100+3*i])
+			}
+			l.TruthUntil = 1
+		})
+		if _, _, err := k.OpenDispute(ctx, l.Order.ID(), job.OpenDispute{ID: 1, Target: job.UnitTarget(1), Challenger: chaintest.Named("c").String()}); err != nil {
+			t.Fatal(err)
+		}
+		return ctx.GasMeter().GasConsumed()
+	}
+	bare := gas(func(*job.Unit, *[]job.Past) {})
+	full := gas(func(u *job.Unit, past *[]job.Past) {
+		forced, refuted := *u.Receipt, *u.Receipt
+		refuted.Attempt = 1
+		*past = []job.Past{
+			{Forced: &job.Forced{Index: forced.Unit, Unit: job.Unit{Receipt: &forced, Provider: u.Provider}, Truth: make([]proof.Outcome, 256), Until: 1}},
+			{Receipt: &refuted, Verdicts: make([]job.Audit, 16)},
+		}
+		*u = job.Unit{Status: job.Open, Attempt: 2, Withheld: []string{u.Provider}}
+	})
+	if full > bare+withheld*3000 {
+		t.Errorf("a dispute about another unit takes %d gas, and %d where %d units were withheld", bare, full, withheld)
+	}
+}
+
+// As many verdicts about earlier attempts as there may be do not keep a provider from
+// showing its lot: each attempt is stored by itself.
+func TestPastAttemptsDoNotKeepALotHidden(t *testing.T) {
+	cost := map[int]uint64{}
+	for _, attempts := range []int{0, 8} {
+		k, l, ctx := doneBy(t, 1, 4, 256, 2, func(l *job.Lease) {
+			l.Params.ForcedBps = job.DefaultParams.ForcedBps
+			u := &l.Units[1]
+			for n := range attempts {
+				r := *u.Receipt
+				r.Attempt = n
+				l.Past[1] = append(l.Past[1], job.Past{Receipt: &r, Verdicts: make([]job.Audit, 16), Refuted: 3})
+			}
+			for i := range l.Units {
+				l.Units[i].Plain, l.Units[i].LotSeed = i != 1, l.Seed
+			}
+			r := *u.Receipt
+			r.Attempt = attempts
+			u.Status, u.Attempt, u.Receipt = job.Counted, attempts, &r
+		})
+		var output []byte
+		for n := byte(0); !proof.Forced(output, l.Params.ForcedBps); n++ {
+			h := canon.Sum("output", []byte{n})
+			output = slices.Concat(h[:], h[:])
+		}
+		if err := k.Happen(ctx, l.Order.ID(), job.Reveal{
+			By: l.Units[1].Provider, Unit: 1, Attempt: attempts, Output: output, Truth: make([]proof.Outcome, 256),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		cost[attempts] = ctx.GasMeter().GasConsumed()
+	}
+	t.Log(cost)
+	if cost[8] > 2*cost[0] {
+		t.Errorf("to show a lot takes %d gas, and %d after 8 attempts", cost[0], cost[8])
 	}
 }
 

@@ -29,7 +29,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	for r := range l.Round {
 		l.part.Merges = append(l.part.Merges, r)
 	}
-	l.part.Paid = true
+	l.part.SlashPaid = true
 	err = q.fill(ctx, id, l)
 	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
 }
@@ -74,7 +74,7 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err
 }
 
-// brief returns a lease without units, with the newest merge. Of one that cannot be
+// brief returns a lease without units and without who was paid out of bonds, with the newest merge. Of one that cannot be
 // read it says why, so that the others can be listed.
 func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error) {
 	id, err := canon.HashOf(raw)
@@ -115,7 +115,7 @@ func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*w
 	}
 	res := &workv1.QueryUnitsResponse{}
 	for i := from; i < to; i++ {
-		res.Units = append(res.Units, unitOf(&l.Lease, i))
+		res.Units = append(res.Units, unitView(&l.Lease, i))
 	}
 	return res, nil
 }
@@ -132,7 +132,7 @@ func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*wor
 	if int(r.Unit) >= len(l.Units) {
 		return nil, status.Errorf(codes.NotFound, "the order has %d units, none with number %d", len(l.Units), r.Unit)
 	}
-	return &workv1.QueryUnitResponse{Unit: unitOf(&l.Lease, int(r.Unit))}, nil
+	return &workv1.QueryUnitResponse{Unit: unitView(&l.Lease, int(r.Unit))}, nil
 }
 
 func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRequest) (*workv1.QuerySettlementResponse, error) {

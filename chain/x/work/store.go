@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -23,7 +25,9 @@ type loaded struct {
 	part   job.Part
 	course []byte
 
-	units, checkpoints, past, merges, inputs map[int][]byte
+	units, checkpoints, merges, inputs map[int][]byte
+
+	past map[uint64][]byte // by attemptOf
 }
 
 // outline is a reach: terms and course alone.
@@ -56,8 +60,8 @@ func (k *Keeper) load(ctx context.Context, id canon.Hash, reach func(*job.Lease)
 
 // fill reads the parts of a lease that its part names.
 func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error) {
-	if l.part.Paid {
-		err = k.paid.Walk(ctx, collections.NewPrefixedPairRange[[]byte, string](id[:]), func(at collections.Pair[[]byte, string], amount uint64) (bool, error) {
+	if l.part.SlashPaid {
+		err = k.slashPaid.Walk(ctx, collections.NewPrefixedPairRange[[]byte, string](id[:]), func(at collections.Pair[[]byte, string], amount uint64) (bool, error) {
 			l.Ledger.SlashPaid = append(l.Ledger.SlashPaid, job.Share{Account: at.K2(), Amount: amount})
 			return false, nil
 		})
@@ -65,11 +69,14 @@ func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error)
 			return err
 		}
 	}
-	l.units, err = read(ctx, k.units, id, l.part.Units, func(i int, b []byte) error {
+	unit := func(i int, b []byte) error {
 		l.Units[i] = job.Unit{}
 		return canon.Unmarshal(b, &l.Units[i])
-	})
-	if err != nil {
+	}
+	if l.units, err = read(ctx, k.units, id, l.part.Units, unit); err != nil {
+		return err
+	}
+	if _, err = read(ctx, k.units, id, l.part.Bare, unit); err != nil {
 		return err
 	}
 	l.merges, err = read(ctx, k.merges, id, l.part.Merges, func(r int, b []byte) error {
@@ -89,10 +96,7 @@ func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error)
 	if err != nil {
 		return err
 	}
-	l.past, err = read(ctx, k.past, id, l.part.Units, func(i int, b []byte) error {
-		return canon.Unmarshal(b, &l.Past[i])
-	})
-	if err != nil {
+	if err := k.fillPast(ctx, id, l); err != nil {
 		return err
 	}
 	l.inputs, err = read(ctx, k.inputs, id, l.part.Merges, func(r int, b []byte) error {
@@ -104,6 +108,68 @@ func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error)
 	return err
 }
 
+// attemptOf numbers the attempts of all units, those of one unit beside one another.
+func attemptOf(unit, attempt int) uint64 { return uint64(unit)<<32 | uint64(attempt) }
+
+// fillPast reads what counts of the earlier attempts of the units that a part names.
+func (k *Keeper) fillPast(ctx context.Context, id canon.Hash, l *loaded) error {
+	l.past = map[uint64][]byte{}
+	for run := range runs(l.part.Units) {
+		within := collections.NewPrefixedPairRange[[]byte, uint64](id[:]).
+			StartInclusive(attemptOf(run[0], 0)).EndExclusive(attemptOf(run[len(run)-1]+1, 0))
+		err := k.past.Walk(ctx, within, func(at collections.Pair[[]byte, uint64], b []byte) (bool, error) {
+			var p job.Past
+			unit := int(at.K2() >> 32)
+			l.past[at.K2()], l.Past[unit] = b, append(l.Past[unit], p)
+			return false, canon.Unmarshal(b, &l.Past[unit][len(l.Past[unit])-1])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// savePast stores the earlier attempts of a unit of which something counts, and removes
+// those of which nothing does any more.
+func (k *Keeper) savePast(ctx context.Context, id canon.Hash, before *loaded, unit int, after []job.Past) error {
+	stays := map[uint64]bool{}
+	for i := range after {
+		n := attemptOf(unit, after[i].Attempt())
+		stays[n] = true
+		if err := write(ctx, k.past, collections.Join(id[:], n), before.past[n], nil, &after[i]); err != nil {
+			return err
+		}
+	}
+	if len(before.Past) == 0 {
+		return nil // a new lease
+	}
+	for i := range before.Past[unit] {
+		if n := attemptOf(unit, before.Past[unit][i].Attempt()); !stays[n] {
+			if err := k.past.Remove(ctx, collections.Join(id[:], n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runs returns numbers in order by those that lie beside one another.
+func runs(numbers []int) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		for lo := 0; lo < len(numbers); {
+			hi := lo + 1
+			for hi < len(numbers) && numbers[hi] == numbers[hi-1]+1 {
+				hi++
+			}
+			if !yield(numbers[lo:hi]) {
+				return
+			}
+			lo = hi
+		}
+	}
+}
+
 // hashes are a stored part: the checkpoints of a receipt, or the inputs of a merge.
 type hashes []canon.Hash
 
@@ -113,13 +179,9 @@ func (h *hashes) Code(w *canon.Codec) { w.Hashes((*[]canon.Hash)(h), job.MaxUnit
 // read hands those parts of an order that are there to f, and returns their bytes.
 func read(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, which []int, f func(int, []byte) error) (map[int][]byte, error) {
 	raw := map[int][]byte{}
-	for lo := 0; lo < len(which); { // those that lie beside one another at once
-		hi := lo + 1
-		for hi < len(which) && which[hi] == which[hi-1]+1 {
-			hi++
-		}
-		run := collections.NewPrefixedPairRange[[]byte, uint32](id[:]).StartInclusive(uint32(which[lo])).EndExclusive(uint32(which[hi-1] + 1))
-		err := m.Walk(ctx, run, func(at part, b []byte) (bool, error) {
+	for run := range runs(which) {
+		within := collections.NewPrefixedPairRange[[]byte, uint32](id[:]).StartInclusive(uint32(run[0])).EndExclusive(uint32(run[len(run)-1] + 1))
+		err := m.Walk(ctx, within, func(at part, b []byte) (bool, error) {
 			i := int(at.K2())
 			raw[i] = b
 			return false, f(i, b)
@@ -127,7 +189,6 @@ func read(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, w
 		if err != nil {
 			return nil, err
 		}
-		lo = hi
 	}
 	return raw, nil
 }
@@ -135,7 +196,6 @@ func read(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, w
 // What an absent part stands for.
 var (
 	blankUnit  = canon.Marshal(&job.Unit{Status: job.Open})
-	blankPast  = canon.Marshal(&job.Past{})
 	blankMerge = canon.Marshal(&job.Merge{})
 )
 
@@ -150,14 +210,14 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 			return err
 		}
 	}
-	if err := k.savePaid(ctx, id, before.Ledger.SlashPaid, after.Ledger.SlashPaid); err != nil {
+	if err := k.saveSlashPaid(ctx, id, before.Ledger.SlashPaid, after.Ledger.SlashPaid); err != nil {
 		return fmt.Errorf("store who was paid in lease %s: %w", id, err)
 	}
 	for _, i := range before.part.Units {
 		at := collections.Join(id[:], uint32(i))
 		err := k.saveUnit(ctx, at, before, &after.Units[i])
 		if !before.part.Brief {
-			err = errors.Join(err, write(ctx, k.past, at, before.past[i], blankPast, &after.Past[i]))
+			err = errors.Join(err, k.savePast(ctx, id, before, i, after.Past[i]))
 		}
 		if err != nil {
 			return fmt.Errorf("store unit %d of lease %s: %w", i, id, err)
@@ -179,8 +239,8 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 	return nil
 }
 
-// savePaid adds what accounts were paid between before and after.
-func (k *Keeper) savePaid(ctx context.Context, id canon.Hash, before, after []job.Share) error {
+// saveSlashPaid adds what accounts were paid between before and after.
+func (k *Keeper) saveSlashPaid(ctx context.Context, id canon.Hash, before, after []job.Share) error {
 	known := map[string]uint64{}
 	for _, s := range before {
 		known[s.Account] = s.Amount
@@ -191,11 +251,11 @@ func (k *Keeper) savePaid(ctx context.Context, id canon.Hash, before, after []jo
 			continue
 		}
 		at := collections.Join(id[:], s.Account)
-		paid, err := k.paid.Get(ctx, at)
+		paid, err := k.slashPaid.Get(ctx, at)
 		if err != nil && !errors.Is(err, collections.ErrNotFound) {
 			return err
 		}
-		if err := k.paid.Set(ctx, at, paid+more); err != nil {
+		if err := k.slashPaid.Set(ctx, at, paid+more); err != nil {
 			return err
 		}
 	}
@@ -232,7 +292,7 @@ func (k *Keeper) saveList(ctx context.Context, m collections.Map[part, []byte], 
 }
 
 // write stores one part unless it is what was read. What is blank again is removed.
-func write(ctx context.Context, m collections.Map[part, []byte], at part, old, blank []byte, v canon.Coded) error {
+func write[K any](ctx context.Context, m collections.Map[K, []byte], at K, old, blank []byte, v canon.Coded) error {
 	b, err := canon.Encoded(v)
 	if err != nil {
 		return err
@@ -272,11 +332,56 @@ const itself = math.MaxUint32
 // new one.
 func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Lease, units []int) error {
 	was, is := entriesOf(id, before, units), entriesOf(id, after, units)
+	if err := k.countAsked(ctx, before, after); err != nil {
+		return err
+	}
 	err := errors.Join(move(ctx, k.wakes, was.wakes, is.wakes), move(ctx, k.leads, was.leads, is.leads), move(ctx, k.phases, was.phases, is.phases))
 	if before == nil || before.Phase != after.Phase {
 		err = errors.Join(err, move(ctx, k.parties, partiesOf(id, before), partiesOf(id, after)))
 	}
 	return err
+}
+
+// countAsked counts the open questions to keepers over all leases.
+func (k *Keeper) countAsked(ctx context.Context, before, after *job.Lease) error {
+	var was []job.Asked
+	if before != nil {
+		was = before.Asked
+	}
+	change := map[string]int{}
+	for _, a := range was {
+		change[a.Keeper] -= a.Open
+	}
+	for _, a := range after.Asked {
+		change[a.Keeper] += a.Open
+	}
+	for _, keeper := range slices.Sorted(maps.Keys(change)) {
+		if change[keeper] == 0 {
+			continue
+		}
+		open, err := k.openOf(ctx, keeper)
+		if err != nil {
+			return err
+		}
+		if open += change[keeper]; open > 0 {
+			err = k.asked.Set(ctx, keeper, uint64(open))
+		} else {
+			err = k.asked.Remove(ctx, keeper)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openOf returns how many questions to a keeper are open, in all leases.
+func (k *Keeper) openOf(ctx context.Context, keeper string) (int, error) {
+	n, err := k.asked.Get(ctx, keeper)
+	if errors.Is(err, collections.ErrNotFound) {
+		return 0, nil
+	}
+	return int(n), err
 }
 
 // entries are a lease's keys in the indexes that change often.

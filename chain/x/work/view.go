@@ -60,20 +60,22 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 	}
 }
 
-// unitOf returns a unit of a lease as queries show it.
-func unitOf(l *job.Lease, i int) workv1.Unit {
-	v := unitView(i, &l.Units[i])
-	v.Forced = list(l.Past[i].Forced, func(f job.Forced) workv1.Forced {
-		return workv1.Forced{Unit: unitView(f.Index, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers}
-	})
-	v.Verdicts = list(l.Past[i].Verdicts, func(v job.Verdict) workv1.Verdict {
-		return workv1.Verdict{Receipt: ReceiptToProto(&v.Receipt), Audit: auditView(v.Audit)}
-	})
+// unitView returns a unit of a lease as queries show it.
+func unitView(l *job.Lease, i int) workv1.Unit {
+	v := attemptView(i, &l.Units[i])
+	for _, p := range l.Past[i] {
+		if f := p.Forced; f != nil {
+			v.Forced = append(v.Forced, workv1.Forced{Unit: attemptView(i, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers})
+		}
+		for _, a := range p.Verdicts {
+			v.Verdicts = append(v.Verdicts, workv1.Verdict{Receipt: ReceiptToProto(p.Receipt), Audit: auditView(a)})
+		}
+	}
 	return v
 }
 
-// unitView returns an attempt of a unit as queries show it.
-func unitView(i int, u *job.Unit) workv1.Unit {
+// attemptView returns an attempt of a unit as queries show it.
+func attemptView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
 		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,

@@ -123,7 +123,7 @@ func receiptOf(l *job.Lease, unit, attempt int) *job.Receipt {
 	}
 	for _, v := range verdicts(l) {
 		if v.Unit == unit && v.Receipt.Attempt == attempt {
-			return &v.Receipt
+			return v.Receipt
 		}
 	}
 	return nil

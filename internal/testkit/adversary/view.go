@@ -33,9 +33,10 @@ type game struct {
 	dispute.Game
 }
 
-// What of a lease is kept apart, in one list each.
+// Functions, so that testdata/before/adapt.patch can replace them: there a lease has one
+// list of each.
 func forced(l *job.Lease) []*job.Forced     { return l.Forced() }
-func verdicts(l *job.Lease) []*job.Verdict  { return l.Verdicts() }
+func verdicts(l *job.Lease) []job.Verdict   { return l.Verdicts() }
 func questions(l *job.Lease) []*job.Request { return l.Requests() }
 
 // query asks the state as clients do.
