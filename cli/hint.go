@@ -28,6 +28,7 @@ var hints = []struct {
 	{says("trust root"), "give the hash of the validator set that you trust, of 64 hexadecimal digits, or a file as ./trust.json"},
 	{says("by validator set"), "--trust names another chain than the bundle is of, or the bundle is forged"},
 	{says("there is no node to ask"), "name a home with --home, or a node: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc"},
+	{says("needs --genesis and --peers"), "give both, or name with --home one that tally devnet --create made"},
 	{is(home.ErrNone), "make one with tally provide or tally watch, or name another with --home"},
 	{says("no node"), "name a running network: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc of a node"},
 	{says("is in no block yet"), "ask with tally query tx HASH whether it came through, before you send it again"},

@@ -142,6 +142,7 @@ func (m *member) change(f *pflag.FlagSet, h *home.Home) error {
 		"byte-price":  func() { now.Provider.BytePrice = s.Provider.BytePrice },
 		"validator":   func() { now.Provider.Validator = s.Provider.Validator },
 		"fee-bps":     func() { now.Validator.FeeBps = s.Validator.FeeBps },
+		"peers":       func() { now.Validator.Peers = s.Validator.Peers },
 		"origins":     func() { now.Validator.Origins = s.Validator.Origins },
 		"max-leases":  func() { now.Validator.MaxLeases = s.Validator.MaxLeases },
 	} {
@@ -184,6 +185,7 @@ type standing struct {
 	RPC     string   `json:"rpc,omitempty"`
 	GRPC    string   `json:"grpc,omitempty"`
 	REST    string   `json:"rest,omitempty"`
+	P2P     string   `json:"p2p,omitempty"` // by which other nodes name it in --peers
 	Metrics string   `json:"metrics,omitempty"`
 }
 
@@ -204,9 +206,9 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 			return err
 		}
 		at := n.Addrs()
-		now.RPC, now.GRPC, now.REST = "http://"+at.RPC, at.GRPC, "http://"+at.REST
+		now.RPC, now.GRPC, now.REST, now.P2P = "http://"+at.RPC, at.GRPC, "http://"+at.REST, at.P2P
 		more = append(more, n.Metrics())
-		fmt.Fprintf(m.e.progress(), "node of %s listens: RPC %s, REST %s; waiting for a block\n", now.Chain, now.RPC, now.REST)
+		fmt.Fprintf(m.e.progress(), "node of %s listens: RPC %s, REST %s, other nodes at %s; waiting for a block\n", now.Chain, now.RPC, now.REST, now.P2P)
 	}
 	k, err := m.kit(ctx, h, home.Options{Log: log, Observe: m.e.lines(m.e.progress()).event})
 	if err != nil {

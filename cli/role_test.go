@@ -54,3 +54,18 @@ func TestFlagsAreKeptOnceTheyHaveWorked(t *testing.T) {
 		t.Errorf("not kept: %v, %+v", err, s)
 	}
 }
+
+// --peers had no effect on a home that was there.
+func TestPeersChangeAnOldHome(t *testing.T) {
+	h := &home.Home{Settings: home.Settings{Role: home.Validator, Validator: &home.ValidatorSettings{Peers: []string{"wrong"}}}}
+	m := &member{e: &env{}, settings: home.Settings{Role: home.Validator, Validator: &home.ValidatorSettings{Peers: []string{"right"}}}}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringSliceVar(&m.settings.Validator.Peers, "peers", nil, "")
+	if err := f.Parse([]string{"--peers", "right"}); err != nil {
+		t.Fatal(err)
+	}
+	_ = m.change(f, h) // other settings are missing
+	if got := h.Settings.Validator.Peers; len(got) != 1 || got[0] != "right" || !m.changed {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -25,12 +27,16 @@ func (e *env) validator() *cobra.Command {
 		Long: `Runs a consensus node and the work of a validator: it offers to lead orders with
 the providers registered under it, and audits those that others lead. A home
 comes from tally devnet --create, or is made with --genesis and --peers; such a
-node follows the chain, and has a vote in consensus only if the genesis says so.`,
+node follows the chain, and has a vote in consensus only if the genesis says so.
+A node says when it starts what others name it by: ID@HOST:PORT.`,
 		Example: `  tally devnet --create --dir net && tally validator --home net/validator-0
   tally validator --home ~/.tally-validator --genesis genesis.json --peers ID@203.0.113.7:26656`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !home.Exists(e.home) && genesis == "" {
+			if !home.Exists(e.home) && (genesis == "" || len(v.Peers) == 0) {
 				return fmt.Errorf("%s: %w: a new one needs --genesis and --peers", e.home, home.ErrNone)
+			}
+			if err := consensus.CheckPeers(v.Peers); err != nil {
+				return fmt.Errorf("--peers: %w", err)
 			}
 			if genesis != "" {
 				if err := m.take(genesis); err != nil {
@@ -46,18 +52,16 @@ node follows the chain, and has a vote in consensus only if the genesis says so.
 		_ = f.MarkHidden(name) // a validator joins by its own node
 	}
 	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
-	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, or to wait for, as id, for a new home")
+	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, or to wait for, as id; of a new home, or in place of those of an old one")
 	f.StringSliceVar(&v.Origins, "origins", nil, "web origins whose pages may ask RPC and REST, as https://host, or * (default none)")
 	f.Var(within(&v.FeeBps, 0, market.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
 	f.Var(within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
 	return cmd
 }
 
-// take makes a new validator's home with the genesis of its chain.
+// take makes a new validator's home with the genesis of its chain. A home that is there
+// keeps its own.
 func (m *member) take(genesis string) error {
-	if home.Exists(m.e.home) {
-		return nil
-	}
 	text, err := bounded.ReadFile(genesis, consensus.MaxGenesis)
 	if err != nil {
 		return err
@@ -65,6 +69,12 @@ func (m *member) take(genesis string) error {
 	doc, err := cmttypes.GenesisDocFromJSON(text)
 	if err != nil {
 		return err
+	}
+	if home.Exists(m.e.home) {
+		if own, err := home.Genesis(m.e.home); err != nil || !bytes.Equal(own, text) {
+			return errors.Join(fmt.Errorf("%s has another genesis already, and keeps it: name another --home", m.e.home), err)
+		}
+		return nil
 	}
 	m.settings.Chain = doc.ChainID
 	if err := os.MkdirAll(m.e.home, 0o700); err != nil {

@@ -75,7 +75,7 @@ func Start(ctx context.Context, c Config) (_ *Node, err error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	if err := checkPeers(c.Peers); err != nil {
+	if err := CheckPeers(c.Peers); err != nil {
 		return nil, err
 	}
 	conf := c.comet()

@@ -70,9 +70,9 @@ func peerIDs(peers []string) (ids []string) {
 	return ids
 }
 
-// checkPeers refuses what is neither id@host:port nor an id. A host that is not known
+// CheckPeers refuses what is neither id@host:port nor an id. A host that is not known
 // now may be later.
-func checkPeers(peers []string) error {
+func CheckPeers(peers []string) error {
 	for _, peer := range peers {
 		if id, err := hex.DecodeString(peer); err == nil && len(id) == p2p.IDByteLength {
 			continue

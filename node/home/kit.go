@@ -138,9 +138,14 @@ func SetGenesis(dir string, text []byte) error {
 	return WriteFile(filepath.Join(dir, genesisFile), text, 0o600)
 }
 
+// Genesis returns the genesis that a validator's home has.
+func Genesis(dir string) ([]byte, error) {
+	return bounded.ReadFile(filepath.Join(dir, genesisFile), consensus.MaxGenesis)
+}
+
 func (h *Home) genesis() (*cmttypes.GenesisDoc, error) {
 	path := filepath.Join(h.Dir, genesisFile)
-	text, err := bounded.ReadFile(path, consensus.MaxGenesis)
+	text, err := Genesis(h.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("a validator needs the genesis of its chain: %w", err)
 	}
