@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -21,8 +20,8 @@ import (
 const MaxPage = 1_000
 
 const (
-	usualPage = 100    // where a request names no limit
-	maxSkip   = 10_000 // members before a page
+	defaultLimit = 100    // members of a page, where a request names no limit
+	maxOffset    = 10_000 // members before a page
 )
 
 // Query answers a query over ABCI: a method of gRPC, or the value of one key of a
@@ -52,9 +51,9 @@ func isKey(path string) bool {
 	return len(parts) == 3 && parts[0] == "store" && parts[2] == "key"
 }
 
-// Lists reports whether a method of gRPC, as /service/method, answers with pages of a
+// IsPaged reports whether a method of gRPC, as /service/method, answers with pages of a
 // list.
-func Lists(method string) bool { return listRequest(method) != nil }
+func IsPaged(method string) bool { return listRequest(method) != nil }
 
 // listRequest returns the type of the request of a method that answers with pages; nil:
 // it does not.
@@ -96,8 +95,8 @@ func boundData(method string, data []byte) ([]byte, error) {
 
 // BoundPage bounds the page that a request asks for; requests without one stay as they
 // are. Wallets ask for large pages and for the total of every list, so a limit is
-// lowered and no total is counted: next_key says that there is more. It refuses to skip
-// much of a list, for a page from elsewhere would be wrong.
+// lowered and no total is counted: next_key says that there is more. It refuses a large
+// offset, for lowering it would return another page.
 func BoundPage(req any) error {
 	v := reflect.ValueOf(req)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -111,11 +110,11 @@ func BoundPage(req any) error {
 	if p := field.Interface().(*query.PageRequest); p != nil {
 		page = *p
 	}
-	if page.Offset > maxSkip {
-		return errorsmod.Wrap(sdkerrors.ErrInvalidRequest, fmt.Sprintf("offset is above %d: ask for pages by next_key", maxSkip))
+	if page.Offset > maxOffset {
+		return errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "offset is above %d: send the next_key of the last page as pagination.key", maxOffset)
 	}
 	if page.Limit == 0 { // the SDK would count
-		page.Limit = usualPage
+		page.Limit = defaultLimit
 	}
 	page.Limit, page.CountTotal = min(page.Limit, MaxPage), false
 	field.Set(reflect.ValueOf(&page))

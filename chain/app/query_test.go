@@ -28,7 +28,7 @@ func TestPagesAreBounded(t *testing.T) {
 		"/cosmos.auth.v1beta1.Query/Accounts": true, "/tally.work.v1.Query/Leases": true, "/tally.provider.v1.Query/Peers": true,
 		"/tally.work.v1.Query/Lease": false, "/none/None": false, "": false, "/store/bank/key": false,
 	} {
-		if app.Lists(method) != want {
+		if app.IsPaged(method) != want {
 			t.Errorf("%s: %v", method, !want)
 		}
 	}

@@ -12,9 +12,12 @@ import (
 	"cosmossdk.io/log/v2"
 )
 
+// WebsocketsOfAddress are as many as one address of strangers can have open.
+const WebsocketsOfAddress = heldOfAddress / (heldOfStream + heldOfRequest)
+
 // ServeElsewhere serves the node's RPC to whoever connects to l, as to a stranger.
 func (n *Node) ServeElsewhere(l net.Listener) {
-	s := limitedServer(newReplies().http(n.rpcHandler(log.NewNopLogger(), newShare())))
+	s := limitedServer(newReplyBudget().http(n.rpcHandler(log.NewNopLogger(), newShare())))
 	go func() { _ = s.Serve(elsewhere{l, "203.0.113.1"}) }()
 }
 
@@ -25,8 +28,8 @@ func (n *Node) HangUp() {
 	}
 }
 
-// Costly returns, of each method of gRPC that takes its turn, where REST has it, up to
-// its first parameter, and whether REST lets it take its turn, too.
+// Costly returns the methods of gRPC that take their turn and that REST has, each with
+// its path there up to the first parameter. The value: whether it takes its turn there too.
 func (n *Node) Costly() map[string]bool {
 	out := map[string]bool{}
 	for service := range n.grpcServer(newShare()).GetServiceInfo() {

@@ -51,9 +51,9 @@ var costly = map[string]bool{
 	"/tally.work.v1.Query/Units":                        true,
 }
 
-// short are the methods whose lists are: of the one denomination that there is, and of
-// validators. Wallets ask for these all the time.
-var short = map[string]bool{
+// shortLists are methods that list only a few members: of the one denomination, or of
+// validators. Wallets call them all the time.
+var shortLists = map[string]bool{
 	"/cosmos.bank.v1beta1.Query/AllBalances":                          true,
 	"/cosmos.bank.v1beta1.Query/SpendableBalances":                    true,
 	"/cosmos.bank.v1beta1.Query/TotalSupply":                          true,
@@ -63,7 +63,7 @@ var short = map[string]bool{
 }
 
 func costlyMethod(method string) bool {
-	return costly[method] || app.Lists(method) && !short[method]
+	return costly[method] || app.IsPaged(method) && !shortLists[method]
 }
 
 // costlyPaths are the beginnings of the paths under which REST knows them. REST has
@@ -95,8 +95,8 @@ type share struct {
 func newShare() *share { return &share{turn: make(chan struct{}, 1), waiting: map[string]int{}} }
 
 // do runs a costly request of somebody at an address when it is its turn. It
-// returns errBusy if too many wait, or ctx ends before. While it waits, replies to
-// others are made.
+// returns errBusy if too many wait, or ctx ends before. Waiting and running, it takes no
+// place among the replies that are made.
 func (s *share) do(ctx context.Context, remote string, run func()) error {
 	host, local := hostOf(remote)
 	if local {
@@ -107,8 +107,8 @@ func (s *share) do(ctx context.Context, remote string, run func()) error {
 		return errBusy
 	}
 	defer s.leave(host)
-	if h := heldOf(ctx); h.end() {
-		defer func() { _ = h.begin(context.WithoutCancel(ctx)) }()
+	if h := reservationOf(ctx); h.release() {
+		defer func() { _ = h.acquire(context.WithoutCancel(ctx)) }()
 	}
 	select {
 	case s.turn <- struct{}{}:
@@ -189,21 +189,29 @@ func (g guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
 
 func (g guarded) guard(handle grpc.MethodHandler, costly bool) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (out any, err error) {
-		bounded := func(req any) error { return errors.Join(read(req), app.BoundPage(req)) }
+		bounded := func(req any) error {
+			if err := read(req); err != nil {
+				return err
+			}
+			if err := app.BoundPage(req); err != nil {
+				return status.Error(codes.InvalidArgument, err.Error())
+			}
+			return nil
+		}
 		run := func() { out, err = handle(srv, ctx, bounded, i) }
-		h := heldOf(ctx)
+		h := reservationOf(ctx)
 		var busy error
 		if costly {
 			busy = g.share.do(ctx, remoteOf(ctx), run)
-		} else if busy = h.begin(ctx); busy == nil {
-			defer h.end()
+		} else if busy = h.acquire(ctx); busy == nil {
+			defer h.release()
 			run()
 		}
 		if busy != nil {
 			return nil, status.Error(codes.ResourceExhausted, busy.Error())
 		}
 		if reply, ok := out.(proto.Message); ok && err == nil {
-			if full := h.take(proto.Size(reply)); full != nil {
+			if full := h.reserve(proto.Size(reply)); full != nil {
 				return nil, status.Error(codes.ResourceExhausted, full.Error())
 			}
 		}
@@ -213,7 +221,7 @@ func (g guarded) guard(handle grpc.MethodHandler, costly bool) grpc.MethodHandle
 
 // guardStream counts the streams of strangers.
 func guardStream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	if full := heldOf(s.Context()).take(heldOfStream); full != nil {
+	if full := reservationOf(s.Context()).reserve(heldOfStream); full != nil {
 		return status.Error(codes.ResourceExhausted, full.Error())
 	}
 	return handle(srv, s)
@@ -263,7 +271,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		if l.take(host) {
-			return &counted{Conn: c, release: sync.OnceFunc(func() { l.release(host) })}, nil
+			return &countedConn{Conn: c, release: sync.OnceFunc(func() { l.release(host) })}, nil
 		}
 		_ = c.Close()
 	}
@@ -289,13 +297,13 @@ func (l *listener) release(host string) {
 	}
 }
 
-type counted struct {
+type countedConn struct {
 	net.Conn
 	release func()
 }
 
 // Close implements net.Conn.
-func (c *counted) Close() error {
+func (c *countedConn) Close() error {
 	defer c.release()
 	return c.Conn.Close()
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Limits on requests of strangers and the replies to them, in bytes, from the first
-// byte of the one to the last of the other. A lease of 48 MiB is the largest reply.
+// byte of the one to the last of the other. A lease of 48 MiB is the largest reply. RPC
+// and REST would send it as 64 MiB of base64, and refuse: only gRPC gives it.
 const (
 	maxHeld       = 256 << 20 // of all of them, at each server
 	heldOfAddress = 64 << 20  // of one address
@@ -23,11 +24,11 @@ const (
 	sendRate      = 1 << 20   // bytes a second at which replies are to be read
 )
 
-var errFull = errors.New("this node holds too much that others have not sent or read: read your replies, ask for less, ask later, or ask a node of your own")
+var errFull = errors.New("this node holds too much that others have not sent or read: read your replies, ask for less, ask later, ask by gRPC, or ask a node of your own")
 
-// replies are those to strangers that are not yet sent, with their requests. Who asks
-// from this machine does not count.
-type replies struct {
+// replyBudget bounds the replies to strangers that are not yet sent, with their requests.
+// Who asks from this machine does not count.
+type replyBudget struct {
 	max, maxOfAddress int
 	patience          time.Duration // with who reads nothing
 	made              chan struct{} // holds one for each reply that is being made
@@ -37,28 +38,28 @@ type replies struct {
 	all int
 }
 
-func newReplies() *replies {
-	return &replies{
+func newReplyBudget() *replyBudget {
+	return &replyBudget{
 		max: maxHeld, maxOfAddress: heldOfAddress, patience: writeTimeout,
 		made: make(chan struct{}, maxMade), of: map[string]int{},
 	}
 }
 
-// held is what one request and its reply hold; nil: they do not count.
-type held struct {
-	replies *replies
-	host    string
-	bytes   int
-	over    bool
-	making  bool // its reply is one of those that are being made
+// reservation is what one request and its reply hold; nil: they do not count.
+type reservation struct {
+	budget *replyBudget
+	host   string
+	bytes  int
+	over   bool
+	making bool // its reply is one of those that are being made
 }
 
-// take adds n bytes, or returns errFull.
-func (h *held) take(n int) error {
+// reserve adds n bytes, or returns errFull.
+func (h *reservation) reserve(n int) error {
 	if h == nil {
 		return nil
 	}
-	r := h.replies
+	r := h.budget
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h.over || n > r.max-r.all || n > r.maxOfAddress-r.of[h.host] {
@@ -70,9 +71,9 @@ func (h *held) take(n int) error {
 	return nil
 }
 
-// release ends the request.
-func (h *held) release() {
-	r := h.replies
+// close ends the request.
+func (h *reservation) close() {
+	r := h.budget
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h.over = true
@@ -82,13 +83,13 @@ func (h *held) release() {
 	}
 }
 
-// begin waits until few enough replies are made for this one to be.
-func (h *held) begin(ctx context.Context) error {
+// acquire waits until few enough replies are made for this one to be.
+func (h *reservation) acquire(ctx context.Context) error {
 	if h == nil {
 		return nil
 	}
 	select {
-	case h.replies.made <- struct{}{}:
+	case h.budget.made <- struct{}{}:
 		h.making = true
 		return nil
 	case <-ctx.Done():
@@ -96,107 +97,125 @@ func (h *held) begin(ctx context.Context) error {
 	}
 }
 
-// end lets another reply be made, and reports whether this one was.
-func (h *held) end() bool {
+// release lets another reply be made, and reports whether this one was.
+func (h *reservation) release() bool {
 	if h == nil || !h.making {
 		return false
 	}
 	h.making = false
-	<-h.replies.made
+	<-h.budget.made
 	return true
 }
 
 // deadline is when the reply must have been read.
-func (h *held) deadline() time.Time {
-	r := h.replies
+func (h *reservation) deadline() time.Time {
+	r := h.budget
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Now().Add(r.patience + time.Duration(h.bytes)*time.Second/sendRate)
 }
 
-type heldKey struct{}
+type reservationKey struct{}
 
-// heldOf returns what the request of ctx holds.
-func heldOf(ctx context.Context) *held {
-	h, _ := ctx.Value(heldKey{}).(*held)
+// reservationOf returns what the request of ctx holds.
+func reservationOf(ctx context.Context) *reservation {
+	h, _ := ctx.Value(reservationKey{}).(*reservation)
 	return h
 }
 
 // http counts the replies of a handler whole, and sends them when it has returned.
-func (r *replies) http(next http.Handler) http.Handler {
-	return r.counted(func(w http.ResponseWriter, req *http.Request) {
-		h := heldOf(req.Context())
-		body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1)) // before it takes the place of others
+func (r *replyBudget) http(next http.Handler) http.Handler {
+	return r.forStrangers(false, func(w http.ResponseWriter, req *http.Request) {
+		h := reservationOf(req.Context())
+		data, err := io.ReadAll(req.Body) // before it takes the place of others
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			http.Error(w, err.Error(), unreadCode(err))
 			return
 		}
-		req.Body = io.NopCloser(bytes.NewReader(body))
-		if err := h.begin(req.Context()); err != nil {
+		req.Body = io.NopCloser(bytes.NewReader(data))
+		if err := h.acquire(req.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
 			return
 		}
-		defer h.end()
-		out := &draft{ResponseWriter: w, held: h, code: http.StatusOK}
+		defer h.release()
+		out := &bufferedResponse{ResponseWriter: w, held: h, code: http.StatusOK}
 		next.ServeHTTP(out, req)
-		h.end()
+		h.release()
 		out.send()
 	}, next)
 }
 
-// grpc lets a handler count its replies itself, by heldOf.
-func (r *replies) grpc(next http.Handler) http.Handler {
-	return r.counted(func(w http.ResponseWriter, req *http.Request) {
-		next.ServeHTTP(&inTime{ResponseWriter: w, held: heldOf(req.Context())}, req)
+// unreadCode is the status for a request that was not read to its end.
+func unreadCode(err error) int {
+	var large *http.MaxBytesError
+	switch {
+	case errors.Is(err, errFull):
+		return http.StatusServiceUnavailable
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
+}
+
+// grpc lets a handler count its replies itself, by reservationOf.
+func (r *replyBudget) grpc(next http.Handler) http.Handler {
+	return r.forStrangers(true, func(w http.ResponseWriter, req *http.Request) {
+		next.ServeHTTP(&deadlineWriter{ResponseWriter: w, held: reservationOf(req.Context())}, req)
 	}, next)
 }
 
-func (r *replies) counted(strangers http.HandlerFunc, local http.Handler) http.Handler {
+// forStrangers counts requests of strangers, and leaves those of this machine alone.
+// buffers is of countedBody.
+func (r *replyBudget) forStrangers(buffers bool, strangers http.HandlerFunc, local http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		host, here := hostOf(req.RemoteAddr)
 		if here {
 			local.ServeHTTP(w, req)
 			return
 		}
-		h := &held{replies: r, host: host}
-		defer h.release()
-		if err := h.take(heldOfRequest); err != nil {
+		h := &reservation{budget: r, host: host}
+		defer h.close()
+		if err := h.reserve(heldOfRequest); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		req = req.WithContext(context.WithValue(req.Context(), heldKey{}, h))
-		req.Body = &body{http.MaxBytesReader(w, req.Body, maxBody), h}
+		req = req.WithContext(context.WithValue(req.Context(), reservationKey{}, h))
+		req.Body = &countedBody{http.MaxBytesReader(w, req.Body, maxBody), h, buffers}
 		strangers(w, req)
 	})
 }
 
-// body counts what is read of a request: whole buffers, for gRPC keeps one for each
-// piece that comes, however small.
-type body struct {
+// countedBody counts what is read of a request.
+type countedBody struct {
 	io.ReadCloser
-	held *held
+	held    *reservation
+	buffers bool // count whole ones: gRPC keeps one for each piece that comes, however small
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
+func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
-		if full := b.held.take(len(p)); full != nil {
+		size := n
+		if b.buffers {
+			size = len(p)
+		}
+		if full := b.held.reserve(size); full != nil {
 			return 0, full
 		}
 	}
 	return n, err
 }
 
-// inTime cuts off who does not read a reply in time.
-type inTime struct {
+// deadlineWriter cuts off who does not read a reply in time.
+type deadlineWriter struct {
 	http.ResponseWriter
-	held    *held
+	held    *reservation
 	started bool
 }
 
 // Write implements http.ResponseWriter.
-func (w *inTime) Write(p []byte) (int, error) {
+func (w *deadlineWriter) Write(p []byte) (int, error) {
 	if !w.started {
 		w.started = true
 		if err := http.NewResponseController(w.ResponseWriter).SetWriteDeadline(w.held.deadline()); err != nil {
@@ -207,52 +226,52 @@ func (w *inTime) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher, without which gRPC does not serve.
-func (w *inTime) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *deadlineWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// draft is a reply before it is sent.
-type draft struct {
+// bufferedResponse is a reply before it is sent.
+type bufferedResponse struct {
 	http.ResponseWriter
-	held     *held
+	held     *reservation
 	code     int
-	body     bytes.Buffer
+	buf      bytes.Buffer
 	err      error
 	hijacked bool
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (d *draft) WriteHeader(code int) { d.code = code }
+func (d *bufferedResponse) WriteHeader(code int) { d.code = code }
 
 // Write implements http.ResponseWriter.
-func (d *draft) Write(p []byte) (int, error) {
+func (d *bufferedResponse) Write(p []byte) (int, error) {
 	if d.err == nil {
-		d.err = d.held.take(len(p))
+		d.err = d.held.reserve(len(p))
 	}
 	if d.err != nil {
 		return 0, d.err
 	}
-	return d.body.Write(p)
+	return d.buf.Write(p)
 }
 
 // Hijack implements http.Hijacker, for websockets.
-func (d *draft) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if err := d.held.take(heldOfStream); err != nil {
+func (d *bufferedResponse) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if err := d.held.reserve(heldOfStream); err != nil {
 		return nil, nil, err
 	}
-	d.held.end()
+	d.held.release()
 	d.hijacked = true
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-func (d *draft) send() {
+func (d *bufferedResponse) send() {
 	if d.hijacked {
 		return
 	}
-	w := &inTime{ResponseWriter: d.ResponseWriter, held: d.held}
+	w := &deadlineWriter{ResponseWriter: d.ResponseWriter, held: d.held}
 	if d.err != nil {
-		d.body = bytes.Buffer{}
+		d.buf = bytes.Buffer{}
 		http.Error(w, d.err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	d.ResponseWriter.WriteHeader(d.code)
-	_, _ = w.Write(d.body.Bytes()) // who does not read is cut off
+	_, _ = w.Write(d.buf.Bytes()) // who does not read is cut off
 }

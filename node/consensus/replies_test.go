@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,7 +55,7 @@ func (large) AddressBytesToString(context.Context, *authtypes.AddressBytesToStri
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	s := grpc.NewServer(grpc.ForceServerCodec(codec.NewProtoCodec(codectypes.NewInterfaceRegistry()).GRPCCodec()))
 	authtypes.RegisterQueryServer(guarded{s, newShare()}, large{})
-	r := newReplies()
+	r := newReplyBudget()
 	r.max, r.maxOfAddress = 7<<20, 5<<20
 	r.patience = time.Second
 	web := grpcOver(s, r)
@@ -112,15 +113,15 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 }
 
 func TestRepliesOverHTTPAreBounded(t *testing.T) {
-	r := newReplies()
+	r := newReplyBudget()
 	r.max, r.maxOfAddress = 2*(heldOfRequest+50), heldOfRequest+50
 	reply := 0
 	h := r.http(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(make([]byte, reply))
 	}))
-	other := &held{replies: r, host: "203.0.113.9"}
-	if err := other.take(r.maxOfAddress); err != nil {
+	other := &reservation{budget: r, host: "203.0.113.9"}
+	if err := other.reserve(r.maxOfAddress); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -137,15 +138,55 @@ func TestRepliesOverHTTPAreBounded(t *testing.T) {
 			t.Errorf("%d bytes for %s: %d, want %d", c.bytes, c.from, w.Code, c.want)
 		}
 	}
-	if other.release(); r.all != 0 || len(r.of) != 0 {
+	if other.close(); r.all != 0 || len(r.of) != 0 {
 		t.Errorf("%d bytes are still held, of %v", r.all, r.of)
 	}
 }
 
+// Over HTTP a request of many small pieces counted a whole buffer for each, and an honest
+// transaction of a megabyte was refused as too large.
+func TestRequestsOverHTTPCountTheirBytes(t *testing.T) {
+	const packet = 1_448
+	r := newReplyBudget()
+	counts := 0
+	h := r.http(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { counts = reservationOf(req.Context()).bytes }))
+	other := &reservation{budget: r, host: "203.0.113.2"}
+	if err := other.reserve(r.maxOfAddress - heldOfRequest - packet); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		from        string
+		bytes       int
+		end         error
+		want, count int
+	}{
+		{"203.0.113.1:1", maxBody, io.EOF, http.StatusOK, heldOfRequest + maxBody},
+		{"203.0.113.1:1", maxBody + 1, io.EOF, http.StatusRequestEntityTooLarge, 0},
+		{"203.0.113.2:1", packet, io.EOF, http.StatusOK, heldOfRequest + packet},
+		{"203.0.113.2:1", packet + 1, io.EOF, http.StatusServiceUnavailable, 0}, // of one address
+		{"203.0.113.1:1", packet, io.ErrUnexpectedEOF, http.StatusBadRequest, 0},
+	} {
+		sent := io.MultiReader(strings.NewReader(strings.Repeat("x", c.bytes)), iotest.ErrReader(c.end))
+		req, w := httptest.NewRequest(http.MethodPost, "/", pieces{sent, packet}), httptest.NewRecorder()
+		req.RemoteAddr, counts = c.from, 0
+		if h.ServeHTTP(w, req); w.Code != c.want || counts != c.count {
+			t.Errorf("%d bytes from %s: %d, want %d; they count %d, want %d: %s", c.bytes, c.from, w.Code, c.want, counts, c.count, w.Body)
+		}
+	}
+}
+
+// pieces gives so many bytes at a time.
+type pieces struct {
+	io.Reader
+	most int
+}
+
+func (p pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(p.most, len(b))]) }
+
 // A call whose request went on and on had all of it kept, in sixteen kilobytes for each
 // byte that came by itself.
 func TestRequestsOfStrangersAreBounded(t *testing.T) {
-	r := newReplies()
+	r := newReplyBudget()
 	r.max, r.maxOfAddress = 4<<20, 2<<20
 	read := 0
 	h := r.grpc(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
@@ -169,9 +210,9 @@ func TestRequestsOfStrangersAreBounded(t *testing.T) {
 
 // Few replies are made at a time; who waits for a turn keeps nobody waiting.
 func TestFewRepliesAreMadeAtATime(t *testing.T) {
-	r, s := newReplies(), newShare()
+	r, s := newReplyBudget(), newShare()
 	s.turn <- struct{}{} // somebody's runs for ever
-	made, release := make(chan struct{}, 100), make(chan struct{})
+	made, finish := make(chan struct{}, 100), make(chan struct{})
 	var waiting, done sync.WaitGroup
 	serve := func(ctx context.Context, from int, next http.HandlerFunc) int {
 		req, w := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), httptest.NewRecorder()
@@ -189,20 +230,35 @@ func TestFewRepliesAreMadeAtATime(t *testing.T) {
 			})
 		})
 	}
+	enough := time.After(time.Minute)
+	for wait := true; wait; time.Sleep(time.Millisecond) { // till all of them are among those that wait
+		s.mu.Lock()
+		wait = s.all < 2*maxMade
+		s.mu.Unlock()
+		select {
+		case <-enough:
+			t.Fatal("who waits for a turn keeps others waiting for theirs")
+		default:
+		}
+	}
 	for i := range maxMade {
 		done.Go(func() {
-			serve(t.Context(), i, func(http.ResponseWriter, *http.Request) { made <- struct{}{}; <-release })
+			serve(t.Context(), i, func(http.ResponseWriter, *http.Request) { made <- struct{}{}; <-finish })
 		})
 	}
 	for range maxMade {
-		<-made
+		select {
+		case <-made:
+		case <-enough:
+			t.Fatal("who waits for a turn keeps replies from being made")
+		}
 	}
 	late, stop := context.WithCancel(t.Context())
 	stop()
 	if code := serve(late, 1, func(http.ResponseWriter, *http.Request) { t.Error("one too many is made") }); code != http.StatusTooManyRequests {
 		t.Errorf("one too many: %d", code)
 	}
-	close(release)
+	close(finish)
 	done.Wait()
 	cancel()
 	waiting.Wait()

@@ -116,10 +116,10 @@ func (i *meteredIterator) Next() {
 
 // searchBlocks is env.BlockSearch, but for the bytes of the blocks of a page.
 func searchBlocks(env *core.Environment, ctx *rpctypes.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
-	blocks, bounded := &meteredBlocks{BlockStore: env.BlockStore, bytes: maxFound}, *env
-	bounded.BlockStore = blocks
+	store, bounded := &meteredBlocks{BlockStore: env.BlockStore, bytes: maxFound}, *env
+	bounded.BlockStore = store
 	r, err := bounded.BlockSearch(ctx, query, page, perPage, orderBy)
-	if blocks.bytes < 0 {
+	if store.bytes < 0 {
 		return nil, errLarge
 	}
 	return r, err

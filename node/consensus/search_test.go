@@ -95,4 +95,12 @@ func TestPagesOfBlocksAreBounded(t *testing.T) {
 			t.Errorf("transactions of %d blocks: %v, %v", page, x, err)
 		}
 	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := q.BlockSearch(gone, "block.height>0", nil, nil, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("blocks, for nobody: %v", err)
+	}
+	if _, err := q.TxSearch(gone, "tx.height>0", false, nil, nil, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("transactions, for nobody: %v", err)
+	}
 }

@@ -49,7 +49,6 @@ const (
 	maxUnread     = 64 << 10 // bytes of them that nobody has read yet
 	maxConns      = 900      // of each server
 	socketQueue   = 100      // replies that a websocket of this machine keeps
-	maxBlocks     = 10       // that one search gives others
 )
 
 // serve starts the RPC, gRPC and REST servers.
@@ -72,12 +71,12 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 	// Only now may queries come: the routes above are written without a lock.
 	var err error
 	rpc := n.rpcHandler(logger, strangers)
-	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, limitedServer(newReplies().http(web(c.Origins, rpc)))); err != nil {
+	if n.addrs.RPC, err = n.serveHTTP(c.Listen.RPC, limitedServer(newReplyBudget().http(web(c.Origins, rpc)))); err != nil {
 		return err
 	}
 
 	grpcServer := n.grpcServer(strangers)
-	if n.addrs.GRPC, err = n.serveHTTP(c.Listen.GRPC, grpcOver(grpcServer, newReplies())); err != nil {
+	if n.addrs.GRPC, err = n.serveHTTP(c.Listen.GRPC, grpcOver(grpcServer, newReplyBudget())); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, func() error { grpcServer.Stop(); return nil })
@@ -85,7 +84,7 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 	rest := api.New(clientCtx, logger, grpcServer)
 	n.app.RegisterAPIRoutes(rest, settings.API)
 	limited := http.MaxBytesHandler(rest.GRPCGatewayRouter, maxBody)
-	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, limitedServer(newReplies().http(web(c.Origins, strangers.http(limited)))))
+	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, limitedServer(newReplyBudget().http(web(c.Origins, strangers.http(limited)))))
 	return err
 }
 
@@ -115,7 +114,7 @@ func (n *Node) grpcServer(strangers *share) *grpc.Server {
 
 // grpcOver serves gRPC as HTTP/2 of net/http: a handler there ends when its reply is
 // sent, in gRPC's own transport when it is made.
-func grpcOver(s *grpc.Server, r *replies) *http.Server {
+func grpcOver(s *grpc.Server, r *replyBudget) *http.Server {
 	out := limitedServer(r.grpc(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if _, here := hostOf(req.RemoteAddr); here { // roles may be slow
 			control := http.NewResponseController(w)
@@ -241,14 +240,14 @@ type queries struct {
 
 // TxSearch implements the client of the RPC. The SDK then reads the blocks of all that
 // is found.
-func (q queries) TxSearch(_ context.Context, query string, prove bool, page, perPage *int, orderBy string) (*coretypes.ResultTxSearch, error) {
-	r, err := q.env.TxSearch(&rpctypes.Context{}, query, prove, page, perPage, orderBy)
+func (q queries) TxSearch(ctx context.Context, query string, prove bool, page, perPage *int, orderBy string) (*coretypes.ResultTxSearch, error) {
+	r, err := q.env.TxSearch(rpcContext(ctx), query, prove, page, perPage, orderBy)
 	if err != nil {
 		return nil, err
 	}
-	blocks, seen := meteredBlocks{BlockStore: q.env.BlockStore, bytes: maxFound}, map[int64]bool{}
+	store, seen := meteredBlocks{BlockStore: q.env.BlockStore, bytes: maxFound}, map[int64]bool{}
 	for _, tx := range r.Txs {
-		if !seen[tx.Height] && !blocks.take(tx.Height) {
+		if !seen[tx.Height] && !store.take(tx.Height) {
 			return nil, errLarge
 		}
 		seen[tx.Height] = true
@@ -257,8 +256,12 @@ func (q queries) TxSearch(_ context.Context, query string, prove bool, page, per
 }
 
 // BlockSearch implements the client of the RPC.
-func (q queries) BlockSearch(_ context.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
-	return searchBlocks(q.env, &rpctypes.Context{}, query, page, perPage, orderBy)
+func (q queries) BlockSearch(ctx context.Context, query string, page, perPage *int, orderBy string) (*coretypes.ResultBlockSearch, error) {
+	return searchBlocks(q.env, rpcContext(ctx), query, page, perPage, orderBy)
+}
+
+func rpcContext(ctx context.Context) *rpctypes.Context {
+	return &rpctypes.Context{HTTPReq: (&http.Request{}).WithContext(ctx)}
 }
 
 // ABCIQuery implements the client of the RPC.
