@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"time"
 
 	errorsmod "cosmossdk.io/errors"
@@ -9,6 +10,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	"github.com/cosmos/cosmos-sdk/x/auth/ante"
+	"github.com/cosmos/cosmos-sdk/x/feegrant"
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/x/block"
@@ -21,6 +23,8 @@ const (
 	// MaxGas bounds what it may use: a tenth of a block.
 	MaxGas      = maxBlockGas / 10
 	maxMessages = 16
+	// maxGrant bounds an allowance for fees: a page of a thousand must not fill a node.
+	maxGrant = 4 << 10
 
 	// What enters a mempool can still be in so many blocks, and so long. What ends
 	// sooner has a place there for nothing: it is in no block, and pays nobody.
@@ -83,6 +87,8 @@ func (limits) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.Ant
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrTxTooLarge, "%d bytes, at most %d", len(ctx.TxBytes()), MaxTx)
 	case len(tx.GetMsgs()) > maxMessages:
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "%d messages, at most %d: send several transactions", len(tx.GetMsgs()), maxMessages)
+	case slices.ContainsFunc(tx.GetMsgs(), largeGrant):
+		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidRequest, "an allowance for fees has more than %d bytes: allow fewer kinds of messages", maxGrant)
 	case !simulate && t.GetGas() > MaxGas:
 		return ctx, errorsmod.Wrapf(sdkerrors.ErrInvalidGasLimit, "%d gas, at most %d", t.GetGas(), MaxGas)
 	case ctx.ExecMode() == sdk.ExecModeCheck && !simulate && fleeting(ctx, tx):
@@ -92,6 +98,11 @@ func (limits) AnteHandle(ctx sdk.Context, tx sdk.Tx, simulate bool, next sdk.Ant
 		ctx = ctx.WithGasMeter(storetypes.NewGasMeter(MaxGas))
 	}
 	return next(ctx, tx, simulate)
+}
+
+func largeGrant(m sdk.Msg) bool {
+	g, ok := m.(*feegrant.MsgGrantAllowance)
+	return ok && g.Size() > maxGrant
 }
 
 // fleeting says whether a transaction soon can be in no block any more.

@@ -93,7 +93,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		return nil, fmt.Errorf("wire the app: %w", err)
 	}
 	// Pruning beside the blocks would leave a goroutine per store behind.
-	a.App = builder.Build(db, append(opts, baseapp.SetChainID(chainID), baseapp.SetIAVLSyncPruning(true))...)
+	a.App = builder.Build(db, append(opts, baseapp.SetChainID(chainID), baseapp.SetIAVLSyncPruning(true), baseapp.SetQueryGasLimit(maxQueryGas))...)
 	for _, m := range a.wire() {
 		if err := a.RegisterModules(m); err != nil {
 			return nil, err

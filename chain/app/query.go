@@ -19,6 +19,10 @@ import (
 // again, with the next_key of that answer.
 const MaxPage = 1_000
 
+// maxQueryGas bounds what a query reads, at the gas of a byte: the largest lease is one
+// answer, but not a page of many.
+const maxQueryGas = 3 * 72 << 20
+
 const (
 	defaultLimit = 100    // members of a page, where a request names no limit
 	maxOffset    = 10_000 // members before a page

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cosmos/cosmos-sdk/types/query"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -30,12 +32,16 @@ func (k *Kit) Lease(ctx context.Context, order canon.Hash) (*job.Lease, error) {
 	return l, nil
 }
 
+// leasesAtOnce is how many leases, each of up to two thousand parties, a reply holds.
+const leasesAtOnce = 32
+
 // Live returns the leases that are not settled: all, or those in which account
 // takes part. One that cannot be read is left out and told of, so it keeps nobody
 // from the others; an error means that the chain cannot be asked.
 func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 	var out []*job.Lease
 	for _, q := range liveQueries(account) {
+		q.Pagination = &query.PageRequest{Limit: leasesAtOnce}
 		for {
 			r, err := workv1.NewQueryClient(k.Chain.Conn).Leases(ctx, q)
 			if err != nil {
@@ -61,7 +67,7 @@ func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 			if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 				break
 			}
-			q.Pagination = next(r.Pagination)
+			q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey, Limit: leasesAtOnce}
 		}
 	}
 	return out, nil

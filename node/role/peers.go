@@ -123,12 +123,10 @@ func (k *Kit) meet(ctx context.Context) {
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 			break
 		}
-		q.Pagination = next(r.Pagination)
+		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey}
 	}
 	k.Host.SetRegistered(all)
 	k.peers.mu.Lock()
 	defer k.peers.mu.Unlock()
 	k.peers.roles, k.peers.asked, k.peers.seen = roles, now, seen
 }
-
-func next(p *query.PageResponse) *query.PageRequest { return &query.PageRequest{Key: p.NextKey} }
