@@ -127,7 +127,8 @@ func reservationOf(ctx context.Context) *reservation {
 func (r *replyBudget) http(next http.Handler) http.Handler {
 	return r.forStrangers(false, func(w http.ResponseWriter, req *http.Request) {
 		h := reservationOf(req.Context())
-		data, err := io.ReadAll(req.Body) // before it takes the place of others
+		// Before it takes the place of others. Its limit is that of forStrangers, repeated where it is read.
+		data, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 		if err != nil {
 			http.Error(w, err.Error(), unreadCode(err))
 			return

@@ -113,7 +113,7 @@ func (n *Node) grpcServer(strangers *share) *grpc.Server {
 }
 
 // grpcOver serves gRPC as HTTP/2 of net/http: a handler there ends when its reply is
-// sent, in gRPC's own transport when it is made.
+// sent, in gRPC's own transport when it is made (docs/adr/0025).
 func grpcOver(s *grpc.Server, r *replyBudget) *http.Server {
 	out := limitedServer(r.grpc(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if _, here := hostOf(req.RemoteAddr); here { // roles may be slow
