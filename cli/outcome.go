@@ -17,18 +17,13 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 		fmt.Fprintln(w, "  it stopped early:", o.Reason)
 	}
 	fmt.Fprintf(w, "  training  %d units, %d steps\n", o.Units, o.Steps)
-	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed\n", o.Audits.Drawn, o.Audits.Passed, o.Audits.Failed)
+	fmt.Fprintf(w, "  audits    %d drawn, %d passed, %d failed", o.Audits.Drawn, o.Audits.Passed, o.Audits.Failed)
+	if o.Forced {
+		fmt.Fprint(w, "; those of forced attempts are to fail")
+	}
+	fmt.Fprintln(w)
 	if d := o.Dispute; d != nil {
-		what := fmt.Sprintf("unit %d", d.Unit)
-		if d.Merge {
-			what = fmt.Sprintf("merge of round %d", d.Unit)
-		}
-		fmt.Fprintf(w, "  dispute   %s, %s: step %d, node %d (%s), tile %d/%d, fold block %d; %d moves",
-			name(d.Provider), what, d.Step, d.Node, d.Op, d.Tile[0], d.Tile[1], d.Fold, d.Moves)
-		if d.Loser != "" {
-			fmt.Fprintf(w, "; %s lost", name(d.Loser))
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "  dispute   %s, %s\n", name(d.Provider), course(d, name))
 	}
 	fmt.Fprintf(w, "  price     %s, and a deposit of %s\n", consume.Amount(o.Price), consume.Amount(o.Deposit))
 	shares(w, o.Paid, name)
@@ -49,6 +44,29 @@ func outcome(w io.Writer, o *consume.Outcome, name func(string) string) {
 		shares(w, o.Prizes, name)
 	}
 	fmt.Fprintf(w, "  state     %s\n", o.FinalRoot)
+}
+
+// course tells what a dispute was about, how far it came, and who lost.
+func course(d *consume.Dispute, name func(string) string) string {
+	what := fmt.Sprintf("unit %d", d.Unit)
+	if d.Merge {
+		what = fmt.Sprintf("merge of round %d", d.Unit)
+	}
+	switch {
+	case d.Op != "":
+		what += fmt.Sprintf(": step %d, node %d (%s), tile %d/%d, fold block %d; %d moves", d.Step, d.Node, d.Op, d.Tile[0], d.Tile[1], d.Fold, d.Moves)
+	case d.Reason != "":
+		what += fmt.Sprintf(", attempt %d: %s", d.Attempt, d.Reason)
+	default:
+		what += fmt.Sprintf(", attempt %d: %d moves", d.Attempt, d.Moves)
+	}
+	switch {
+	case d.Loser != "":
+		what += fmt.Sprintf("; %s lost", name(d.Loser))
+	case d.Reason != "":
+		what += "; nobody lost"
+	}
+	return what
 }
 
 func shares(w io.Writer, all map[string]uint64, name func(string) string) {

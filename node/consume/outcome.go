@@ -28,6 +28,7 @@ type Outcome struct {
 	Refund     uint64            `json:"refund_utally"`
 	Burnt      uint64            `json:"burnt_utally"`
 	Tax        uint64            `json:"tax_utally"`
+	Forced     bool              `json:"forced"`           // attempts were, so audits of them failed
 	Prizes     map[string]uint64 `json:"prizes,omitempty"` // of forced attempts, out of the jackpot pool
 	Slashed    uint64            `json:"slashed_utally"`
 	SlashPaid  map[string]uint64 `json:"slash_paid"`
@@ -44,10 +45,12 @@ type Audits struct {
 	Failed int `json:"failed"`
 }
 
-// Dispute is where a dispute ended. Provider and Loser are accounts.
+// Dispute is where a dispute ended. Provider and Loser are accounts. Without an operator
+// the search never came to a node, and the places from Step on mean nothing.
 type Dispute struct {
 	Provider string `json:"provider"`
 	Unit     int    `json:"unit"` // or the round of a merge
+	Attempt  int    `json:"attempt"`
 	Merge    bool   `json:"merge,omitempty"`
 	Step     int    `json:"step"` // of the unit
 	Node     int    `json:"node"` // of the step's program
@@ -56,6 +59,7 @@ type Dispute struct {
 	Fold     int    `json:"fold"`
 	Moves    int    `json:"moves"`
 	Loser    string `json:"loser"`
+	Reason   string `json:"reason,omitempty"` // why it ended; empty while it is open
 }
 
 // InsuranceFund is the account that is left what a slash does not pay out.
@@ -69,6 +73,7 @@ func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error)
 		Units: p.Units(), Steps: p.Units() * p.Steps,
 		Price: l.Quote.Price, Deposit: l.Deposit, Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax, Slashed: m.Slashed, EscrowLeft: m.Escrow,
 		Paid: shares(m.Paid), SlashPaid: shares(m.SlashPaid), Prizes: shares(m.Prizes), FinalRoot: l.FinalRoot().String(),
+		Forced: len(m.Prizes) > 0 || len(l.Forced()) > 0,
 		Audits: Audits{l.Audits.Drawn, l.Audits.Passed, l.Audits.Failed},
 	}
 	ds, err := Disputes(ctx, k, l.Order.ID())
@@ -111,9 +116,9 @@ func telling(ds []disputev1.Dispute) *Dispute {
 		}
 		target, _ := work.TargetFromProto(d.Parties.Target) // the chain has checked it
 		out = &Dispute{
-			Provider: d.Parties.Defender, Unit: target.Index(), Merge: target.Kind() == job.AboutMerge,
+			Provider: d.Parties.Defender, Unit: target.Index(), Attempt: int(d.Parties.Attempt), Merge: target.Kind() == job.AboutMerge,
 			Step: int(d.StepLo), Node: int(d.Node), Op: d.Op, Tile: [2]int{int(d.TileRow), int(d.TileCol)}, Fold: int(d.FoldFrom),
-			Moves: int(d.Moves), Loser: Loser(d),
+			Moves: int(d.Moves), Loser: Loser(d), Reason: d.Reason,
 		}
 		if convicted {
 			break
