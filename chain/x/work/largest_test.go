@@ -189,13 +189,23 @@ func crowd(l *job.Lease) {
 func TestFullLeaseFitsATransaction(t *testing.T) {
 	const limit = app.MaxGas / 3
 	k, l, ctx := doneBy(t, 1, job.MaxParties, 256, job.MaxParties, crowd)
-	id := l.Order.ID()
-	if _, _, err := k.OpenDispute(ctx, id, job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Attempt: 2, Challenger: chaintest.Named("c").String()}); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d gas, %d bytes of course, %d of terms", ctx.GasMeter().GasConsumed(), len(canon.Marshal(l.Course())), len(canon.Marshal(l.Terms())))
-	if gas := ctx.GasMeter().GasConsumed(); gas > limit {
-		t.Errorf("a dispute about one unit takes %d gas, want at most %d", gas, limit)
+	t.Logf("%d bytes of course, %d of terms", len(canon.Marshal(l.Course())), len(canon.Marshal(l.Terms())))
+	stranger := chaintest.Named("c").String()
+	for name, e := range map[string]job.Event{
+		"question": job.Ask{By: stranger, Keeper: l.Units[0].Attested[0].Keeper, Attempt: 2},
+		"missed":   job.MissAnswer{ID: 100, Missed: true},
+		"relief":   job.Substitute{ID: 100, By: stranger},
+		"dispute":  job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Attempt: 2, Challenger: stranger},
+		"verdict":  job.CloseDispute{ID: 101, Loser: dispute.Challenger},
+	} {
+		ctx := ctx.WithGasMeter(storetypes.NewGasMeter(app.MaxGas))
+		if err := k.Happen(ctx, l.Order.ID(), e); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		t.Logf("%s: %d gas", name, ctx.GasMeter().GasConsumed())
+		if gas := ctx.GasMeter().GasConsumed(); gas > limit {
+			t.Errorf("a %s takes %d gas, want at most %d", name, gas, limit)
+		}
 	}
 }
 

@@ -823,8 +823,8 @@ type QueryClient interface {
 	// State returns a whole lease in its canonical encoding, for those who work on
 	// it.
 	State(ctx context.Context, in *QueryStateRequest, opts ...grpc.CallOption) (*QueryStateResponse, error)
-	// Leases returns leases, without units and with the newest merge only: all, or
-	// those in one phase, or those of one participant.
+	// Leases returns leases without units and slash_paid, and with the newest merge
+	// only: all, or those in one phase, or those of one participant.
 	Leases(ctx context.Context, in *QueryLeasesRequest, opts ...grpc.CallOption) (*QueryLeasesResponse, error)
 	// Units returns units of a lease, in order.
 	Units(ctx context.Context, in *QueryUnitsRequest, opts ...grpc.CallOption) (*QueryUnitsResponse, error)
@@ -916,8 +916,8 @@ type QueryServer interface {
 	// State returns a whole lease in its canonical encoding, for those who work on
 	// it.
 	State(context.Context, *QueryStateRequest) (*QueryStateResponse, error)
-	// Leases returns leases, without units and with the newest merge only: all, or
-	// those in one phase, or those of one participant.
+	// Leases returns leases without units and slash_paid, and with the newest merge
+	// only: all, or those in one phase, or those of one participant.
 	Leases(context.Context, *QueryLeasesRequest) (*QueryLeasesResponse, error)
 	// Units returns units of a lease, in order.
 	Units(context.Context, *QueryUnitsRequest) (*QueryUnitsResponse, error)
