@@ -5,7 +5,8 @@
 //     too: {"error": …, "hint": …}. Progress goes to standard error then.
 //   - An error ends with what to do next (hint.go).
 //   - Exit codes: 0 done, 1 failed, 2 called wrongly, 3 nothing anchors what was
-//     verified, 130 interrupted.
+//     verified, 4 what was to be verified needs more memory than it may take,
+//     130 interrupted.
 //   - It ends within seconds after Ctrl-C, and leaves nothing half done.
 package cli
 
@@ -26,6 +27,8 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/client/flags"
 	"github.com/cosmos/cosmos-sdk/version"
+
+	"github.com/tally-network/tally/node/evidence"
 )
 
 // Exit codes.
@@ -33,6 +36,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitUnanchored  = 3
+	exitUnchecked   = 4
 	exitInterrupted = 130
 )
 
@@ -65,6 +69,8 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		err = errors.New("interrupted")
 	case errors.Is(err, errUnanchored):
 		code = exitUnanchored
+	case errors.Is(err, evidence.ErrUnchecked):
+		code = exitUnchecked
 	case !e.started:
 		code = exitUsage
 	}

@@ -9,6 +9,7 @@ import (
 
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
@@ -20,6 +21,7 @@ var hints = []struct {
 	next string
 }{
 	{as[*home.BusyError], "stop that process first, or name another directory; tally order show, ls and validate, and tally query, need no directory of their own"},
+	{as[*engine.LargeError], "raise --memory-mb, or memory_gb in tally.yaml, as far as this machine has memory"},
 	{is(errNoOffer), "change in the order what the offers above do not meet; tally train would wait until it expires"},
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
@@ -37,6 +39,7 @@ var hints = []struct {
 	{says("connection refused"), "nobody listens there: start the network, or correct the address (--node, or node in tally.yaml)"},
 	{is(syscall.ENOSPC), "free some disk space, then do the same again"},
 	{is(syscall.EADDRINUSE), "another program listens there: name another address in tally.yaml"},
+	{says("account sequence mismatch"), "wait for the next block: the account's transaction before this one is in none yet"},
 	{says("passphrase attempts"), "give the passphrase that the keyring was made with"},
 	{is(sdkerrors.ErrInsufficientFunds), "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{says("has it ever received money"), "send the account money: tally tx bank send FROM TO AMOUNTutally"},

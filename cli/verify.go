@@ -45,6 +45,7 @@ type verified struct {
 	Seconds   float64  `json:"seconds"`
 
 	Plausibility *plausibility.Report `json:"plausibility,omitempty"`
+	Unjudged     string               `json:"plausibility_unknown,omitempty"` // why there is no report, though one was asked for
 }
 
 // rounds says how many of those that were ordered the model is made of.
@@ -73,7 +74,8 @@ so first: the model is then that of the rounds that were done.
 
 --plausibility also looks at the checkpoints with the six rules of proof of
 training, and --plots draws them. That is a filter for people, never evidence:
-invented checkpoints can pass all six.
+invented checkpoints can pass all six. With fewer than 8 checkpoints they cannot
+tell, and nothing is drawn.
 
 Trust is in a validator set, by its hash: --trust names it, or TALLY_TRUST, or
 else the home's own node showed it when the order was followed from there. Without
@@ -82,8 +84,8 @@ chain too. It is checked all the same, the first line says so, and it exits with
 A file trust.json beside a bundle was written by who made it: name it if you
 believe them.
 
-What is executed takes the memory that the order's programs need; --memory-mb is
-the limit above which they are refused.`,
+What is executed takes the memory that the order's programs need. Above --memory-mb
+nothing is executed: that tells nothing about the bundle, and exits with 4.`,
 		Example: `  tally verify proof.bundle --trust 5B1F…
   tally verify proof.bundle --trust order-3f09/trust.json --full --json
   tally verify proof.bundle --trust 5B1F… --plausibility --plots training.svg`,
@@ -167,7 +169,9 @@ func (v *verifier) run(ctx context.Context) error {
 			fmt.Fprintf(tell, "%d of %d executed again, the last %v: equal\n", i+1, len(pieces), x)
 		}
 	}
-	if r.Plausibility, err = v.judge(ctx, p); err != nil {
+	if r.Plausibility, err = v.judge(ctx, p); errors.Is(err, plausibility.ErrFew) {
+		r.Unjudged = err.Error()
+	} else if err != nil {
 		return err
 	}
 	r.Verified, r.Seconds = r.Anchored, float64(time.Since(begun).Milliseconds())/1000
@@ -250,6 +254,9 @@ func (r *verified) tell(w io.Writer) {
 	fmt.Fprintf(w, "  executed  %d of %d segments, %d of %d merges, in %.1f s\n", r.Segments.Executed, r.Segments.All, r.Merges.Executed, r.Merges.All, r.Seconds)
 	if r.Parent != "" {
 		fmt.Fprintf(w, "  continues order %s, whose bundle proves what came before\n", r.Parent)
+	}
+	if r.Unjudged != "" {
+		fmt.Fprintf(w, "  plausible cannot tell: %s\n", r.Unjudged)
 	}
 	if r.Plausibility != nil {
 		r.Plausibility.Tell(w)

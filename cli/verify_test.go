@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,5 +97,27 @@ func TestSelfMadeChainIsNotAnchored(t *testing.T) {
 	code, _, errOut = run("verify", file, "--trust", strings.Repeat("0", 64))
 	if code != exitFailed || !strings.Contains(errOut, "signed by validator set") {
 		t.Errorf("another set: exit %d, %s", code, errOut)
+	}
+}
+
+// A machine with too little memory was told in the words of a forgery, and few checkpoints
+// kept the verdict from who asked for plausibility.
+func TestVerifyTellsWhatItCannot(t *testing.T) {
+	b, _, err := bench.SelfMade(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "proof.bundle")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := verifier{e: &env{out: io.Discard, err: io.Discard}, name: file} // its program fits into the one MB that --memory-mb takes
+	err = v.run(t.Context())
+	if !errors.Is(err, evidence.ErrUnchecked) || strings.Contains(err.Error(), "proves nothing") || !strings.Contains(hint(err, false), "--memory-mb") {
+		t.Errorf("%v", err)
+	}
+	code, out, errOut := run("verify", file, "--plausibility")
+	if code != exitUnanchored || !strings.Contains(out, "plausible cannot tell") || !strings.Contains(out, "executed") {
+		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 }

@@ -21,9 +21,17 @@ type bounded struct {
 // Prepare implements Executor.
 func (b bounded) Prepare(p *graph.Program) (Runner, error) {
 	if need := Memory(p); need > b.limit {
-		return nil, fmt.Errorf("the program takes up to %d MB of memory, the limit here is %d MB", need>>20, b.limit>>20)
+		return nil, &LargeError{need, b.limit}
 	}
 	return b.Executor.Prepare(p)
+}
+
+// LargeError is about a program that needs more memory than an executor may take, in bytes.
+type LargeError struct{ Need, Limit uint64 }
+
+// Error implements error.
+func (e *LargeError) Error() string {
+	return fmt.Sprintf("the program takes up to %d MB of memory, the limit here is %d MB", e.Need>>20+1, e.Limit>>20)
 }
 
 // Patient returns an executor that refuses programs of more than limit steps,

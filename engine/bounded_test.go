@@ -25,7 +25,7 @@ func TestBounded(t *testing.T) {
 	if got := Memory(p); got != want {
 		t.Fatalf("%d bytes, want %d", got, want)
 	}
-	if _, err := Bounded(Reference{}, want-1).Prepare(p); err == nil || !strings.Contains(err.Error(), "12 MB") {
+	if _, err := Bounded(Reference{}, want-1).Prepare(p); err == nil || !strings.Contains(err.Error(), "13 MB") {
 		t.Fatal(err)
 	}
 	empty := &graph.Program{Groups: 1}

@@ -3,6 +3,7 @@ package evidence
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -53,6 +54,9 @@ const (
 // size: one that was settled takes less than twice.
 const recordRoom = 64 << 20
 
+// ErrUnchecked says that a bundle could not be executed here. That tells nothing about it.
+var ErrUnchecked = errors.New("not checked here")
+
 // Check reads a bundle and checks everything that can be checked without
 // executing the work. The anchor comes first: unless the validator set that
 // signed it is believed (Trust.Is, or Anybody), nothing else is decoded. The
@@ -82,7 +86,11 @@ func Check(src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.E
 		return nil, err
 	}
 	p.Work, err = replay.Load(context.Background(), &p.Lease.Order.Problem, p.File, exec)
-	if err != nil {
+	var large *engine.LargeError
+	switch {
+	case errors.As(err, &large):
+		return nil, fmt.Errorf("%w: nothing was executed, for %w", ErrUnchecked, large)
+	case err != nil:
 		return nil, wrong("%v", err)
 	}
 	return p, nil

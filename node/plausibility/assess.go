@@ -23,6 +23,9 @@ type Checkpoint struct {
 // Least is the number of checkpoints below which trends mean nothing.
 const Least = 8
 
+// ErrFew says that there are fewer checkpoints than Least.
+var ErrFew = errors.New("too few to tell anything")
+
 // Alpha is the risk of refusing an honest run that each rule with a p-value
 // takes.
 const Alpha = 0.01
@@ -74,7 +77,7 @@ func (w *weights) matrix() bool {
 // Assess applies the rules to checkpoints in order.
 func Assess(chain []Checkpoint) (*Report, error) {
 	if len(chain) < Least {
-		return nil, fmt.Errorf("%d checkpoints are too few to tell anything: the rules want %d; order more rounds or a shorter checkpoint interval", len(chain), Least)
+		return nil, fmt.Errorf("%d checkpoints are %w: the rules want %d; order more rounds or a shorter checkpoint interval", len(chain), ErrFew, Least)
 	}
 	all, err := parameters(chain)
 	if err != nil {
