@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/url"
+	"slices"
 	"time"
 
 	rpchttp "github.com/cometbft/cometbft/rpc/client/http"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,8 +41,8 @@ func (m *member) peer(f *pflag.FlagSet) {
 	f.StringVar(&m.endpoints, "endpoints", "", "endpoints.json of a devnet to join")
 	f.StringVar(&m.settings.Node.RPC, "rpc", "", "CometBFT RPC of a node to join by, as http://host:port")
 	f.StringVar(&m.settings.Node.GRPC, "grpc", "", "gRPC of the same node, as host:port")
-	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at (default a free port of 127.0.0.1)")
-	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine")
+	f.StringSliceVar(&m.settings.Listen, "listen", nil, "multiaddrs to listen at, as /ip4/0.0.0.0/tcp/4001 (default a free port of 127.0.0.1)")
+	f.StringSliceVar(&m.settings.Announce, "announce", nil, "multiaddrs at which others reach this machine, as /ip4/203.0.113.7/tcp/4001")
 	f.Var(within(&m.settings.Threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
 	f.Var(within(&m.settings.StoreGB, 0, home.MaxStoreGB), "store-gb", "disk space for blobs in GB (default 10)")
 }
@@ -218,6 +223,9 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		return err
 	}
 	now.Peer = k.Host.Addrs()
+	if hidden(&h.Settings) {
+		fmt.Fprintln(m.e.progress(), hiddenPeer)
+	}
 	if err := m.register(ctx, h, k, log); err != nil {
 		return err
 	}
@@ -241,6 +249,32 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 		go m.tellIdle(ctx, k, log)
 	}
 	return duty.Run(ctx, h, k)
+}
+
+// hiddenPeer warns a role that others know under an address of their own machines.
+const hiddenPeer = "WARNING: other machines cannot reach this one at 127.0.0.1, and its node is elsewhere: --listen /ip4/0.0.0.0/tcp/4001 --announce /ip4/ADDRESS/tcp/4001"
+
+// hidden reports whether a role announces only addresses of this machine, though its node
+// is on another, or listens for others.
+func hidden(s *home.Settings) bool {
+	local := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "localhost" || ip != nil && ip.IsLoopback()
+	}
+	at, announced := "", s.Announce
+	if u, err := url.Parse(s.Node.RPC); err == nil {
+		at = u.Hostname()
+	}
+	if s.Validator != nil {
+		at, _, _ = net.SplitHostPort(s.Validator.P2P)
+	}
+	if len(announced) == 0 {
+		announced = s.Listen
+	}
+	return !local(at) && !slices.ContainsFunc(announced, func(text string) bool {
+		a, err := ma.NewMultiaddr(text)
+		return err != nil || !manet.IsIPLoopback(a)
+	})
 }
 
 // tellIdle says why a provider has no work, whenever that is for another reason than before.

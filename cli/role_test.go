@@ -69,3 +69,24 @@ func TestPeersChangeAnOldHome(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A role whose node is elsewhere announced 127.0.0.1, and nothing said so.
+func TestHiddenPeers(t *testing.T) {
+	const here, there = "http://127.0.0.1:26657", "http://203.0.113.7:26657"
+	local, open := []string{"/ip4/127.0.0.1/tcp/1"}, []string{"/ip4/203.0.113.8/tcp/1"}
+	for i, c := range []struct {
+		s    home.Settings
+		want bool
+	}{
+		{home.Settings{Node: home.Node{RPC: here}, Listen: local}, false},
+		{home.Settings{Node: home.Node{RPC: "http://localhost:1"}, Listen: local}, false},
+		{home.Settings{Node: home.Node{RPC: there}, Listen: local}, true},
+		{home.Settings{Node: home.Node{RPC: there}, Listen: local, Announce: open}, false},
+		{home.Settings{Node: home.Node{RPC: there}, Listen: []string{"/dns4/a.example/tcp/1"}}, false},
+		{home.Settings{Node: home.Node{RPC: here}, Listen: local, Validator: &home.ValidatorSettings{P2P: "0.0.0.0:1"}}, true},
+	} {
+		if got := hidden(&c.s); got != c.want {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+}

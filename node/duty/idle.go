@@ -56,7 +56,11 @@ func Idle(ctx context.Context, k *role.Kit) (string, error) {
 		}
 	}
 	if cheaper > 0 {
-		why += fmt.Sprintf(", and %d of them ask for less than %d utally per GFLOP, so they come first: --price changes that", cheaper, p.Listing.UnitPrice)
+		ask := "ask for less than %d utally per GFLOP, so they come first"
+		if cheaper == 1 {
+			ask = "asks for less than %d utally per GFLOP, so it comes first"
+		}
+		why += fmt.Sprintf(", and %d of them "+ask+": --price changes that", cheaper, p.Listing.UnitPrice)
 	}
 	return why, nil
 }

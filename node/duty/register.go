@@ -116,7 +116,7 @@ func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
 		home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Watcher: r.Params.MinWatcherStake,
 	}[h.Settings.Role]
 	if s := h.Settings.Stake; s != 0 && s < least {
-		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: raise stake in the settings", s, least)
+		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: run it again with --stake, or raise stake in tally.yaml", s, least)
 	}
 	return max(h.Settings.Stake, least), nil
 }

@@ -201,12 +201,17 @@ func (s *Settings) checkAddresses(f *faults) {
 	if len(s.Listen) == 0 || len(s.Listen) > provider.MaxAddrs || len(s.Announce) > provider.MaxAddrs {
 		f.add("listen", "give 1 to %d multiaddrs", provider.MaxAddrs)
 	}
-	for _, text := range slices.Concat(s.Listen, s.Announce) {
-		a, err := ma.NewMultiaddr(text)
-		if err != nil {
-			f.add("listen", "%.80q: %v", text, err)
-		} else if manet.IsIPUnspecified(a) && len(s.Announce) == 0 {
-			f.add("announce", "%s stands for all of this machine's addresses: say at which of them others reach it", text)
+	for _, x := range []struct {
+		key  string
+		said []string
+	}{{"listen", s.Listen}, {"announce", s.Announce}} {
+		for _, text := range x.said {
+			a, err := ma.NewMultiaddr(text)
+			if err != nil {
+				f.add(x.key, "%.80q is no multiaddr such as /ip4/203.0.113.7/tcp/4001: %v", text, err)
+			} else if manet.IsIPUnspecified(a) && len(s.Announce) == 0 {
+				f.add("announce", "%s stands for all of this machine's addresses: say at which of them others reach it, as /ip4/203.0.113.7/tcp/4001", text)
+			}
 		}
 	}
 	if s.Metrics != "" {
