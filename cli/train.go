@@ -28,7 +28,7 @@ name: my-model
 problem:
   model: model.onnx          # tokens [batch context] to logits [batch context vocabulary], with
                              # its weights in it: a file whose elements lie in others is refused
-  # dims: {sequence: 64}     # values of its symbolic dimensions, by name
+  # dims: {batch: 8, sequence: 64} # values of its symbolic dimensions, by name
   # continue: proof.bundle   # in place of model: the end of an order, optimizer and all
   text: book.txt             # UTF-8; its last tenth is held out
   loss: next-token-cross-entropy

@@ -332,7 +332,7 @@ func (r *reader) shape(x field, known tensor.Shape) (tensor.Shape, error) {
 		case symbol == "":
 			return nil, unsupported(fmt.Sprintf("axis %d has no extent: export the model with fixed shapes", axis))
 		case !bound:
-			return nil, unsupported(fmt.Sprintf("axis %d has the symbolic extent %q: give its size, for example %s=1, or export the model with fixed shapes", axis, symbol, symbol))
+			return nil, &SymbolError{axis, symbol}
 		default:
 			r.bound[symbol] = true
 			d = size

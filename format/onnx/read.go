@@ -43,6 +43,19 @@ type unsupported string
 func (u unsupported) Error() string        { return string(u) }
 func (u unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
+// SymbolError is about a symbolic dimension without a size. It is errors.ErrUnsupported.
+type SymbolError struct {
+	Axis   int
+	Symbol string
+}
+
+func (e *SymbolError) Error() string {
+	return fmt.Sprintf("axis %d has the symbolic extent %q: give its size, for example %s=1, or export the model with fixed shapes", e.Axis, e.Symbol, e.Symbol)
+}
+
+// Is makes it errors.ErrUnsupported.
+func (e *SymbolError) Is(target error) bool { return target == errors.ErrUnsupported }
+
 // Read returns the graph of the model in the first size bytes of src, with its
 // nodes in canonical order. Errors name the node or value, and are
 // errors.ErrUnsupported if the model may be valid and is not supported.

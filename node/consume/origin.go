@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/replay"
@@ -24,10 +28,31 @@ type Origin struct {
 	Tokenizer *text.Tokenizer
 }
 
+// sized returns the dims of the order with one more, as an order file has them.
+func (p *SpecProblem) sized(symbol string) string {
+	all := maps.Clone(p.Dims)
+	if all == nil {
+		all = map[string]int{}
+	}
+	all[symbol] = 64
+	if symbol == "batch" {
+		all[symbol] = p.Batch
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		texts = append(texts, fmt.Sprintf("%s: %d", name, all[name]))
+	}
+	return "{" + strings.Join(texts, ", ") + "}"
+}
+
 // readOrigin reads the model that a spec names, or the bundle that it continues.
 func readOrigin(p *SpecProblem, exec engine.Executor) (Origin, error) {
 	if p.Continue == "" {
 		g, err := readModel(p.Model, p.Dims)
+		var sizeless *onnx.SymbolError
+		if errors.As(err, &sizeless) {
+			err = fmt.Errorf("model %s: its dimension %q has no size: write problem.dims: %s", p.Model, sizeless.Symbol, p.sized(sizeless.Symbol))
+		}
 		return Origin{Model: g}, err
 	}
 	o, err := readParent(p.Continue, exec)

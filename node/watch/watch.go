@@ -118,7 +118,11 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 		if wrong {
 			text = "is wrong"
 		}
-		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: t.Index(), Text: text})
+		unit := t.Index()
+		if t.Kind() == job.AboutMerge {
+			unit, text = -1, fmt.Sprintf("merge of round %d %s", unit, text)
+		}
+		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
 		if err := w.note(l, id.String()); err != nil {
 			return err
 		}
