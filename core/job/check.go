@@ -120,7 +120,7 @@ func (l *Lease) checkPast(i int) error {
 	for j := range l.Past[i] {
 		x := &l.Past[i][j]
 		if x.Forced == nil {
-			if x.Receipt == nil || x.Receipt.Unit != i || len(x.Receipt.Checkpoints) != p.Segments()+1 || len(x.Verdicts) == 0 {
+			if x.Receipt == nil || x.Receipt.Unit != i || len(x.Receipt.Checkpoints) != p.Segments()+1 || len(x.Verdicts) == 0 || x.Refuted >= p.Segments() {
 				return fmt.Errorf("verdicts about void work of unit %d are about nothing", i)
 			}
 		} else if err := l.checkShown(i, x.Forced); err != nil {

@@ -304,9 +304,9 @@ func TestManyQuestionsTakeMoreTime(t *testing.T) {
 
 // An account answers once in a block, in whichever of its leases it is asked.
 func TestQuestionsOfOtherLeasesTakeTime(t *testing.T) {
-	for open, want := range map[int]int64{0: 1, 1: 1, 2: 2, 7: 4, MaxUnits: MaxUnits/2 + 1, 1 << 40: MaxUnits/2 + 1} {
+	for open, want := range map[int]int64{0: 1, 290: 1, 300: 2, MaxUnits: 14, 1 << 40: 14} {
 		k := newKept(t)
-		k.lease.Params.AnswerLoad = 2
+		k.lease.Params.AnswerTime, k.lease.Params.AnswerLoad = 600_000, 16
 		k.attest(0)
 		k.do(Ask{By: asker, Keeper: k.keeper(0), Unit: 0, Open: open})
 		k.pass(1)

@@ -20,7 +20,7 @@ type Request struct {
 	Unit       int        // or OfFiles
 	Fee        uint64     // By's, for an answer in time
 	At         int64      // protocol time of the request
-	Ahead      int        // questions that the keeper had open before it, in all leases
+	Ahead      int        // questions that count as asked of the keeper before it
 	Seed       canon.Hash // what is asked follows from it, once Due is not 0
 	Due        int64      // protocol time until which an answer is in time
 }
@@ -79,12 +79,25 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	case l.Request(e.Keeper, e.Unit) != nil:
 		return nil, fmt.Errorf("%s is asked about %s already", e.Keeper, Kept(e.Unit))
 	}
-	// An account answers once in a block, whatever its leases. More would let it put off an
-	// answer for ever, by questions of friends.
-	ahead := min(max(e.Open, l.countAsked(e.Keeper, 1)-1), MaxUnits)
+	ahead := l.ahead(e.Keeper, e.Open)
+	l.countAsked(e.Keeper, 1)
 	of := l.requests(e.Unit)
 	*of = append(*of, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: ahead})
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
+}
+
+// ahead returns how many questions count as asked before the next one to a keeper: those
+// of this lease, and of other leases as many as take the time of as many transactions.
+// Of these a bounded number counts, or friends could put off an answer for ever.
+func (l *Lease) ahead(keeper string, open int) int {
+	own := 0
+	for _, a := range l.Asked {
+		if a.Keeper == keeper {
+			own = a.Open
+		}
+	}
+	others := int64(min(max(open-own, 0), MaxUnits))
+	return int(min(int64(own)+others*perTransaction*int64(l.Params.AnswerLoad)/l.Params.AnswerTime, MaxUnits))
 }
 
 // Kept names what a question to a keeper is about: a unit, or the order's files.

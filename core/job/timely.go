@@ -61,14 +61,18 @@ func (p *Params) Timely(o *Order) error {
 	return nil
 }
 
+// perTransaction is how long, in ms, an account needs for a transaction at most: a block
+// holds one of it.
+const perTransaction = 2000
+
 // attestTime returns the ms from their draw in which a quorum of keepers must attest to a
 // receipt. Until then its auditors' bonds are locked, whoever posted it: so it is not the consumer's to
 // choose, but what all keepers take to fetch the unit from one slow provider.
 //
-//	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link + shards · keepers / validators · 2 s)
+//	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link + units under way · keepers / validators · 2 s)
 //
-// The last is for attesting: of an account, a block holds one transaction, and all of
-// a round may be received at once.
+// The last is for attesting: of an account, a block holds one transaction, and all that
+// is under way may be received at once.
 func (l *Lease) attestTime() int64 {
 	c, p := &l.Order.Conditions, &l.Params
 	bytes, err := times(l.Order.Problem.UnitBytes(), c.Keepers)
@@ -78,8 +82,10 @@ func (l *Lease) attestTime() int64 {
 	if err != nil || bytes > maxWindow {
 		return c.UnitTimeout
 	}
-	each := int64(l.Order.Problem.Shards) * int64(c.Keepers) / int64(len(l.Auditors))
-	return min(c.UnitTimeout, 2*p.AnswerTime+int64(bytes)+2000*each)
+	l.count()
+	s := &l.Count.Status
+	each := int64(s[Assigned]+s[Received]+s[Counted]) * int64(c.Keepers) / int64(len(l.Auditors))
+	return min(c.UnitTimeout, 2*p.AnswerTime+int64(bytes)+perTransaction*each)
 }
 
 // Replayable returns an error that shows the inequality if a dispute about a segment

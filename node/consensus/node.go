@@ -45,8 +45,6 @@ const (
 	// State is kept for queries of the past this many blocks.
 	keepBlocks = 1_000
 	pruneEvery = 100
-	// A query may read about 100 000 accounts.
-	queryGas = 100_000_000
 )
 
 // Node is a running node.
@@ -116,7 +114,6 @@ func (n *Node) openApp(logger log.Logger, chainID, dir string) error {
 	n.app, err = app.New(logger, db, chainID,
 		baseapp.SetMinGasPrices("0"+coin.Denom),
 		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(keepBlocks, pruneEvery)),
-		baseapp.SetQueryGasLimit(queryGas),
 	)
 	if err != nil {
 		return errors.Join(err, db.Close())

@@ -43,7 +43,7 @@ func (k *Keeper) EndBlock(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			read += len(before.part.Units)
+			read += len(before.part.Units) + len(before.part.Bare)
 			if d.retry != nil {
 				if err := k.resume(ctx, d, before); err != nil || before.Phase == job.Settled {
 					return err
