@@ -85,14 +85,13 @@ var errBusy = errors.New("this node is busy with such requests of others: ask ag
 // time, and as long as it took nothing follows. So all of them together take half
 // a processor.
 type share struct {
-	turn chan struct{} // holds one while a request runs, or rests
-
-	mu      sync.Mutex
-	waiting map[string]int // by address; those that run are among them
-	all     int
+	*quota               // of those that wait or run
+	turn   chan struct{} // holds one while a request runs, or rests
 }
 
-func newShare() *share { return &share{turn: make(chan struct{}, 1), waiting: map[string]int{}} }
+func newShare() *share {
+	return &share{newQuota(maxWaiting, waitOfAddress), make(chan struct{}, 1)}
+}
 
 // do runs a costly request of somebody at an address when it is its turn. It
 // returns errBusy if too many wait, or ctx ends before. Waiting and running, it takes no
@@ -103,10 +102,10 @@ func (s *share) do(ctx context.Context, remote string, run func()) error {
 		run()
 		return nil
 	}
-	if !s.enter(host) {
+	if !s.take(host, 1) {
 		return errBusy
 	}
-	defer s.leave(host)
+	defer s.give(host, 1)
 	if h := reservationOf(ctx); h.release() {
 		defer func() { _ = h.acquire(context.WithoutCancel(ctx)) }()
 	}
@@ -119,26 +118,6 @@ func (s *share) do(ctx context.Context, remote string, run func()) error {
 	defer func() { time.AfterFunc(time.Since(begun), func() { <-s.turn }) }()
 	run()
 	return nil
-}
-
-func (s *share) enter(host string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all >= maxWaiting || s.waiting[host] >= waitOfAddress {
-		return false
-	}
-	s.all++
-	s.waiting[host]++
-	return true
-}
-
-func (s *share) leave(host string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all--
-	if s.waiting[host]--; s.waiting[host] == 0 {
-		delete(s.waiting, host)
-	}
 }
 
 // hostOf returns the address without its port, and whether it is this machine's. Of an
@@ -251,13 +230,10 @@ func known(origins []string, next http.Handler) http.Handler {
 // room for others.
 type listener struct {
 	net.Listener
-
-	mu  sync.Mutex
-	of  map[string]int
-	all int
+	*quota
 }
 
-func limit(l net.Listener) net.Listener { return &listener{Listener: l, of: map[string]int{}} }
+func limit(l net.Listener) net.Listener { return &listener{l, newQuota(maxStrangers, maxOfAddress)} }
 
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
@@ -270,30 +246,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		if local {
 			return c, nil
 		}
-		if l.take(host) {
-			return &countedConn{Conn: c, release: sync.OnceFunc(func() { l.release(host) })}, nil
+		if l.take(host, 1) {
+			return &countedConn{Conn: c, release: sync.OnceFunc(func() { l.give(host, 1) })}, nil
 		}
 		_ = c.Close()
-	}
-}
-
-func (l *listener) take(host string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all >= maxStrangers || l.of[host] >= maxOfAddress {
-		return false
-	}
-	l.all++
-	l.of[host]++
-	return true
-}
-
-func (l *listener) release(host string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all--
-	if l.of[host]--; l.of[host] == 0 {
-		delete(l.of, host)
 	}
 }
 

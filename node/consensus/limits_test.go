@@ -30,7 +30,7 @@ func TestCostlyRequestsOfStrangersTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 	for range waitOfAddress - 1 { // with the one that runs
-		if !s.enter("203.0.113.1") {
+		if !s.take("203.0.113.1", 1) {
 			t.Fatal("refused too early")
 		}
 	}
@@ -38,7 +38,7 @@ func TestCostlyRequestsOfStrangersTakeTurns(t *testing.T) {
 		t.Error(err)
 	}
 	for range waitOfAddress - 1 {
-		s.leave("203.0.113.1")
+		s.give("203.0.113.1", 1)
 	}
 	close(end)
 	if err := <-done; err != nil {
@@ -47,8 +47,8 @@ func TestCostlyRequestsOfStrangersTakeTurns(t *testing.T) {
 	if err := s.do(t.Context(), "203.0.113.2:1", func() { ran++ }); err != nil || ran != 3 { // after the rest
 		t.Error(err)
 	}
-	if s.all != 0 || len(s.waiting) != 0 {
-		t.Errorf("%d still wait, of %v", s.all, s.waiting)
+	if s.all != 0 || len(s.of) != 0 {
+		t.Errorf("%d still wait, of %v", s.all, s.of)
 	}
 }
 

@@ -29,29 +29,24 @@ var errFull = errors.New("this node holds too much that others have not sent or 
 // replyBudget bounds the replies to strangers that are not yet sent, with their requests.
 // Who asks from this machine does not count.
 type replyBudget struct {
-	max, maxOfAddress int
-	patience          time.Duration // with who reads nothing
-	made              chan struct{} // holds one for each reply that is being made
-
-	mu  sync.Mutex
-	of  map[string]int // by address
-	all int
+	*quota                 // of bytes
+	patience time.Duration // with who reads nothing
+	made     chan struct{} // holds one for each reply that is being made
 }
 
 func newReplyBudget() *replyBudget {
-	return &replyBudget{
-		max: maxHeld, maxOfAddress: heldOfAddress, patience: writeTimeout,
-		made: make(chan struct{}, maxMade), of: map[string]int{},
-	}
+	return &replyBudget{newQuota(maxHeld, heldOfAddress), writeTimeout, make(chan struct{}, maxMade)}
 }
 
 // reservation is what one request and its reply hold; nil: they do not count.
 type reservation struct {
 	budget *replyBudget
 	host   string
-	bytes  int
-	over   bool
 	making bool // its reply is one of those that are being made
+
+	mu    sync.Mutex
+	bytes int
+	over  bool
 }
 
 // reserve adds n bytes, or returns errFull.
@@ -59,28 +54,21 @@ func (h *reservation) reserve(n int) error {
 	if h == nil {
 		return nil
 	}
-	r := h.budget
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h.over || n > r.max-r.all || n > r.maxOfAddress-r.of[h.host] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over || !h.budget.take(h.host, n) {
 		return errFull
 	}
 	h.bytes += n
-	r.all += n
-	r.of[h.host] += n
 	return nil
 }
 
 // close ends the request.
 func (h *reservation) close() {
-	r := h.budget
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.over = true
-	r.all -= h.bytes
-	if r.of[h.host] -= h.bytes; r.of[h.host] == 0 {
-		delete(r.of, h.host)
-	}
+	h.budget.give(h.host, h.bytes)
 }
 
 // acquire waits until few enough replies are made for this one to be.
@@ -109,10 +97,9 @@ func (h *reservation) release() bool {
 
 // deadline is when the reply must have been read.
 func (h *reservation) deadline() time.Time {
-	r := h.budget
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return time.Now().Add(r.patience + time.Duration(h.bytes)*time.Second/sendRate)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Add(h.budget.patience + time.Duration(h.bytes)*time.Second/sendRate)
 }
 
 type reservationKey struct{}
