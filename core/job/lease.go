@@ -200,7 +200,7 @@ type Unit struct {
 
 // Past is an earlier attempt of a unit of which something still counts. Either it was
 // forced, and was shown; or it was refuted or redone, and verdicts about it stand. Each is
-// stored by itself: it may be large, and it is never changed again but by what ends it.
+// stored by itself: it may be large, and only disputes about it change it.
 type Past struct {
 	Forced   *Forced  // nil if it was refuted or redone
 	Receipt  *Receipt // of an attempt that was refuted or redone

@@ -91,10 +91,8 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 // Of these a bounded number counts, or friends could put off an answer for ever.
 func (l *Lease) ahead(keeper string, open int) int {
 	own := 0
-	for _, a := range l.Asked {
-		if a.Keeper == keeper {
-			own = a.Open
-		}
+	if at, found := l.askedAt(keeper); found {
+		own = l.Asked[at].Open
 	}
 	others := int64(min(max(open-own, 0), MaxUnits))
 	return int(min(int64(own)+others*perTransaction*int64(l.Params.AnswerLoad)/l.Params.AnswerTime, MaxUnits))
@@ -127,18 +125,21 @@ func (l *Lease) Requests() (out []*Request) {
 	return out
 }
 
-// countAsked adds to the number of a keeper's open questions, and returns it.
-func (l *Lease) countAsked(keeper string, n int) int {
-	at, found := slices.BinarySearchFunc(l.Asked, keeper, func(a Asked, k string) int { return strings.Compare(a.Keeper, k) })
+// askedAt returns the place of a keeper among those with open questions.
+func (l *Lease) askedAt(keeper string) (at int, found bool) {
+	return slices.BinarySearchFunc(l.Asked, keeper, func(a Asked, k string) int { return strings.Compare(a.Keeper, k) })
+}
+
+// countAsked adds to the number of a keeper's open questions.
+func (l *Lease) countAsked(keeper string, n int) {
+	at, found := l.askedAt(keeper)
 	if !found {
 		l.Asked = slices.Insert(l.Asked, at, Asked{Keeper: keeper})
 	}
 	l.Asked[at].Open += n
-	open := l.Asked[at].Open
-	if open == 0 {
+	if l.Asked[at].Open == 0 {
 		l.Asked = slices.Delete(l.Asked, at, at+1)
 	}
-	return open
 }
 
 // Request returns the open question to a keeper about a unit, or about the order's files,

@@ -74,8 +74,8 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err
 }
 
-// brief returns a lease without units and without who was paid out of bonds, with the newest merge. Of one that cannot be
-// read it says why, so that the others can be listed.
+// brief returns a lease without units and without who was paid out of bonds, with the
+// newest merge. Of one that cannot be read it says why, so that the others can be listed.
 func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error) {
 	id, err := canon.HashOf(raw)
 	if err != nil {
