@@ -405,6 +405,44 @@ func TestPayersDoNotMakeManyOfOne(t *testing.T) {
 	}
 }
 
+// Moves come before general transactions in a block. Where one account sends both by turns,
+// those whose turn has not come wait for the next block: none is refused, dropped or fails.
+func TestMovesWaitForGeneralOnesBeforeThem(t *testing.T) {
+	c := chaintest.New(t, worktest.Network(chaintest.Fund(10*tally, "p1"))...)
+	p := worktest.Begin(t, c, worktest.Order())
+	from := chaintest.Named("p1")
+	var mempool [][]byte
+	for i := range 8 {
+		m := sdk.Msg(send(from, from, 1))
+		if i%2 == 1 {
+			m = &workv1.MsgReady{Provider: from.String(), Order: p.ID.String(), Withdraw: i%4 == 3}
+		}
+		tx := later(t, c, from, 200_000, m)
+		if r := check(t, c, tx); r.Code != 0 {
+			t.Fatalf("transaction %d is refused: %s", i, r.Log)
+		}
+		mempool = append(mempool, tx)
+	}
+	blocks := 0
+	for ; len(mempool) > 0 && blocks < 8; blocks++ {
+		b := propose(t, c, mempool, app.MaxGas)
+		for i, r := range b.TxResults {
+			if r.Code != 0 {
+				t.Fatalf("transaction %d of a block failed: %s", i, r.Log)
+			}
+		}
+		mempool = mempool[len(b.TxResults):] // by sequence
+		for _, tx := range mempool {
+			if r, err := c.CheckTx(&abci.RequestCheckTx{Tx: tx, Type: abci.CheckTxType_Recheck}); err != nil || r.Code != 0 {
+				t.Fatalf("what waits is dropped after block %d: %v, %v", blocks, r, err)
+			}
+		}
+	}
+	if want := 5; blocks != want {
+		t.Errorf("four general ones and four moves by turns took %d blocks, want %d", blocks, want)
+	}
+}
+
 // signed returns a transaction of several, the first of whom sends it.
 func signed(t *testing.T, c *chaintest.Chain, bend func(client.TxBuilder), by []chaintest.Account, m sdk.Msg) []byte {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,24 +27,33 @@ import (
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
 
-// Account sends transactions of one account. Safe for concurrent use: they go
-// out one after the other.
+// Account sends transactions of one account. Safe for concurrent use: what is sent
+// at once gets consecutive sequences, in any order, and may be in one block.
 type Account struct {
 	Address string
 	GasFee  uint64 // utally for 10⁶ gas, if that is more than the chain asks for
 
 	client *Client
 	key    cryptotypes.PrivKey
-	mu     sync.Mutex
-	known  bool // number and sequence are
+	places chan struct{} // one of maxUnderWay for each Send
+
+	mu     sync.Mutex // held from the choice of a sequence until the node has the transaction
 	number uint64
-	next   uint64
 	fee    sdk.Coins // of the last transaction that was signed
+	queue  []*sent   // what is under way, by sequence
+	seen   int64     // the head when the queue was last handed over again
+	handed time.Time // when that was
+
+	looking sync.Mutex // held by the one that looks for all
+	looked  time.Time
 }
 
 // Account returns the account of a key.
 func (c *Client) Account(key cryptotypes.PrivKey) *Account {
-	return &Account{Address: sdk.AccAddress(key.PubKey().Address()).String(), client: c, key: key}
+	return &Account{
+		Address: sdk.AccAddress(key.PubKey().Address()).String(),
+		client:  c, key: key, places: make(chan struct{}, maxUnderWay),
+	}
 }
 
 // Result says what became of a transaction.
@@ -59,39 +69,43 @@ const (
 	// A transaction may use more gas than its trial did, for others may come first.
 	gasMargin, gasSpare = 4, 50_000 // a quarter, and what small ones vary by
 	untriedGas          = 5_000_000 // where the node does not try transactions
-	// A transaction that is in no block after so many was lost and is sent anew.
-	patience  = 30 * time.Second
-	pollEvery = 50 * time.Millisecond
+	// maxUnderWay is how many an account hands over before the first is in a block.
+	maxUnderWay = 16
+	maxRetries  = 5
 )
+
+// errCrowded says that a node has no room for more of an account before its next block.
+var errCrowded = errors.New("others of the account wait")
 
 // Send signs and sends msgs as one transaction and waits until it is in a
 // block. It pays for the gas that a trial used, and a margin; where it has too
 // little money, a sponsor pays, if there is one. A transaction that
 // would fail is refused by the node with the module's own error, and costs
 // nothing; one that fails in its block, because another came first, pays.
+//
+// The messages are executed at most once. After an error other than such a failure they
+// may still be; what the account sends next has the same sequence, unless more was under way.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for try := 0; ; try++ {
-		r, err := a.send(ctx, nil, msgs)
-		if errors.Is(err, sdkerrors.ErrInsufficientFunds) {
-			for _, sponsor := range a.sponsors(ctx, a.fee, msgs) {
-				if r, err := a.send(ctx, sponsor, msgs); err == nil {
-					return r, nil
-				}
-			}
+	select {
+	case a.places <- struct{}{}:
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+	defer func() { <-a.places }()
+	for try := 0; ; {
+		r, err := a.send(ctx, msgs)
+		switch {
+		case ctx.Err() != nil:
+			return r, err
+		case errors.Is(err, errCrowded): // until one of them is in a block
+		case retryable(err) && try < maxRetries:
+			try++
+		default:
+			return r, err
 		}
-		if retryable(err) && try < 5 && ctx.Err() == nil {
-			a.known = false
-			if _, err := a.client.Next(ctx, a.client.Head().Height); err != nil {
-				return Result{}, err
-			}
-			continue
+		if _, err := a.client.Next(ctx, a.client.Head().Height); err != nil {
+			return Result{}, err
 		}
-		if err != nil {
-			a.known = false
-		}
-		return r, err
 	}
 }
 
@@ -102,38 +116,90 @@ func retryable(err error) bool {
 	return errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
 }
 
-func (a *Account) send(ctx context.Context, sponsor sdk.AccAddress, msgs []sdk.Msg) (Result, error) {
-	if !a.known {
-		var err error
-		if a.number, a.next, err = a.client.account(ctx, a.Address); err != nil {
-			return Result{}, err
-		}
-		a.known = true
-	}
-	tx, err := a.sign(ctx, sponsor, msgs)
+func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
+	s, err := a.begin(ctx, msgs)
 	if err != nil {
 		return Result{}, err
 	}
+	return a.await(ctx, s)
+}
+
+// begin hands msgs over as a transaction with the next sequence.
+func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*sent, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sequence, err := a.next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	height := a.client.Head().Height
+	tx, err := a.handOver(ctx, sequence, nil, msgs)
+	if errors.Is(err, sdkerrors.ErrInsufficientFunds) {
+		for _, sponsor := range a.sponsors(ctx, a.fee, msgs) {
+			if sponsored, refusal := a.handOver(ctx, sequence, sponsor, msgs); refusal == nil {
+				tx, err = sponsored, nil
+				break
+			}
+		}
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, sdkerrors.ErrWrongSequence):
+		a.seen = 0 // what is under way may be lost: hand it over again at the next look
+		return nil, err
+	case errors.Is(err, sdkerrors.ErrMempoolIsFull) && slices.ContainsFunc(a.queue, (*sent).awaited):
+		return nil, fmt.Errorf("%w: %w", errCrowded, err)
+	default:
+		return nil, err
+	}
+	s := &sent{sequence: sequence, tx: tx, above: height, done: make(chan struct{})}
+	a.queue = append(a.queue, s)
+	return s, nil
+}
+
+// next returns the sequence after those under way. What nobody waits for any more is
+// forgotten with the last that somebody waits for: its sequence is given anew.
+func (a *Account) next(ctx context.Context) (uint64, error) {
+	number, sequence, err := a.client.account(ctx, a.Address)
+	if err != nil {
+		return 0, err
+	}
+	a.number = number
+	if !slices.ContainsFunc(a.queue, (*sent).awaited) {
+		a.queue = nil
+	}
+	if n := len(a.queue); n > 0 {
+		sequence = max(sequence, a.queue[n-1].sequence+1)
+	}
+	return sequence, nil
+}
+
+// handOver signs msgs with a sequence and hands them to the node.
+func (a *Account) handOver(ctx context.Context, sequence uint64, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
+	tx, err := a.sign(ctx, sequence, sponsor, msgs)
+	if err != nil {
+		return nil, err
+	}
 	r, err := a.client.broadcast(ctx, tx)
 	if err != nil {
-		return Result{}, fmt.Errorf("send transaction: %w", err)
+		return nil, fmt.Errorf("send transaction: %w", err)
 	}
 	if r.Code != abci.CodeTypeOK {
-		return Result{}, errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
+		return nil, errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
 	}
-	a.next++
-	return a.client.await(ctx, tx)
+	return tx, nil
 }
 
 // sign signs msgs with the gas that they need. A node that is behind, or tries no
-// transactions, does not stop it: the gas is then what is enough for any.
-func (a *Account) sign(ctx context.Context, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
+// transactions, does not stop it: the gas is then what is enough for any. A node tries
+// on the state that what waits in its mempool leaves.
+func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
 	rules, err := blockv1.NewQueryClient(a.client.Conn).Params(ctx, &blockv1.QueryParamsRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the price of gas: %w", err)
 	}
 	price := max(a.GasFee, rules.Params.GasPrice)
-	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: a.next, Sponsor: sponsor}
+	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: sequence, Sponsor: sponsor}
 	gas := uint64(untriedGas)
 	trial, err := a.client.enc.Sign(s, gas, 0, msgs...) // a trial costs nothing
 	if err != nil {
@@ -175,39 +241,6 @@ func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.Resu
 		case <-ctx.Done():
 		case <-time.After(firstPause << try):
 		}
-	}
-}
-
-// await waits until a transaction is in a block. A node drops a transaction that
-// would fail since the last block: handing it over again tells why.
-func (c *Client) await(ctx context.Context, tx cmttypes.Tx) (Result, error) {
-	wait, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	height := c.Head().Height
-	for {
-		select {
-		case <-wait.Done():
-			return Result{}, fmt.Errorf("transaction %X is in no block yet: %w", tx.Hash(), wait.Err())
-		case <-tick.C:
-		}
-		if r, err := c.RPC.Tx(wait, tx.Hash(), false); err == nil {
-			return resultOf(r, len(tx))
-		}
-		now := c.Head().Height
-		if now < height+2 {
-			continue // not in a block or not indexed yet
-		}
-		height = now
-		again, err := c.RPC.BroadcastTxSync(wait, tx)
-		if err != nil || again.Code == abci.CodeTypeOK {
-			continue // it is there still, or again, or the node is restarting
-		}
-		if r, err := c.RPC.Tx(wait, tx.Hash(), false); err == nil {
-			return resultOf(r, len(tx))
-		}
-		return Result{}, errorsmod.ABCIError(again.Codespace, again.Code, again.Log)
 	}
 }
 

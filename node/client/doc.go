@@ -1,6 +1,9 @@
 // Package client is how a role speaks to a chain: it follows blocks, reads
-// state and sends transactions of one account, in order, each until it is in a
-// block.
+// state and sends transactions of one account, each until it is in a block.
+//
+// Invariants: messages that are sent once are executed at most once. What one account
+// sends at once is under way at once, with consecutive sequences; whoever needs an order
+// sends the next message when the last is in a block.
 //
 // Nothing that a node answers is trusted further than the role trusts that
 // node; what matters is checked against roots by those who use it.
