@@ -35,7 +35,7 @@ type Account struct {
 
 	client *Client
 	key    cryptotypes.PrivKey
-	places chan struct{} // one of maxUnderWay for each Send
+	places chan struct{} // one of maxUnderWay for each that is under way
 
 	mu     sync.Mutex // held from the choice of a sequence until the node has the transaction
 	number uint64
@@ -86,12 +86,6 @@ var errCrowded = errors.New("others of the account wait")
 // The messages are executed at most once. After an error other than such a failure they
 // may still be; what the account sends next has the same sequence, unless more was under way.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
-	select {
-	case a.places <- struct{}{}:
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
-	defer func() { <-a.places }()
 	for try := 0; ; {
 		r, err := a.send(ctx, msgs)
 		switch {
@@ -117,6 +111,12 @@ func retryable(err error) bool {
 }
 
 func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
+	select {
+	case a.places <- struct{}{}:
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+	defer func() { <-a.places }()
 	s, err := a.begin(ctx, msgs)
 	if err != nil {
 		return Result{}, err
@@ -223,15 +223,15 @@ const (
 
 // broadcast hands a transaction to the node. A connection may break before the
 // node has answered, as one that it is just closing for idleness does. The same
-// bytes are handed over again then: they can be executed only once.
+// bytes are handed over again then: they can be executed only once. A refusal after
+// that says little, for the node may have passed them on before; so they count as taken.
 func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.ResultBroadcastTx, error) {
 	for try := 0; ; try++ {
 		r, err := c.RPC.BroadcastTxSync(ctx, tx)
 		var answer *rpctypes.RPCError
 		switch {
-		case err == nil && try > 0 && r.Codespace == sdkerrors.RootCodespace && r.Code == sdkerrors.ErrWrongSequence.ABCICode(),
-			err != nil && strings.Contains(err.Error(), alreadySeen):
-			return &coretypes.ResultBroadcastTx{Hash: tx.Hash()}, nil // it had arrived
+		case err == nil && try > 0, err != nil && strings.Contains(err.Error(), alreadySeen):
+			return &coretypes.ResultBroadcastTx{Hash: tx.Hash()}, nil // it may have arrived before
 		case err == nil:
 			return r, nil
 		case errors.As(err, &answer) || try+1 == handOvers || ctx.Err() != nil:

@@ -87,6 +87,9 @@ func (a *Account) await(ctx context.Context, s *sent) (Result, error) {
 		case <-s.done:
 			return s.result, s.err
 		case <-wait.Done():
+			if !s.awaited() {
+				return s.result, s.err
+			}
 			return Result{}, fmt.Errorf("transaction %X is in no block yet: %w", s.tx.Hash(), wait.Err())
 		case <-tick.C:
 			a.look(wait)
