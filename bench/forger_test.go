@@ -34,7 +34,7 @@ func TestCraftedBundlesKeepMemory(t *testing.T) {
 		}
 		limit := int64(4*len(b) + evidence.Room - len(b)) // the file is not in memory when tally verify reads it
 		peak := memory.Peak(func() {
-			_, err = evidence.Check(bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30))
+			_, err = evidence.Check(t.Context(), bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30))
 		}, func(peak int64) bool { return peak <= limit })
 		t.Logf("%s: %d bytes, peak %d MB: %.120v", name, len(b), peak>>20, err)
 		if peak > limit {
@@ -61,7 +61,7 @@ func TestMutatedBundlesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30)); err == nil {
+		if _, err := evidence.Check(t.Context(), bytes.NewReader(b), int64(len(b)), evidence.Anybody, engine.Bounded(cpu.New(1), 1<<30)); err == nil {
 			t.Errorf("bundle %d was changed, and nobody sees it", i)
 		}
 	}

@@ -195,17 +195,25 @@ func (e *env) progress() io.Writer {
 	return e.out
 }
 
-// openFile opens a file for reading and returns its size.
-func openFile(name string) (*os.File, int64, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, 0, err
+// promptly runs f, and returns when ctx is done, whatever f is still at: parts of what
+// is computed before anything is posted cannot be interrupted. The process ends next.
+func promptly[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
 	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
 	}
-	return f, info.Size(), nil
 }
 
 // terminal reports whether w is one.

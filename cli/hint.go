@@ -25,6 +25,7 @@ var hints = []struct {
 	{is(errNoOffer), "change in the order what the offers above do not meet; tally train would wait until it expires"},
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
+	{as[*bundle.VersionError], "verify it with the tally that wrote it, or ask who gave it to you for one of this version"},
 	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},
 	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it"},
 	{says("trust root"), "give the hash of the validator set that you trust, of 64 hexadecimal digits, or a file as ./trust.json"},

@@ -324,6 +324,7 @@ func tellBids(w io.Writer, all []bid) {
 func (e *env) orderValidate() *cobra.Command {
 	r := &reader{e: e}
 	memory, threads := uint64(defaultMemoryMB), 0
+	var allow []string
 	cmd := &cobra.Command{
 		Use: "validate ORDER.yaml", Short: "Try an order without posting it",
 		Long: `Reads an order file and what it names, builds the training step, and runs it
@@ -334,11 +335,13 @@ what each offer would take, and fails if none meets the order.`,
 		Args:    arguments("validate ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
-			s, err := consume.ReadSpec(args[0])
+			s, err := consume.ReadSpec(args[0], allow...)
 			if err != nil {
 				return err
 			}
-			d, err := consume.NewDraft(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
+			d, err := promptly(ctx, func() (*consume.Draft, error) {
+				return consume.NewDraft(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
+			})
 			if err != nil {
 				return err
 			}
@@ -367,9 +370,15 @@ what each offer would take, and fails if none meets the order.`,
 		},
 	}
 	r.flags(cmd.Flags())
+	allowed(cmd, &allow)
 	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
 	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
+}
+
+// allowed adds the flag that allows folders of files beside that of the order.
+func allowed(cmd *cobra.Command, folders *[]string) {
+	cmd.Flags().StringArrayVar(folders, "allow", nil, "another folder in which files of the order may lie; those who work on it see them")
 }
 
 // errNoOffer says that an order is sound, and nobody would take it now.

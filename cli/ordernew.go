@@ -8,13 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/demo"
 )
@@ -37,9 +37,9 @@ func (e *env) orderNew() *cobra.Command {
 	batch := consume.Default().Problem.Batch
 	cmd := &cobra.Command{
 		Use: "new DIR", Short: "Begin an order: a small language model for a text, and an order file to edit",
-		Long: `Writes an order file with everything that one may want to choose, and beside it an
-ONNX model: the forward graph of a character-level GPT for the text. Any other
-ONNX model in the supported operators does as well.`,
+		Long: `Writes an order file with everything that one may want to choose, and beside it a
+copy of the text and an ONNX model: the forward graph of a character-level GPT for
+the text. Any other ONNX model in the supported operators does as well.`,
 		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally train shakespeare/order.yaml --wait --home tally-devnet/consumer",
 		Args:    arguments("new DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -68,11 +68,7 @@ func beginOrder(dir, textFile string, g demo.GPT, batch int) (*begun, error) {
 	if textFile == "" {
 		return nil, errors.New("--text is missing: name a text file to train on")
 	}
-	abs, err := filepath.Abs(textFile)
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.Open(abs)
+	file, _, err := bounded.Open(textFile)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +95,11 @@ func beginOrder(dir, textFile string, g demo.GPT, batch int) (*begun, error) {
 		return nil, err
 	}
 	r := &begun{Order: filepath.Join(dir, "order.yaml"), Model: filepath.Join(dir, "model.onnx"), Parameters: g.Parameters(), Vocabulary: g.Vocab}
-	order := strings.NewReplacer("my-model", filepath.Base(dir), "book.txt", strconv.Quote(abs), "batch: 8", fmt.Sprintf("batch: %d", batch)).Replace(exampleOrder)
+	order := strings.NewReplacer("my-model", filepath.Base(dir), "book.txt", "text.txt", "batch: 8", fmt.Sprintf("batch: %d", batch)).Replace(exampleOrder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return r, errors.Join(create(r.Model, b), create(r.Order, []byte(order+"\n")))
+	return r, errors.Join(create(r.Model, b), create(filepath.Join(dir, "text.txt"), []byte(body)), create(r.Order, []byte(order+"\n")))
 }
 
 // create writes a file that is not there yet.

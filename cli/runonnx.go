@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/onnx"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/model"
 	"github.com/tally-network/tally/node/home"
 )
@@ -93,7 +94,7 @@ func (r *onnxRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, size, err := openFile(r.model)
+	file, size, err := bounded.Open(r.model)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (r *onnxRun) read(names []string) (model.Values, map[string]string, error) 
 }
 
 func readNPY(path string) (*tensor.Tensor, error) {
-	f, size, err := openFile(path)
+	f, size, err := bounded.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -127,6 +127,7 @@ func (e *env) train() *cobra.Command {
 	b := e.buyer()
 	var wait, force bool
 	var out string
+	var allow []string
 	cmd := &cobra.Command{
 		Use: "train ORDER.yaml", GroupID: "orders",
 		Short: "Have a model trained",
@@ -135,6 +136,10 @@ be trained is refused before any money moves. It returns when the network has th
 order's files, and with --wait when the order is settled and the model is here,
 with a proof of it.
 
+Everybody who works on the order sees the model and the text. So an order file,
+which somebody else may have written, names files in its own folder and below, none
+of them hidden; --allow adds a folder, once for each.
+
 An order file, with paths relative to it:
 
 ` + indent(exampleOrder),
@@ -142,7 +147,7 @@ An order file, with paths relative to it:
   tally train order.yaml --endpoints tally-devnet/endpoints.json --home ~/.tally-consumer`,
 		Args: arguments("train ORDER.yaml"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			s, err := consume.ReadSpec(args[0])
+			s, err := consume.ReadSpec(args[0], allow...)
 			if err != nil {
 				return err
 			}
@@ -159,6 +164,7 @@ An order file, with paths relative to it:
 		},
 	}
 	f := cmd.Flags()
+	allowed(cmd, &allow)
 	f.BoolVar(&wait, "wait", false, "wait until the order is settled, and fetch model and proof")
 	f.StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
 	f.BoolVar(&force, "force", false, "overwrite the model and proof that are in the --out directory")
@@ -175,8 +181,8 @@ type trained struct {
 }
 
 func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string) error {
-	b.tell("trying one step of the order")
-	d, err := consume.NewDraft(ctx, s, b.kit.Exec)
+	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
+	d, err := promptly(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
 	if err != nil {
 		return err
 	}

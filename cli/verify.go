@@ -17,6 +17,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/evidence"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/plausibility"
@@ -125,12 +126,12 @@ func (v *verifier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file, size, err := openFile(v.name)
+	file, size, err := bounded.Open(v.name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	p, err := v.check(file, size, believed)
+	p, err := promptly(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size, believed) })
 	if err != nil {
 		return err
 	}
@@ -192,10 +193,10 @@ var errUnanchored = errors.New("nothing anchors the bundle: it holds in itself, 
 const program = 96 << 20
 
 // check checks all but the execution, in bounded memory.
-func (v *verifier) check(file io.ReaderAt, size int64, believed func(evidence.Trust) bool) (*evidence.Proof, error) {
+func (v *verifier) check(ctx context.Context, file io.ReaderAt, size int64, believed func(evidence.Trust) bool) (*evidence.Proof, error) {
 	// What was thrown away is collected before it counts.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4*size + evidence.Room - program))
-	return evidence.Check(file, size, believed, v.executor())
+	return evidence.Check(ctx, file, size, believed, v.executor())
 }
 
 // executor refuses programs that need more memory than it may take.

@@ -1,10 +1,11 @@
 // Package bundle is the container of a proof bundle: named byte strings in one
 // file, with every byte accounted for.
 //
-//	magic ‖ length of the manifest, 8 bytes little-endian ‖ manifest ‖ contents ‖ SHA-256 of all before
+//	"tally bundle " ‖ version in decimal digits ‖ "\n" ‖ length of the manifest, 8 bytes little-endian ‖ manifest ‖ contents ‖ SHA-256 of all before
 //
 // The manifest lists names in ascending order with sizes and SHA-256 digests; the
-// contents follow in that order without gaps. There is one file for given
+// contents follow in that order without gaps. The version is read first, and is that of
+// what the entries mean, too. There is one file for given
 // entries, and a file with any bit changed is refused. What the entries mean,
 // and that they are not forged as a whole, is for others to check.
 package bundle
@@ -18,6 +19,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tally-network/tally/core/canon"
@@ -30,11 +32,26 @@ const (
 	maxManifest = 1 << 28
 )
 
-const magic = "tally bundle 1\n"
+// Version of the format, and of what the entries mean: it is raised whenever a bundle
+// that an earlier tally wrote would be read differently, such as by a change of a lease's
+// record.
+const Version = 2
+
+// magic is what a file of any version begins with; version and line end follow.
+const magic = "tally bundle "
+
+var begin = magic + strconv.Itoa(Version) + "\n"
 
 // ErrDamaged is wrapped by every error about a file that is not a bundle, byte
 // for byte.
 var ErrDamaged = errors.New("not an intact proof bundle")
+
+// VersionError is about a bundle of another version of the format.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the bundle was written by another version of tally: it has format %d, and this tally reads format %d", e.Version, Version)
+}
 
 // Entry is a named byte string.
 type Entry struct {
@@ -89,7 +106,7 @@ func Write(w io.Writer, contents []Content) error {
 	total := sha256.New()
 	out := io.MultiWriter(w, total)
 	head := canon.Marshal(&m)
-	prefix := binary.LittleEndian.AppendUint64([]byte(magic), uint64(len(head)))
+	prefix := binary.LittleEndian.AppendUint64([]byte(begin), uint64(len(head)))
 	if _, err := out.Write(append(prefix, head...)); err != nil {
 		return err
 	}
@@ -125,20 +142,23 @@ func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 	}
-	fixed := int64(len(magic) + 8)
+	fixed := int64(len(begin) + 8)
 	if size < fixed+sha256.Size {
 		return nil, damaged("%d bytes are too few", size)
-	}
-	if err := checkSum(src, size); err != nil {
-		return nil, damaged("%v", err)
 	}
 	head := make([]byte, fixed)
 	if _, err := src.ReadAt(head, 0); err != nil {
 		return nil, damaged("%v", err)
 	}
-	n := binary.LittleEndian.Uint64(head[len(magic):])
-	if string(head[:len(magic)]) != magic || n > maxManifest || int64(n) > size-fixed-sha256.Size {
+	if v := versionOf(head); v != 0 && v != Version {
+		return nil, &VersionError{v}
+	}
+	n := binary.LittleEndian.Uint64(head[len(begin):])
+	if string(head[:len(begin)]) != begin || n > maxManifest || int64(n) > size-fixed-sha256.Size {
 		return nil, damaged("it does not begin as one")
+	}
+	if err := checkSum(src, size); err != nil {
+		return nil, damaged("%v", err)
 	}
 	raw := make([]byte, n)
 	if _, err := src.ReadAt(raw, fixed); err != nil {
@@ -169,6 +189,17 @@ func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 		return nil, damaged("%d bytes belong to no entry", size-sha256.Size-at)
 	}
 	return b, nil
+}
+
+// versionOf returns the version that the first bytes of a bundle tell, 0 if they tell none.
+func versionOf(head []byte) int {
+	rest, ok := bytes.CutPrefix(head, []byte(magic))
+	digits, _, ended := bytes.Cut(rest, []byte("\n"))
+	v, err := strconv.Atoi(string(digits))
+	if !ok || !ended || err != nil || strconv.Itoa(v) != string(digits) {
+		return 0
+	}
+	return max(v, 0)
 }
 
 func checkSum(src io.ReaderAt, size int64) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -59,7 +60,8 @@ func TestAnyFlippedBitIsRefused(t *testing.T) {
 		for bit := range 8 {
 			bad := bytes.Clone(good)
 			bad[i] ^= 1 << bit
-			if _, err := open(bad); !errors.Is(err, ErrDamaged) {
+			var other *VersionError
+			if _, err := open(bad); !errors.Is(err, ErrDamaged) && (i != len(magic) || !errors.As(err, &other)) {
 				t.Fatalf("byte %d, bit %d: %v", i, bit, err)
 			}
 		}
@@ -71,6 +73,23 @@ func TestAnyFlippedBitIsRefused(t *testing.T) {
 	}
 	if _, err := open(append(bytes.Clone(good), 0)); !errors.Is(err, ErrDamaged) {
 		t.Fatal("a longer file was taken")
+	}
+}
+
+// A bundle of another tally is told from one that was forged, before anything of it is read.
+func TestVersionIsReadFirst(t *testing.T) {
+	good := written(t, contents(4, 5))
+	for _, text := range []string{"tally bundle 1\n", "tally bundle 3\n", "tally bundle 1234567\n"} {
+		old := append([]byte(text), make([]byte, 100)...)
+		var v *VersionError
+		if _, err := open(old); !errors.As(err, &v) || !strings.Contains(err.Error(), "another version of tally") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"tally bundle 0\n", "tally bundle -1\n", "tally bundle +2\n", "tally bundle 02\n", "tally bundle \n", "tally bundle", "tally bundle 99999999999999999999\n", "tally bundle 2 \n"} {
+		if _, err := open(append([]byte(text), good[len(begin):]...)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

@@ -1,28 +1,123 @@
-// Package bounded reads files that people name. ReadFile returns at most as many bytes as
-// its caller takes, and never holds more. What a file system says of a file's size is not
-// believed: devices and pipes say none, and a file may grow while it is read.
+// Package bounded opens and reads files that people name. Only regular files are opened:
+// a pipe may have no writer, and a device no end. OpenWithin opens what lies in folders
+// that somebody chose, wherever links lead. ReadFile returns at most as many bytes as its
+// caller takes, and never holds more. What a file system says of a file's size refuses
+// what is too long, and is not believed otherwise: a file may grow while it is read.
 package bounded
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 )
 
-// ReadFile reads a file of at most limit bytes. A longer one is refused once so many have
-// been read.
+// ErrOutside says that a file lies in none of the folders that were allowed.
+var ErrOutside = errors.New("outside the folders that are allowed")
+
+// Open opens a regular file for reading, and returns its size in bytes. Anything else is
+// refused without waiting.
+func Open(name string) (*os.File, int64, error) { return open(name, os.Stat, os.OpenFile) }
+
+// OpenWithin is Open for a file that lies in one of folders, or below it, once all links
+// are followed. A file that is hidden there, or lies in a hidden folder, counts as outside.
+func OpenWithin(folders []string, name string) (*os.File, int64, error) {
+	real, err := resolve(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, folder := range folders {
+		if folder, err = resolve(folder); err != nil {
+			return nil, 0, err
+		}
+		rel, err := filepath.Rel(folder, real)
+		if err != nil || !filepath.IsLocal(rel) || hidden(rel) {
+			continue
+		}
+		root, err := os.OpenRoot(folder) // refuses links that were put there meanwhile
+		if err != nil {
+			return nil, 0, err
+		}
+		f, size, err := open(rel, root.Stat, root.OpenFile)
+		return f, size, errors.Join(err, root.Close())
+	}
+	return nil, 0, fmt.Errorf("%s is %w", real, ErrOutside)
+}
+
+// resolve returns the absolute path of a file without links.
+func resolve(name string) (string, error) {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(real)
+}
+
+// hidden reports whether an element of a relative path begins with a dot.
+func hidden(rel string) bool {
+	for part := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
+		if part != "." && strings.HasPrefix(part, ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// open asks before it opens, since opening a device can do something, and again after.
+func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, int64, error) {
+	info, err := stat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := regular(name, info); err != nil {
+		return nil, 0, err
+	}
+	f, err := openFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that took its place makes nobody wait
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(name, info)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+func regular(name string, info fs.FileInfo) error {
+	what := "a device, a pipe or a socket"
+	switch {
+	case info.Mode().IsRegular():
+		return nil
+	case info.IsDir():
+		what = "a folder"
+	}
+	return fmt.Errorf("%s is %s: name a regular file", name, what)
+}
+
+// ReadFile reads a regular file of at most limit bytes. A longer one is refused before it
+// is read; one that turns out to be longer, once so many bytes have been.
 func ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, size, err := Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	long := fmt.Errorf("%s is longer than %d bytes: name another file", name, limit)
+	if size > limit {
+		return nil, long
+	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s is longer than %d bytes: name another file", name, limit)
+		return nil, long
 	}
 	return b, nil
 }

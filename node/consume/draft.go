@@ -6,7 +6,6 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -46,48 +45,47 @@ type DraftFile struct {
 // segment is the number of steps between checkpoints of an order that does not say.
 const segment = 8
 
-// NewDraft reads the files that a spec names, makes the programs, and tries one
+// NewDraft reads the files that a spec names, in the folders of it, makes the programs, and tries one
 // step: what cannot be trained is found here, before money is locked.
 func NewDraft(ctx context.Context, s Spec, exec engine.Executor) (*Draft, error) {
-	from, err := readOrigin(&s.Problem, exec)
+	from, err := s.readOrigin(ctx, exec)
 	if err != nil {
 		return nil, err
 	}
-	body, err := readText(s.Problem.Text)
+	body, err := s.readText()
 	if err != nil {
 		return nil, err
 	}
 	return FromParts(ctx, s, from, body, exec)
 }
 
-func readModel(name string, dims map[string]int) (*graph.Graph, error) {
-	f, err := os.Open(name)
+func (s *Spec) readModel() (*graph.Graph, error) {
+	f, size, err := s.open("model", s.Problem.Model)
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	g, err := onnx.Read(f, size, onnx.Options{Dims: s.Problem.Dims})
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	g, err := onnx.Read(f, info.Size(), onnx.Options{Dims: dims})
-	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", name, err)
+		return nil, fmt.Errorf("model %s: %w", s.Problem.Model, err)
 	}
 	return g, nil
 }
 
-func readText(name string) (string, error) {
-	f, err := os.Open(name)
+func (s *Spec) readText() (string, error) {
+	f, size, err := s.open("text", s.Problem.Text)
 	if err != nil {
-		return "", fmt.Errorf("text: %w", err)
+		return "", err
 	}
 	defer f.Close()
-	s, err := text.Read(f, MaxText)
-	if err != nil {
-		return "", fmt.Errorf("text %s: %w", name, err)
+	if size > MaxText {
+		return "", fmt.Errorf("text %s has %d bytes, limit %d: train on a part of it", s.Problem.Text, size, MaxText)
 	}
-	return s, nil
+	body, err := text.Read(f, MaxText)
+	if err != nil {
+		return "", fmt.Errorf("text %s: %w", s.Problem.Text, err)
+	}
+	return body, nil
 }
 
 // FromParts makes a draft of an origin and a text in memory.

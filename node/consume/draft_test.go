@@ -121,6 +121,7 @@ func linear() *graph.Graph {
 func TestNewDraftNamesTheFile(t *testing.T) {
 	s := small()
 	dir := t.TempDir()
+	s.Folders = []string{dir}
 	s.Problem.Model, s.Problem.Text = filepath.Join(dir, "model.onnx"), filepath.Join(dir, "text.txt")
 	if _, err := NewDraft(t.Context(), s, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "model.onnx") {
 		t.Error(err)

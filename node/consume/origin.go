@@ -2,10 +2,10 @@ package consume
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -46,16 +46,17 @@ func (p *SpecProblem) sized(symbol string) string {
 }
 
 // readOrigin reads the model that a spec names, or the bundle that it continues.
-func readOrigin(p *SpecProblem, exec engine.Executor) (Origin, error) {
+func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, error) {
+	p := &s.Problem
 	if p.Continue == "" {
-		g, err := readModel(p.Model, p.Dims)
+		g, err := s.readModel()
 		var sizeless *onnx.SymbolError
 		if errors.As(err, &sizeless) {
 			err = fmt.Errorf("model %s: its dimension %q has no size: write problem.dims: %s", p.Model, sizeless.Symbol, p.sized(sizeless.Symbol))
 		}
 		return Origin{Model: g}, err
 	}
-	o, err := readParent(p.Continue, exec)
+	o, err := s.readParent(ctx, exec)
 	if err != nil {
 		err = fmt.Errorf("continue %s: %w", p.Continue, err)
 	}
@@ -65,17 +66,13 @@ func readOrigin(p *SpecProblem, exec engine.Executor) (Origin, error) {
 // readParent reads the proof of a settled order. Nobody needs to be believed for
 // it: the chain takes the new order only if it knows the parent by its id, which
 // binds all files, and settled it in the state that the new order starts from.
-func readParent(name string, exec engine.Executor) (o Origin, err error) {
-	f, err := os.Open(name)
+func (s *Spec) readParent(ctx context.Context, exec engine.Executor) (o Origin, err error) {
+	f, size, err := s.open("bundle", s.Problem.Continue)
 	if err != nil {
 		return o, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return o, err
-	}
-	p, err := evidence.Check(f, info.Size(), evidence.Anybody, exec)
+	p, err := evidence.Check(ctx, f, size, evidence.Anybody, exec)
 	if err != nil {
 		return o, err
 	}

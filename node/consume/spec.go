@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ type Spec struct {
 	Name       string         `json:"name,omitempty"`
 	Problem    SpecProblem    `json:"problem"`
 	Conditions SpecConditions `json:"conditions"`
+
+	Folders []string `json:"-"` // where its files may lie: who takes the order sees what they hold
 }
 
 // SpecProblem says what shall be trained on what, and how.
@@ -109,8 +112,9 @@ func Default() Spec {
 	}
 }
 
-// ReadSpec reads an order file. Paths in it are relative to its folder.
-func ReadSpec(name string) (Spec, error) {
+// ReadSpec reads an order file. Paths in it are relative to its folder. Its files lie
+// there, or in folders that the caller allows: somebody else may have written it.
+func ReadSpec(name string, allow ...string) (Spec, error) {
 	b, err := bounded.ReadFile(name, maxSpec)
 	if err != nil {
 		return Spec{}, err
@@ -119,12 +123,25 @@ func ReadSpec(name string) (Spec, error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
+	s.Folders = append([]string{filepath.Dir(name)}, allow...)
 	for _, p := range []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text} {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(name), *p)
 		}
 	}
 	return s, nil
+}
+
+// open opens the file of a field, and returns its size.
+func (s *Spec) open(field, name string) (*os.File, int64, error) {
+	f, size, err := bounded.OpenWithin(s.Folders, name)
+	if errors.Is(err, bounded.ErrOutside) {
+		err = fmt.Errorf("%w: all who work on the order would see it. If you want that, copy it beside the order file or add --allow with its folder", err)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", field, err)
+	}
+	return f, size, err
 }
 
 // ParseSpec reads an order from YAML. Fields that are not known are refused;

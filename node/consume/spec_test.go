@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tally-network/tally/internal/bounded"
 )
 
 const minimal = "kind: TrainingOrder\nproblem: {model: m.onnx, text: t.txt}\n"
@@ -65,6 +68,62 @@ func TestReadSpecNamesFilesBesideIt(t *testing.T) {
 	}
 	if _, err := ReadSpec(name); err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("%v does not name the file", err)
+	}
+}
+
+// An order file may be somebody else's, and those who work on it see what it names.
+func TestFilesOutsideTheFolderAreRefused(t *testing.T) {
+	top := t.TempDir()
+	mine, order := filepath.Join(top, "mine"), filepath.Join(top, "order")
+	for name, body := range map[string]string{"mine/diary.txt": prose, "order/.hidden/t.txt": prose, "order/deep/t.txt": prose, "order/t.txt": prose} {
+		name = filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"file": "../mine/diary.txt", "folder": "../mine", "inside": "deep/t.txt"} {
+		if err := os.Symlink(to, filepath.Join(order, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	file := filepath.Join(order, "order.yaml")
+	read := func(text string, allow ...string) error {
+		if err := os.WriteFile(file, []byte(strings.Replace(minimal, "t.txt", text, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := ReadSpec(file, allow...)
+		if err == nil {
+			_, err = s.readText()
+		}
+		return err
+	}
+	diary := filepath.Join(mine, "diary.txt")
+	for _, text := range []string{"../mine/diary.txt", diary, "file", "folder/diary.txt", ".hidden/t.txt", "deep/../../mine/diary.txt"} {
+		if err := read(text); !errors.Is(err, bounded.ErrOutside) || !strings.Contains(err.Error(), "--allow") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"t.txt", "deep/t.txt", "inside", filepath.Join(order, "t.txt"), "../order/t.txt"} {
+		if err := read(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{diary, "file", "../mine/diary.txt"} {
+		if err := read(text, mine); err != nil {
+			t.Errorf("%s, allowed: %v", text, err)
+		}
+	}
+	if err := read(".hidden/t.txt", filepath.Join(order, ".hidden")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Truncate(filepath.Join(order, "t.txt"), 1<<40); err != nil {
+		t.Skip(err)
+	}
+	if err := read("t.txt"); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("a sparse file of a terabyte: %v", err)
 	}
 }
 

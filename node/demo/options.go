@@ -5,12 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
+	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/role"
 )
@@ -42,7 +42,7 @@ func (o *Options) text() (string, error) {
 	if o.Data == "" {
 		return corpus, nil
 	}
-	f, err := os.Open(o.Data)
+	f, _, err := bounded.Open(o.Data)
 	if err != nil {
 		return "", fmt.Errorf("training text: %w", err)
 	}

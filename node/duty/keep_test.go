@@ -185,7 +185,7 @@ func collected(t *testing.T, n *nettest.Network, l *job.Lease) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := evidence.Check(bytes.NewReader(b), int64(len(b)), trust.Is, cpu.New(1)); err != nil {
+	if _, err := evidence.Check(t.Context(), bytes.NewReader(b), int64(len(b)), trust.Is, cpu.New(1)); err != nil {
 		t.Fatal(err)
 	}
 }

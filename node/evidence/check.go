@@ -61,9 +61,9 @@ var ErrUnchecked = errors.New("not checked here")
 // executing the work. The anchor comes first: unless the validator set that
 // signed it is believed (Trust.Is, or Anybody), nothing else is decoded. The
 // executor should be engine.Bounded: the order's programs are refused if it
-// refuses them.
-func Check(src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.Executor) (*Proof, error) {
-	b, err := bundle.Open(src, size)
+// refuses them. It ends soon after ctx.
+func Check(ctx context.Context, src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.Executor) (*Proof, error) {
+	b, err := bundle.Open(stoppable{ctx, src}, size)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func Check(src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.E
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Work, err = replay.Load(context.Background(), &p.Lease.Order.Problem, p.File, exec)
+	p.Work, err = replay.Load(ctx, &p.Lease.Order.Problem, p.File, exec)
 	var large *engine.LargeError
 	switch {
 	case errors.As(err, &large):
@@ -94,6 +94,20 @@ func Check(src io.ReaderAt, size int64, believed func(Trust) bool, exec engine.E
 		return nil, wrong("%v", err)
 	}
 	return p, nil
+}
+
+// stoppable is a file that fails once ctx is done.
+type stoppable struct {
+	ctx context.Context
+	src io.ReaderAt
+}
+
+// ReadAt implements io.ReaderAt.
+func (s stoppable) ReadAt(b []byte, at int64) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.src.ReadAt(b, at)
 }
 
 func (p *Proof) read(name string) ([]byte, error) { return p.bundle.Read(name, maxEntry) }

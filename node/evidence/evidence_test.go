@@ -55,7 +55,7 @@ func settled(t testing.TB, orders int) (out []made) {
 }
 
 func check(b []byte, trust evidence.Trust) (*evidence.Proof, error) {
-	return evidence.Check(bytes.NewReader(b), int64(len(b)), trust.Is, cpu.New(1))
+	return evidence.Check(context.Background(), bytes.NewReader(b), int64(len(b)), trust.Is, cpu.New(1))
 }
 
 // forge writes a bundle anew with other contents; nil takes an entry out.
