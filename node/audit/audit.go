@@ -179,7 +179,7 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.kit.Account.Send(ctx, &workv1.MsgAttest{
+	err = a.kit.Send(ctx, &workv1.MsgAttest{
 		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Piece: work.PieceToProto(piece),
 	})
 	if err != nil {
@@ -249,11 +249,11 @@ func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
 			answer = append(answer, accusation)
 		}
 	}
-	_, err = a.kit.Account.Send(ctx, answer...)
+	err = a.kit.Send(ctx, answer...)
 	if err != nil && len(answer) > 1 { // then the dispute is opened by itself, in a later block
 		a.kit.Log.Warn("a report was refused together with its dispute", "unit", i, "error", err)
 		answer = answer[:1]
-		_, err = a.kit.Account.Send(ctx, answer...)
+		err = a.kit.Send(ctx, answer...)
 	}
 	if err != nil {
 		return fmt.Errorf("report on unit %d: %w", i, err)

@@ -64,7 +64,7 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 		}
 		a.kit.Log.Warn("the order's files are not kept here", "order", l.Order.ID(), "says", says, "error", err)
 	}
-	_, err = a.kit.Account.Send(ctx, &workv1.MsgAttestFiles{
+	err = a.kit.Send(ctx, &workv1.MsgAttestFiles{
 		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func (a *auditor) show(ctx context.Context, l *job.Lease, unit int, q proof.Ques
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}
-	_, err = a.kit.Account.Send(ctx, m)
+	err = a.kit.Send(ctx, m)
 	if err != nil {
 		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
 	}

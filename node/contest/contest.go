@@ -125,7 +125,7 @@ func (p *Player) relieve(ctx context.Context, d *disputev1.Dispute) error {
 	if side, err := a.right(&g); err != nil || side != g.Stage.Turn() {
 		return err
 	}
-	_, err = p.kit.Account.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
+	err = p.kit.Send(ctx, &disputev1.MsgRelieve{Substitute: me, Dispute: d.Id, Side: d.Turn})
 	if err != nil {
 		return fmt.Errorf("take the seat of the %v in dispute %d: %w", g.Stage.Turn(), d.Id, err)
 	}
@@ -156,7 +156,7 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 	if err != nil {
 		return fmt.Errorf("dispute %d: %w", id, err)
 	}
-	_, err = p.kit.Account.Send(ctx, &disputev1.MsgMove{Player: p.kit.Account.Address, Dispute: id, Move: dispute.EncodeMove(m)})
+	err = p.kit.Send(ctx, &disputev1.MsgMove{Player: p.kit.Account.Address, Dispute: id, Move: dispute.EncodeMove(m)})
 	if err != nil {
 		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
 	}
@@ -289,7 +289,7 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 	if work, err := p.kit.Work(ctx, l); err == nil {
 		p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), work.WitnessBytes(), w)
 	}
-	if _, err = p.kit.Account.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
+	if err = p.kit.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
 		return fmt.Errorf("open a dispute: %w", err)
 	}
 	return nil

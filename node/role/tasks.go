@@ -5,6 +5,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
 )
 
 // Tasks runs named pieces of work in the background, each at most once at a
@@ -17,6 +19,25 @@ type Tasks struct {
 	stop   map[string]context.CancelFunc
 	failed map[string]failure
 	done   sync.WaitGroup
+}
+
+// placeKey is the key of a task's context under which lies what gives its place among those
+// that run together to another.
+type placeKey struct{}
+
+// Send sends messages of the role's account, and waits until they are in a block. A task
+// that does so has done its work: another begins meanwhile. So as many as are ready at once
+// share a block, whatever the limit of tasks.
+func (k *Kit) Send(ctx context.Context, msgs ...sdk.Msg) error {
+	leavePlace(ctx)
+	_, err := k.Account.Send(ctx, msgs...)
+	return err
+}
+
+func leavePlace(ctx context.Context) {
+	if leave, ok := ctx.Value(placeKey{}).(func()); ok {
+		leave()
+	}
 }
 
 // failure is how often a task has failed in a row, and until when it rests.
@@ -65,7 +86,9 @@ func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context)
 			case <-ctx.Done():
 				return
 			case t.limit <- struct{}{}:
-				defer func() { <-t.limit }()
+				leave := sync.OnceFunc(func() { <-t.limit })
+				defer leave()
+				ctx = context.WithValue(ctx, placeKey{}, leave)
 			}
 		}
 		err := do(ctx)

@@ -111,7 +111,7 @@ func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, keeper string
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}
-	if _, err := w.kit.Account.Send(ctx, m); err != nil {
+	if err := w.kit.Send(ctx, m); err != nil {
 		return fmt.Errorf("ask keeper %s about %s: %w", keeper, job.Kept(unit), err)
 	}
 	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + keeper + " to show what it keeps"})
@@ -155,7 +155,7 @@ func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Att
 		if wrong == nil {
 			continue
 		}
-		_, err = w.kit.Account.Send(ctx, &workv1.MsgExpose{
+		err = w.kit.Send(ctx, &workv1.MsgExpose{
 			Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
 			Keeper: a.Keeper, Wrong: canon.Marshal(wrong),
 		})
