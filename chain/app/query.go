@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 
 	abci "github.com/cometbft/cometbft/abci/types"
@@ -11,6 +12,7 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 	"github.com/cosmos/cosmos-sdk/types/query"
 )
@@ -40,13 +42,38 @@ func (a *App) Query(ctx context.Context, req *abci.RequestQuery) (*abci.Response
 		}
 		bounded := *req
 		bounded.Data = data
-		return a.App.Query(ctx, &bounded)
+		r, err := a.App.Query(ctx, &bounded)
+		if err == nil && outOfGas(r) {
+			r = sdkerrors.QueryResult(TooMuch(req.Path), false)
+		}
+		return r, err
 	case isKey(req.Path):
 		return a.App.Query(ctx, req)
 	}
 	err := errorsmod.Wrapf(sdkerrors.ErrUnknownRequest,
 		"%q is not answered: use a method of gRPC as path, as /cosmos.tx.v1beta1.Service/Simulate, or /store/NAME/key", req.Path)
 	return sdkerrors.QueryResult(err, false), nil
+}
+
+// outOfGas reports whether a query ended so: the SDK tells by the text of a panic alone.
+func outOfGas(r *abci.ResponseQuery) bool {
+	if r.Code != sdkerrors.ErrPanic.ABCICode() {
+		return false
+	}
+	return slices.ContainsFunc([]string{
+		storetypes.GasIterNextCostFlatDesc, storetypes.GasValuePerByteDesc, storetypes.GasReadPerByteDesc, storetypes.GasReadCostFlatDesc, storetypes.GasHasDesc,
+	}, func(at string) bool {
+		return r.Log == errorsmod.Wrapf(sdkerrors.ErrPanic, "%v", storetypes.ErrorOutOfGas{Descriptor: at}).Error()
+	})
+}
+
+// TooMuch is the error about a method of gRPC that would read more than a query may.
+func TooMuch(method string) error {
+	next := "ask for less at once"
+	if IsPaged(method) {
+		next = "ask for fewer members at once by pagination.limit (--page-limit), and for the next ones with next_key"
+	}
+	return errorsmod.Wrapf(sdkerrors.ErrOutOfGas, "an answer reads %d MiB at most: %s", maxQueryGas/3>>20, next)
 }
 
 // isKey reports whether a path is that of one key of a store.

@@ -91,5 +91,8 @@ func TestPagesOfLargeMembersAreRefused(t *testing.T) {
 		if err != nil || (r.Code != 0) != refused {
 			t.Errorf("a page of %d: %d, %.200s: %v", limit, r.Code, r.Log, err)
 		}
+		if refused && !strings.Contains(r.Log, "by pagination.limit (--page-limit)") {
+			t.Errorf("%q says nothing of what to do", r.Log)
+		}
 	}
 }

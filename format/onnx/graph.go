@@ -332,7 +332,9 @@ func (r *reader) shape(x field, known tensor.Shape) (tensor.Shape, error) {
 		case symbol == "":
 			return nil, unsupported(fmt.Sprintf("axis %d has no extent: export the model with fixed shapes", axis))
 		case !bound:
-			return nil, &SymbolError{axis, symbol}
+			if d = 1; len(r.open) < maxSymbols {
+				r.open[symbol] = true
+			}
 		default:
 			r.bound[symbol] = true
 			d = size

@@ -43,14 +43,17 @@ type unsupported string
 func (u unsupported) Error() string        { return string(u) }
 func (u unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// SymbolError is about a symbolic dimension without a size. It is errors.ErrUnsupported.
+// SymbolError is about all symbolic dimensions that have no size. It is
+// errors.ErrUnsupported.
 type SymbolError struct {
-	Axis   int
-	Symbol string
+	Symbols []string // in order, maxSymbols at most
 }
 
+// maxSymbols bounds how many dimensions a SymbolError names.
+const maxSymbols = 16
+
 func (e *SymbolError) Error() string {
-	return fmt.Sprintf("axis %d has the symbolic extent %q: give its size, for example %s=1, or export the model with fixed shapes", e.Axis, e.Symbol, e.Symbol)
+	return fmt.Sprintf("symbolic dimensions %q have no size: give each its own, or export the model with fixed shapes", e.Symbols)
 }
 
 // Is makes it errors.ErrUnsupported.
@@ -66,7 +69,7 @@ func Read(src io.ReaderAt, size int64, opt Options) (*graph.Graph, error) {
 	if size < 0 || size > opt.MaxBytes {
 		return nil, fmt.Errorf("read ONNX model: file has %d bytes, limit %d", size, opt.MaxBytes)
 	}
-	r := &reader{file: newFile(src, size), opt: opt, bound: map[string]bool{}}
+	r := &reader{file: newFile(src, size), opt: opt, bound: map[string]bool{}, open: map[string]bool{}}
 	r.opt.Dims = maps.Clone(opt.Dims)
 	g, err := r.model()
 	if err != nil {
@@ -80,6 +83,7 @@ type reader struct {
 	*file
 	opt   Options
 	bound map[string]bool // symbolic dimensions seen
+	open  map[string]bool // those without a size: they count as 1 until all are known
 	loads []load
 
 	*scope    // what is being read
@@ -133,6 +137,9 @@ func (r *reader) model() (*graph.Graph, error) {
 		return nil, errors.New("the model has no graph")
 	}
 	g, err := r.graph(body, scope{set: int(set)})
+	if len(r.open) > 0 {
+		return nil, &SymbolError{slices.Sorted(maps.Keys(r.open))}
+	}
 	if err == nil {
 		err = overridden(g)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,7 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		"unknown type":      {relu(21, valueOf(graphInput, "z", 1000, 2)), "unknown element type 1000", false},
 		"type 256+1":        {relu(21, valueOf(graphInput, "z", 257, 2)), "unknown element type 257", false},
 		"no shape":          {relu(21, msg(graphInput, str(valueName, "z"), msg(valueType, msg(typeTensor, num(tensorTypeElem, 1))))), "no shape is given", true},
-		"symbolic":          {relu(21, sym(graphInput, "z", str(dimParam, "batch"))), `input "z": axis 0 has the symbolic extent "batch": give its size, for example batch=1`, true},
+		"symbolic":          {relu(21, sym(graphInput, "z", str(dimParam, "batch"))), `symbolic dimensions ["batch"] have no size: give each its own`, true},
 		"no extent":         {relu(21, sym(graphOutput, "z")), "axis 0 has no extent", true},
 		"two extents":       {relu(21, sym(graphInput, "z", num(dimValue, 1), str(dimParam, "n"))), "fixed and a symbolic", false},
 		"negative extent":   {relu(21, input("z", -1)), "not between 0 and 2^40", false},
@@ -205,6 +206,37 @@ func TestReadBindsSymbolicExtents(t *testing.T) {
 		if g, err := read(file, Options{Dims: dims}); err == nil {
 			t.Errorf("%s: read as %v", name, g.Inputs)
 		}
+	}
+}
+
+// Whoever has a model with several dimensions learns of all of them at once.
+func TestReadNamesAllSymbols(t *testing.T) {
+	value := func(field protowire.Number, name string, symbols ...string) []byte {
+		var dims [][]byte
+		for _, s := range symbols {
+			dims = append(dims, msg(shapeDim, str(dimParam, s)))
+		}
+		return msg(field, str(valueName, name), msg(valueType, msg(typeTensor, num(tensorTypeElem, 1), msg(tensorTypeShape, dims...))))
+	}
+	names := func(symbols []string, given map[string]int, inputs ...string) {
+		t.Helper()
+		var err error
+		file := model(21, nodeOf("Relu", []string{"x"}, []string{"y"}), value(graphInput, "x", inputs...), value(graphInput, "z", "batch", "width"), value(graphOutput, "y", "more"))
+		_, err = read(file, Options{Dims: given})
+		var open *SymbolError
+		if !errors.As(err, &open) || !slices.Equal(open.Symbols, symbols) || !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%v, want %q", err, symbols)
+		}
+	}
+	names([]string{"batch", "more", "sequence", "width"}, nil, "batch", "sequence")
+	names([]string{"more", "width"}, map[string]int{"batch": 2, "sequence": 3}, "batch", "sequence")
+	var many []byte
+	for i := range 100 {
+		many = append(many, value(graphInput, fmt.Sprint(i), fmt.Sprint("s", i))...)
+	}
+	var open *SymbolError
+	if _, err := read(model(21, many, nodeOf("Relu", []string{"1"}, []string{"y"}), output("y")), Options{}); !errors.As(err, &open) || len(open.Symbols) != maxSymbols {
+		t.Error(err)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
+
 	"github.com/tally-network/tally/chain/app"
 )
 
@@ -161,12 +163,13 @@ func (g guarded) RegisterService(d *grpc.ServiceDesc, impl any) {
 	limited.Methods = slices.Clone(d.Methods)
 	for i := range limited.Methods {
 		m := &limited.Methods[i]
-		m.Handler = g.guard(m.Handler, costlyMethod("/"+d.ServiceName+"/"+m.MethodName))
+		m.Handler = g.guard(m.Handler, "/"+d.ServiceName+"/"+m.MethodName)
 	}
 	g.Server.RegisterService(&limited, impl)
 }
 
-func (g guarded) guard(handle grpc.MethodHandler, costly bool) grpc.MethodHandler {
+func (g guarded) guard(handle grpc.MethodHandler, method string) grpc.MethodHandler {
+	costly := costlyMethod(method)
 	return func(srv any, ctx context.Context, read func(any) error, i grpc.UnaryServerInterceptor) (out any, err error) {
 		bounded := func(req any) error {
 			if err := read(req); err != nil {
@@ -185,6 +188,9 @@ func (g guarded) guard(handle grpc.MethodHandler, costly bool) grpc.MethodHandle
 		} else if busy = h.acquire(ctx); busy == nil {
 			defer h.release()
 			run()
+		}
+		if busy == nil && errors.Is(err, sdkerrors.ErrOutOfGas) {
+			busy = app.TooMuch(method)
 		}
 		if busy != nil {
 			return nil, status.Error(codes.ResourceExhausted, busy.Error())

@@ -28,19 +28,21 @@ type Origin struct {
 	Tokenizer *text.Tokenizer
 }
 
-// sized returns the dims of the order with one more, as an order file has them.
-func (p *SpecProblem) sized(symbol string) string {
+// sized returns the dims of the order with others, as an order file has them.
+func (p *SpecProblem) sized(symbols []string) string {
 	all := maps.Clone(p.Dims)
 	if all == nil {
 		all = map[string]int{}
 	}
-	all[symbol] = 64
-	if symbol == "batch" {
-		all[symbol] = p.Batch
+	for _, symbol := range symbols {
+		all[symbol] = 64
+		if symbol == "batch" {
+			all[symbol] = p.Batch
+		}
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		texts = append(texts, fmt.Sprintf("%s: %d", name, all[name]))
+		texts = append(texts, fmt.Sprintf("%q: %d", name, all[name])) // of any letters
 	}
 	return "{" + strings.Join(texts, ", ") + "}"
 }
@@ -52,7 +54,7 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 		g, err := s.readModel()
 		var sizeless *onnx.SymbolError
 		if errors.As(err, &sizeless) {
-			err = fmt.Errorf("model %s: its dimension %q has no size: write problem.dims: %s", p.Model, sizeless.Symbol, p.sized(sizeless.Symbol))
+			err = fmt.Errorf("model %s: its dimensions %q have no size: write problem.dims: %s, with the sizes that you want", p.Model, sizeless.Symbols, p.sized(sizeless.Symbols))
 		}
 		return Origin{Model: g}, err
 	}
