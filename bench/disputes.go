@@ -167,6 +167,9 @@ func (c *crowd) gather(ctx context.Context, n int) error {
 // It returns how many of them the defender has won.
 func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) {
 	begun := time.Now()
+	if l, err = c.kit.Fill(ctx, l, l.Everything()); err != nil {
+		return 0, err
+	}
 	open, opening := errgroup.WithContext(ctx)
 	for i, a := range c.all {
 		open.Go(func() error { return c.open(opening, a, l, i/segmentsPerUnit, i%segmentsPerUnit) })

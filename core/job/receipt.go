@@ -3,6 +3,7 @@ package job
 import (
 	"crypto/ed25519"
 	"fmt"
+	"slices"
 
 	"github.com/tally-network/tally/core/canon"
 )
@@ -26,6 +27,21 @@ type Receipt struct {
 	Checkpoints []canon.Hash // state roots at 0, Interval, …, Steps
 	FLOPs       uint64
 	Data        File // the checkpoints' states
+}
+
+// Brief reports whether of the checkpoints only the last is known here.
+func (r *Receipt) Brief() bool { return len(r.Checkpoints) == 1 }
+
+// At returns which of the checkpoints of a receipt for p has a root: −1, none that is known
+// here.
+func (r *Receipt) At(root canon.Hash, p *Problem) int {
+	if r.Brief() && r.End() == root {
+		return p.Segments()
+	}
+	if r.Brief() {
+		return -1
+	}
+	return slices.Index(r.Checkpoints, root)
 }
 
 // End returns the state root that the receipt claims.

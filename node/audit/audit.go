@@ -7,6 +7,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
@@ -31,7 +32,7 @@ type auditor struct {
 	answer *role.Tasks // showing what is kept
 	player *contest.Player
 	keep   *role.Keep
-	judged sync.Map // names of forced receipts whose truth contradicts our word, and holds
+	judged sync.Map // names of forced attempts whose truth contradicts our word, and holds
 }
 
 // Run audits and keeps until ctx is done.
@@ -61,7 +62,7 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 	for _, t := range []*role.Tasks{a.fetch, a.replay} {
 		t.Keep(func(name string) bool { return wanted[name] })
 	}
-	if err := a.keep.Block(b.Time, leases); err != nil {
+	if err := a.keep.Block(ctx, b.Time, leases); err != nil {
 		return err
 	}
 	return a.player.Block(ctx)
@@ -72,12 +73,14 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 	me := a.kit.Account.Address
 	for i := range l.Units {
 		u := &l.Units[i]
-		if u.Receipt == nil {
+		mine := slices.ContainsFunc(u.Audits, func(x job.Audit) bool { return x.Auditor == me })
+		keeps := slices.ContainsFunc(u.Attested, func(x job.Attestation) bool { return x.Keeper == me })
+		if u.Receipt == nil || !mine && !keeps && !l.MayAttest(i, me) {
 			continue
 		}
 		// While the receipt stands, a task may still be posting its answer.
-		id := u.Receipt.ID().Short()
-		keep, audit := "keep "+id, "audit "+id
+		name := role.UnitName(l.Order.ID(), i, u.Attempt)
+		keep, audit := "keep "+name, "audit "+name
 		wanted[keep], wanted[audit] = true, true
 		if l.MayAttest(i, me) {
 			a.fetch.Start(ctx, keep, func(ctx context.Context) error { return a.attest(ctx, l, i) })
@@ -107,7 +110,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]bool) {
 	me := a.kit.Account.Address
 	for _, f := range l.Forced() {
-		name := "truth " + f.Unit.Receipt.ID().String()
+		name := "truth " + role.UnitName(l.Order.ID(), f.Index, f.Unit.Attempt)
 		wanted[name] = true
 		if _, judged := a.judged.Load(name); judged || l.TruthDisputed(me, f) {
 			continue
@@ -174,6 +177,10 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	if err := a.files(ctx, l); err != nil {
 		return err
 	}
+	l, err := a.kit.Fill(ctx, l, l.AboutUnit(i))
+	if err != nil {
+		return err
+	}
 	r := l.Units[i].Receipt
 	piece, err := a.hold(ctx, l, i)
 	if err != nil {
@@ -211,6 +218,10 @@ func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Piece, er
 // wrong it opens a dispute in the same transaction, or in a later block where the unit
 // cannot be disputed yet.
 func (a *auditor) audit(ctx context.Context, l *job.Lease, i int) error {
+	l, err := a.kit.Fill(ctx, l, l.AboutUnit(i))
+	if err != nil {
+		return err
+	}
 	r := l.Units[i].Receipt
 	me := a.kit.Account.Address
 	output, pi, err := vrf.Prove(a.kit.Keys.VRF, proof.AuditInput(r.ID(), me))

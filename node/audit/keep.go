@@ -19,17 +19,22 @@ import (
 // under way is not cancelled: its question goes from the chain before it has ended.
 func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 	for _, r := range l.Requests() {
-		q, drawn := l.Question(r)
-		if r.Keeper != a.kit.Account.Address || !drawn {
+		if r.Keeper != a.kit.Account.Address || r.Due == 0 {
 			continue
 		}
 		name := fmt.Sprintf("answer %s %d %s", l.Order.ID().Short(), r.Unit, r.Seed.Short())
-		a.answer.Start(ctx, name, func(ctx context.Context) error { return a.show(ctx, l, r.Unit, q) })
+		a.answer.Start(ctx, name, func(ctx context.Context) error { return a.show(ctx, l, r) })
 	}
 }
 
 // show answers one question about a unit, or about the order's files.
-func (a *auditor) show(ctx context.Context, l *job.Lease, unit int, q proof.Question) error {
+func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Request) error {
+	unit := r.Unit
+	l, err := a.kit.Fill(ctx, l, l.AboutUnit(unit))
+	if err != nil {
+		return err
+	}
+	q, _ := l.Question(r)
 	shown, err := a.tile(ctx, l, unit, q)
 	if err != nil {
 		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)

@@ -182,6 +182,9 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	if err != nil {
 		return nil, err
 	}
+	if l, err = p.fill(ctx, l, t); err != nil {
+		return nil, err
+	}
 	w, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
@@ -247,6 +250,10 @@ func (p *Player) Check(ctx context.Context, l *job.Lease, t job.Target) (wrong b
 // challenged after the work that it is about was refuted. A verdict is wrong if it
 // is about the first segment that is.
 func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, attempt int) (wrong bool, err error) {
+	l, err = p.fill(ctx, l, t)
+	if err != nil {
+		return false, err
+	}
 	s, err := l.Subject(t, attempt)
 	if err != nil {
 		return false, err
@@ -264,6 +271,14 @@ func (p *Player) CheckAttempt(ctx context.Context, l *job.Lease, t job.Target, a
 	}
 	p.kit.Emit(role.Event{Kind: role.Found, Order: l.Order.ID(), Unit: t.Index(), Text: fmt.Sprintf("segment %d is wrong", o.Segment)})
 	return true, p.open(ctx, l, t, attempt, o, w)
+}
+
+// fill brings the state roots of the work that t is about. Earlier attempts have theirs.
+func (p *Player) fill(ctx context.Context, l *job.Lease, t job.Target) (*job.Lease, error) {
+	if t.Kind() == job.AboutTruth {
+		return l, nil
+	}
+	return p.kit.Fill(ctx, l, l.About(t))
 }
 
 // CheckTruth compares what a provider has shown as the truth about a forced attempt
@@ -309,6 +324,10 @@ func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*
 	if u.Attempt != attempt || u.Status != job.Counted || slices.ContainsFunc(l.Contests(t, attempt), mine) {
 		return nil, nil
 	}
+	if l, err = p.fill(ctx, l, t); err != nil {
+		return nil, err
+	}
+	u = &l.Units[unit]
 	return p.openMsg(l, t, attempt, dispute.OpeningOf(u.Receipt.Checkpoints, segment)), nil
 }
 

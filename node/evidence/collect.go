@@ -30,6 +30,10 @@ func Collect(ctx context.Context, k *role.Kit, l *job.Lease, name string, progre
 	if l.Phase != job.Settled {
 		return Trust{}, fmt.Errorf("order %s is %v: a bundle can be made when it is settled", l.Order.ID().Short(), l.Phase)
 	}
+	l, err := k.Fill(ctx, l, l.Everything())
+	if err != nil {
+		return Trust{}, err
+	}
 	c := &collection{kit: k, lease: l, progress: progress, all: len(fixed(l)) + len(states(l))}
 	if err := c.anchor(ctx); err != nil {
 		return Trust{}, err

@@ -64,6 +64,10 @@ func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d lot) ([]pro
 
 // show tells the chain whether an attempt was forced, and the truth if it was.
 func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
+	l, err := p.kit.Fill(ctx, l, l.AboutUnit(i))
+	if err != nil {
+		return err
+	}
 	r := l.Units[i].Receipt
 	d, err := p.lot(l, i, r.Attempt)
 	if err != nil {

@@ -137,10 +137,6 @@ func (p *provider) mayOffer(ctx context.Context, l *job.Lease, from peer.ID) err
 	return nil
 }
 
-func unitName(order canon.Hash, unit, attempt int) string {
-	return fmt.Sprintf("%s-%d-%d", order.String()[:16], unit, attempt)
-}
-
 func (p *provider) block(ctx context.Context, b client.Block) error {
 	leases, err := p.kit.Live(ctx, p.kit.Account.Address)
 	if err != nil {
@@ -160,7 +156,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			if u.Provider != p.kit.Account.Address {
 				continue
 			}
-			name := unitName(l.Order.ID(), i, u.Attempt)
+			name := role.UnitName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
 			if l.LotDue(i, b.Time) {
 				p.files.Start(ctx, "lot "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
@@ -178,7 +174,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		return !slices.ContainsFunc(leases, func(l *job.Lease) bool { return l.Order.ID() == order })
 	})
 	p.units.Keep(func(name string) bool { return wanted[name] })
-	if err := p.keep.Block(b.Time, leases); err != nil {
+	if err := p.keep.Block(ctx, b.Time, leases); err != nil {
 		return err
 	}
 	return p.player.Block(ctx)

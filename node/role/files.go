@@ -55,36 +55,50 @@ func ListPin(order canon.Hash) string { return "lists-" + order.String() }
 // readers knows who may read which lease's blobs.
 type readers struct {
 	mu     sync.Mutex
-	leases map[string]p2p.Peers                    // by pin
-	lists  map[string]map[cid.Cid]map[peer.ID]bool // by pin of the lists
+	served map[string]served // by pin
+	leases map[string]p2p.Peers
+	lists  map[string]map[cid.Cid]audience // by pin of the lists
+}
+
+// audience are the peers of a lease that may read a list of checkpoints.
+type audience struct {
+	everybody bool
+	drawn     map[peer.ID]bool // if not
+}
+
+// served is what was told about who may read a lease's blobs: nothing is to be told again
+// until the lease changes, or its first lead another key.
+type served struct {
+	lease *job.Lease
+	key   string
 }
 
 // listReaders returns who may read the list of each receipt's checkpoints: those who were
 // drawn to keep and audit them, and everybody else of the lease once a quorum of keepers
 // has attested. So nobody has the result of a unit that will not be paid for.
-func listReaders(l *job.Lease, all p2p.Peers) map[cid.Cid]map[peer.ID]bool {
-	out := map[cid.Cid]map[peer.ID]bool{}
+func listReaders(l *job.Lease) map[cid.Cid]audience {
+	out := map[cid.Cid]audience{}
 	ids := map[string]peer.ID{}
 	for _, p := range l.Auditors {
 		if id, err := p2p.PeerID(p.Key); err == nil {
 			ids[p.Account] = id
 		}
 	}
-	add := func(r *job.Receipt, may func(peer.ID) bool) {
+	add := func(r *job.Receipt, drawn map[peer.ID]bool) {
 		ref, err := RefOf(r.Data)
 		if err != nil {
 			return
 		}
-		if out[ref.CID] == nil {
-			out[ref.CID] = map[peer.ID]bool{}
+		a := out[ref.CID] // another unit may have the same list
+		if drawn == nil {
+			a.everybody = true
+		} else if a.drawn == nil {
+			a.drawn = drawn
+		} else {
+			maps.Copy(a.drawn, drawn)
 		}
-		for id := range all {
-			if may(id) {
-				out[ref.CID][id] = true
-			}
-		}
+		out[ref.CID] = a
 	}
-	everybody := func(peer.ID) bool { return true }
 	for i := range l.Units {
 		u := &l.Units[i]
 		switch {
@@ -97,16 +111,16 @@ func listReaders(l *job.Lease, all p2p.Peers) map[cid.Cid]map[peer.ID]bool {
 			for _, a := range u.Audits {
 				drawn[ids[a.Auditor]] = true
 			}
-			add(u.Receipt, func(id peer.ID) bool { return drawn[id] })
+			add(u.Receipt, drawn)
 		default:
-			add(u.Receipt, everybody)
+			add(u.Receipt, nil)
 		}
 	}
 	for _, v := range l.Verdicts() { // these counted once
-		add(v.Receipt, everybody)
+		add(v.Receipt, nil)
 	}
 	for _, f := range l.Forced() {
-		add(f.Unit.Receipt, everybody)
+		add(f.Unit.Receipt, nil)
 	}
 	return out
 }
@@ -114,6 +128,18 @@ func listReaders(l *job.Lease, all p2p.Peers) map[cid.Cid]map[peer.ID]bool {
 // Serve lets the parties of a lease, and registered watchers, fetch its blobs
 // from here. The parties go before all others from then on.
 func (k *Kit) Serve(l *job.Lease) {
+	pin := Pin(l.Order.ID())
+	// The first lead is the only leader who is not among the auditors' pool.
+	ctx, cancel := context.WithTimeout(context.Background(), lookup)
+	defer cancel()
+	lead, err := k.Registered(ctx, l.Leads[0].Account)
+	now := served{l, string(lead.PeerKey)}
+	k.readers.mu.Lock()
+	same := err == nil && k.readers.served[pin] == now
+	k.readers.mu.Unlock()
+	if same {
+		return
+	}
 	ids := p2p.Peers{}
 	add := func(key []byte, addrs ...string) {
 		if id, err := p2p.PeerID(key); err == nil {
@@ -125,25 +151,27 @@ func (k *Kit) Serve(l *job.Lease) {
 			add(p.Key)
 		}
 	}
-	// The first lead is the only leader who is not among the auditors' pool.
-	ctx, cancel := context.WithTimeout(context.Background(), lookup)
-	defer cancel()
-	if p, err := k.Registered(ctx, l.Leads[0].Account); err == nil {
-		add(p.PeerKey)
+	if err == nil {
+		add(lead.PeerKey)
 	}
-	k.Host.SetParties(Pin(l.Order.ID()), maps.Clone(ids))
+	k.Host.SetParties(pin, maps.Clone(ids))
 	if id, addrs, err := contact(l); err == nil {
-		k.Host.SetConsumer(Pin(l.Order.ID()), p2p.Peers{id: addrs})
+		k.Host.SetConsumer(pin, p2p.Peers{id: addrs})
 		ids[id] = addrs // it may read what they may
 	}
+	lists := listReaders(l)
 	k.readers.mu.Lock()
 	defer k.readers.mu.Unlock()
 	if k.readers.leases == nil {
-		k.readers.leases, k.readers.lists = map[string]p2p.Peers{}, map[string]map[cid.Cid]map[peer.ID]bool{}
+		k.readers.served = map[string]served{}
+		k.readers.leases, k.readers.lists = map[string]p2p.Peers{}, map[string]map[cid.Cid]audience{}
 		k.Host.ServeBlocks(k.Store, k.mayRead)
 	}
-	k.readers.leases[Pin(l.Order.ID())] = ids
-	k.readers.lists[ListPin(l.Order.ID())] = listReaders(l, ids)
+	k.readers.leases[pin] = ids
+	k.readers.lists[ListPin(l.Order.ID())] = lists
+	if err == nil { // else it is tried again in the next block
+		k.readers.served[pin] = now
+	}
 }
 
 // contact returns the consumer's peer.
@@ -179,8 +207,8 @@ func (r *readers) may(who peer.ID, order canon.Hash, block cid.Cid, pins []strin
 	if !slices.Contains(pins, ListPin(order)) {
 		return false, false
 	}
-	drawn := r.lists[ListPin(order)][block]
-	return drawn[who], len(drawn) > 0 && len(drawn) == len(parties)
+	list := r.lists[ListPin(order)][block]
+	return party && (list.everybody || list.drawn[who]), list.everybody
 }
 
 // maxBlob bounds a file that a role fetches.

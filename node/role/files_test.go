@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ipfs/go-cid"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/p2p"
@@ -39,25 +41,27 @@ func TestListsAreForWhoWasDrawn(t *testing.T) {
 		Receipt: &job.Receipt{Data: File("checkpoints", ref)}, Attested: []job.Attestation{{Keeper: "keeper"}}, Audits: []job.Audit{{Auditor: "auditor"}},
 	}
 	l := &job.Lease{Units: []job.Unit{u}, Auditors: []job.Party{people["keeper"], people["auditor"], people["idle"]}}
+	order := l.Order.ID()
 	for status, want := range map[job.Status][]string{
 		job.Received: {"keeper", "auditor"},
 		job.Counted:  {"consumer", "keeper", "auditor", "idle", "provider"},
 		job.Accepted: {"consumer", "keeper", "auditor", "idle", "provider"},
 	} {
 		l.Units[0].Status = status
-		may := listReaders(l, all)[ref.CID]
-		if len(may) != len(want) {
-			t.Fatalf("%v: %d may read, want %q", status, len(may), want)
-		}
-		for _, name := range want {
-			if id, _ := p2p.PeerID(people[name].Key); !may[id] {
-				t.Errorf("%v: %s may not read", status, name)
+		for name, p := range people {
+			id, err := p2p.PeerID(p.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := readers{lists: map[string]map[cid.Cid]audience{ListPin(order): listReaders(l)}, leases: map[string]p2p.Peers{Pin(order): all}}
+			if may, _ := r.may(id, order, ref.CID, []string{ListPin(order)}); may != slices.Contains(want, name) {
+				t.Errorf("%v: %s may read: %v", status, name, may)
 			}
 		}
 	}
 	// An attempt that nobody attested to is gone from the chain, and stays with its provider.
 	l.Units[0] = job.Unit{Status: job.Open, Attempt: 1}
-	if may := listReaders(l, all); len(may) != 0 {
+	if may := listReaders(l); len(may) != 0 {
 		t.Fatalf("%d lists of attempts that were given up can be read", len(may))
 	}
 }

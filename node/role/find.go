@@ -31,7 +31,7 @@ func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root 
 		var s *graph.State
 		if s, missing = k.fetchState(ctx, l, w, root, p); missing != nil && p.receipt != nil && l.Order.Pieces().Cuts() {
 			whole := missing
-			if s, missing = k.rebuild(ctx, l, w, p.receipt, p.at); missing != nil {
+			if s, missing = k.rebuild(ctx, l, w, p, root); missing != nil {
 				missing = errors.Join(whole, missing)
 			}
 		}
@@ -76,6 +76,10 @@ func (k *Kit) remerge(ctx context.Context, l *job.Lease, w *replay.Work, root ca
 	r := slices.IndexFunc(l.Merges[:l.Round], func(m job.Merge) bool { return m.Root == root })
 	if r < 0 || ctx.Err() != nil {
 		return nil, missing
+	}
+	l, err := k.Fill(ctx, l, job.Part{Merges: []int{r}})
+	if err != nil {
+		return nil, errors.Join(missing, err)
 	}
 	var ends []*graph.State
 	for _, in := range l.Merges[r].Inputs {
@@ -125,7 +129,7 @@ func places(l *job.Lease, root canon.Hash) (out []place) {
 		if r == nil {
 			continue
 		}
-		if at := slices.Index(r.Checkpoints, root); at > 0 {
+		if at := r.At(root, &l.Order.Problem); at > 0 {
 			out = append(out, place{receipt: r, at: at})
 		}
 	}

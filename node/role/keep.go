@@ -1,6 +1,7 @@
 package role
 
 import (
+	"context"
 	"strings"
 
 	"github.com/tally-network/tally/core/canon"
@@ -17,25 +18,26 @@ type Keep struct {
 	kit     *Kit
 	gone    map[string]int64            // since when a pin has no live lease, ms
 	thinned map[canon.Hash]map[int]bool // units whose checkpoints were thinned, by order
+	over    map[canon.Hash]*job.Lease   // leases of which all were that were to be
 	turn    int                         // blocks seen
 }
 
-// someUnits are looked at again in each block where pieces are kept: what makes a
-// piece brings the whole here, perhaps after it was let go of.
+// So many units of a lease are thinned in a block; and so many are looked at again where
+// pieces are kept: what makes a piece brings the whole here, perhaps after it was let go of.
 const someUnits = 64
 
 // NewKeep returns an empty Keep.
 func (k *Kit) NewKeep() *Keep {
-	return &Keep{kit: k, gone: map[string]int64{}, thinned: map[canon.Hash]map[int]bool{}}
+	return &Keep{kit: k, gone: map[string]int64{}}
 }
 
 // Block compares what is kept with the leases that live at block time now.
-func (c *Keep) Block(now int64, live []*job.Lease) error {
+func (c *Keep) Block(ctx context.Context, now int64, live []*job.Lease) error {
 	alive := map[string]bool{}
 	for _, l := range live {
 		alive[Pin(l.Order.ID())] = true
 	}
-	if err := c.thin(live); err != nil {
+	if err := c.thin(ctx, live); err != nil {
 		return err
 	}
 	for _, pin := range c.kit.Store.Pins() {
@@ -63,33 +65,55 @@ func (c *Keep) Block(now int64, live []*job.Lease) error {
 	return nil
 }
 
-// thin lets go of checkpoints that are not kept any more since the last block.
-func (c *Keep) thin(live []*job.Lease) error {
-	before := c.thinned
+// thin lets go of checkpoints that are not kept any more.
+func (c *Keep) thin(ctx context.Context, live []*job.Lease) error {
 	c.turn++
-	c.thinned = map[canon.Hash]map[int]bool{}
+	thinned, over := map[canon.Hash]map[int]bool{}, map[canon.Hash]*job.Lease{}
 	more := false
 	for _, l := range live {
-		id, done := l.Order.ID(), map[int]bool{}
-		c.thinned[id] = done
-		for i := range l.Units {
-			policy := c.kit.policy(l, i)
-			if policy.keeps(1, 2) { // all
-				continue
-			}
-			if !before[id][i] || policy == pieces && i/someUnits == c.turn%(len(l.Units)/someUnits+1) {
-				some, err := c.kit.thin(l, l.Units[i].Receipt, policy)
-				if err != nil {
-					return err
-				}
-				more = more || some
-			}
+		id := l.Order.ID()
+		done := c.thinned[id]
+		if done == nil {
+			done = map[int]bool{}
+		}
+		thinned[id] = done
+		if c.over[id] == l && !l.Order.Pieces().Cuts() {
+			over[id] = l
+			continue
+		}
+		which := c.which(l, done)
+		if len(which) < someUnits {
+			over[id] = l // until it changes
+		}
+		some, err := c.kit.thinUnits(ctx, l, which)
+		if err != nil {
+			return err
+		}
+		more = more || some
+		for _, i := range which {
 			done[i] = true
 		}
 	}
+	c.thinned, c.over = thinned, over
 	if !more {
 		return nil
 	}
 	_, err := c.kit.Store.GC()
 	return err
+}
+
+// which returns the units of a lease to be thinned now, and forgets of those whose
+// checkpoints are kept again that they were.
+func (c *Keep) which(l *job.Lease, done map[int]bool) (out []int) {
+	part := c.turn % (len(l.Units)/someUnits + 1)
+	for i := range l.Units {
+		policy := c.kit.policy(l, i)
+		switch {
+		case policy.keeps(1, 2): // all
+			delete(done, i)
+		case !done[i] && len(out) < someUnits, policy == pieces && i/someUnits == part:
+			out = append(out, i)
+		}
+	}
+	return out
 }

@@ -2,7 +2,9 @@ package role
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,15 +28,24 @@ type ledger struct {
 	workv1.UnimplementedQueryServer
 	ids    []canon.Hash
 	leases map[canon.Hash][]byte
+	height uint64   // at which all leases changed
+	reads  int      // of leases
+	roots  []string // that were asked for
+	lists  workv1.QueryRootsResponse
 	err    error
 }
 
-func (n *ledger) Leases(context.Context, *workv1.QueryLeasesRequest) (*workv1.QueryLeasesResponse, error) {
-	r := &workv1.QueryLeasesResponse{}
+func (n *ledger) Live(context.Context, *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
+	r := &workv1.QueryLiveResponse{}
 	for _, id := range n.ids {
-		r.Leases = append(r.Leases, workv1.Lease{Id: id.String()})
+		r.Leases = append(r.Leases, workv1.LiveLease{Order: id.String(), Changed: n.height})
 	}
-	return r, nil
+	return r, n.err
+}
+
+func (n *ledger) Roots(_ context.Context, r *workv1.QueryRootsRequest) (*workv1.QueryRootsResponse, error) {
+	n.roots = append(n.roots, fmt.Sprint(r.Units, r.Rounds))
+	return &n.lists, n.err
 }
 
 func (n *ledger) State(_ context.Context, r *workv1.QueryStateRequest) (*workv1.QueryStateResponse, error) {
@@ -42,6 +53,7 @@ func (n *ledger) State(_ context.Context, r *workv1.QueryStateRequest) (*workv1.
 	if err != nil {
 		return nil, err
 	}
+	n.reads++
 	return &workv1.QueryStateResponse{Lease: n.leases[id]}, n.err
 }
 
@@ -97,7 +109,7 @@ func TestOneBadLeaseStopsNobody(t *testing.T) {
 		if err != nil || len(live) != 2 {
 			t.Fatalf("%d leases: %v", len(live), err)
 		}
-		if err := keep.Block(at*(keepFor+1), live); err != nil {
+		if err := keep.Block(t.Context(), at*(keepFor+1), live); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,8 +123,103 @@ func TestOneBadLeaseStopsNobody(t *testing.T) {
 	if live, err := k.Live(t.Context(), "me"); err != nil || len(live) != 3 {
 		t.Fatalf("%d leases: %v", len(live), err)
 	}
+	n.height++
 	n.err = status.Error(codes.Unavailable, "down")
 	if _, err := k.Live(t.Context(), "me"); err == nil {
 		t.Fatal("no node answers, and that is no error")
+	}
+}
+
+// Every role read every live lease whole in every block: a hundred cheap orders of many
+// units took each role gigabytes and half a minute a block.
+func TestLeaseIsReadAgainOnceItChanges(t *testing.T) {
+	k := newKit(t)
+	n := &ledger{leases: map[canon.Hash][]byte{}, height: 7}
+	for i := range 3 {
+		l := &job.Lease{Phase: job.Active}
+		l.Order.Nonce = uint64(i)
+		n.ids = append(n.ids, l.Order.ID())
+		n.leases[l.Order.ID()] = canon.Marshal(l)
+	}
+	n.serve(t, k)
+	live := func(leases, reads int) []*job.Lease {
+		t.Helper()
+		n.reads = 0
+		got, err := k.Live(t.Context(), "me")
+		if err != nil || len(got) != leases || n.reads != reads {
+			t.Fatalf("%d leases after %d reads, want %d after %d: %v", len(got), n.reads, leases, reads, err)
+		}
+		return got
+	}
+	first := live(3, 3)
+	if again := live(3, 0); !slices.Equal(first, again) {
+		t.Error("a lease that did not change is another")
+	}
+	n.height = 8
+	if again := live(3, 3); slices.Equal(first, again) {
+		t.Error("leases that changed are the same")
+	}
+	settled := n.ids[2]
+	n.ids = n.ids[:2]
+	live(2, 0)
+	if _, held := k.held.leases[settled]; held {
+		t.Error("a lease that is settled is held")
+	}
+}
+
+// What is more than may be held is read anew each time, and that is the largest.
+func TestLargestLeasesAreNotHeld(t *testing.T) {
+	h := held{leases: map[canon.Hash]heldLease{{1}: {size: maxHeld / 2}, {2}: {size: maxHeld/2 + 1}, {3}: {size: 10}}}
+	h.limit()
+	_, largest := h.leases[canon.Hash{2}]
+	if len(h.leases) != 2 || largest {
+		t.Errorf("held are %v", h.leases)
+	}
+}
+
+// A lease is read with the last checkpoint of each receipt; a task has the others when it
+// needs them, and nothing of a unit that was done again meanwhile.
+func TestFillBringsRoots(t *testing.T) {
+	k := newKit(t)
+	roots := []canon.Hash{{1}, {2}, {3}}
+	l := &job.Lease{Units: make([]job.Unit, 2), Merges: make([]job.Merge, 1)}
+	l.Order.Problem.Rounds, l.Order.Problem.Shards, l.Order.Problem.Steps, l.Order.Problem.Interval = 1, 2, 2, 1
+	l.Units[1].Receipt = &job.Receipt{Unit: 1, Checkpoints: roots[2:]}
+	l.Merges[0].Root = canon.Hash{9}
+	encoded := func(all []canon.Hash) (r workv1.Roots) {
+		for _, h := range all {
+			r.Roots = append(r.Roots, h[:]...)
+		}
+		return r
+	}
+	n := &ledger{}
+	n.serve(t, k)
+	n.lists = workv1.QueryRootsResponse{Checkpoints: []workv1.Roots{encoded(roots)}, Inputs: []workv1.Roots{encoded(roots[:2])}}
+	whole := job.Part{Units: []int{0, 1}, Merges: []int{0}}
+	filled, err := k.Fill(t.Context(), l, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(filled.Units[1].Receipt.Checkpoints, roots) || !slices.Equal(filled.Merges[0].Inputs, roots[:2]) {
+		t.Errorf("filled with %v and %v", filled.Units[1].Receipt.Checkpoints, filled.Merges[0].Inputs)
+	}
+	if len(l.Units[1].Receipt.Checkpoints) != 1 || l.Merges[0].Inputs != nil {
+		t.Error("what others read was changed")
+	}
+	if _, err := k.Fill(t.Context(), filled, whole); err != nil || !slices.Equal(n.roots, []string{"[1] [0]"}) {
+		t.Errorf("asked for %q: %v", n.roots, err)
+	}
+	for name, answer := range map[string]workv1.QueryRootsResponse{
+		"nothing":      {},
+		"another unit": {Checkpoints: []workv1.Roots{encoded([]canon.Hash{{1}, {2}, {4}})}, Inputs: n.lists.Inputs},
+		"too few":      {Checkpoints: []workv1.Roots{encoded(roots[1:])}, Inputs: n.lists.Inputs},
+		"none":         {Checkpoints: []workv1.Roots{{}}, Inputs: n.lists.Inputs},
+		"no inputs":    {Checkpoints: n.lists.Checkpoints, Inputs: []workv1.Roots{{}}},
+	} {
+		n.lists, answer = answer, n.lists
+		if _, err := k.Fill(t.Context(), l, whole); err == nil {
+			t.Errorf("%s: taken for the unit's roots", name)
+		}
+		n.lists = answer
 	}
 }

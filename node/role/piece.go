@@ -65,7 +65,7 @@ func (k *Kit) PiecesOf(ctx context.Context, l *job.Lease, unit int, a job.Attest
 	if err := canon.Unmarshal(b, &p); err != nil {
 		return p, fmt.Errorf("pieces of unit %d: %w", unit, err)
 	}
-	n := len(l.Units[unit].Receipt.Checkpoints) - 1
+	n := l.Order.Problem.Segments()
 	if len(p.Roots) != n || len(p.Files) != n || canon.Root(p.Roots) != a.Piece.Root {
 		return p, fmt.Errorf("the pieces of unit %d that %s lists are not those that it attested to", unit, a.Keeper)
 	}
@@ -119,12 +119,13 @@ func (k *Kit) OwnPiece(ctx context.Context, l *job.Lease, unit, at int) (*graph.
 
 // rebuild makes a checkpoint of a receipt from the pieces of its keepers, of whom some
 // may be gone, and some may hand over what is wrong.
-func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, r *job.Receipt, at int) (*graph.State, error) {
+func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, at place, root canon.Hash) (*graph.State, error) {
+	r := at.receipt
 	u := &l.Units[r.Unit]
-	if u.Receipt == nil || u.Receipt.ID() != r.ID() {
+	if u.Receipt == nil || u.Attempt != r.Attempt {
 		return nil, &FetchError{"checkpoint", fmt.Errorf("nobody keeps pieces of attempt %d of unit %d", r.Attempt, r.Unit)}
 	}
-	code, slots, root := l.Order.Pieces(), w.Training.Start.Slots, r.Checkpoints[at]
+	code, slots := l.Order.Pieces(), w.Training.Start.Slots
 	var held []erasure.Held
 	var missing []error
 	for _, a := range u.Attested {
@@ -137,7 +138,7 @@ func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, r *job.
 		p, err := k.PiecesOf(ctx, l, r.Unit, a)
 		var s *graph.State
 		if err == nil {
-			s, err = k.Piece(ctx, l, a, p, at)
+			s, err = k.Piece(ctx, l, a, p, at.at)
 		}
 		if err == nil {
 			err = s.Fits(code.Slots(slots))

@@ -38,6 +38,7 @@ type Kit struct {
 	peers   peers
 	conduct conduct
 	unread  unread
+	held    held
 }
 
 // Keys are the keys that a role signs with beside its account's.

@@ -161,8 +161,8 @@ func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (
 	if err := canon.Unmarshal(b, &c); err != nil {
 		return c, fmt.Errorf("checkpoints of unit %d: %w", r.Unit, err)
 	}
-	if len(c.States) != len(r.Checkpoints)-1 {
-		return c, fmt.Errorf("unit %d has %d checkpoints and data of %d", r.Unit, len(r.Checkpoints)-1, len(c.States))
+	if n := l.Order.Problem.Segments(); len(c.States) != n {
+		return c, fmt.Errorf("unit %d has %d checkpoints and data of %d", r.Unit, n, len(c.States))
 	}
 	return c, nil
 }
@@ -265,6 +265,7 @@ func (k *Kit) Forget(order canon.Hash) error {
 	k.readers.mu.Lock()
 	_, served := k.readers.leases[Pin(order)]
 	delete(k.readers.leases, Pin(order))
+	delete(k.readers.served, Pin(order))
 	delete(k.readers.lists, ListPin(order))
 	k.readers.mu.Unlock()
 	if served {

@@ -297,8 +297,10 @@ func TestCheckpointsAreThinnedAndDerived(t *testing.T) {
 			keep := k.NewKeep()
 			for _, at := range []job.Status{job.Counted, job.Accepted, job.Accepted} {
 				var stays []int
+				changed := *l // a lease that was read is never changed
+				l, changed.Units = &changed, slices.Clone(l.Units)
 				l.Units[0].Status = at
-				if err := keep.Block(1, []*job.Lease{l}); err != nil {
+				if err := keep.Block(t.Context(), 1, []*job.Lease{l}); err != nil {
 					t.Fatal(err)
 				}
 				for i, f := range files {
@@ -344,7 +346,7 @@ func TestKeep(t *testing.T) {
 	keep := k.NewKeep()
 	block := func(now int64, live ...*job.Lease) {
 		t.Helper()
-		if err := keep.Block(now, live); err != nil {
+		if err := keep.Block(t.Context(), now, live); err != nil {
 			t.Fatal(err)
 		}
 	}

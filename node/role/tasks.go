@@ -2,11 +2,14 @@ package role
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/core/canon"
 )
 
 // Tasks runs named pieces of work in the background, each at most once at a
@@ -132,3 +135,8 @@ func (t *Tasks) Keep(wanted func(name string) bool) {
 
 // Wait waits until all tasks have ended, after their context is done.
 func (t *Tasks) Wait() { t.done.Wait() }
+
+// UnitName names a task about an attempt of a unit.
+func UnitName(order canon.Hash, unit, attempt int) string {
+	return fmt.Sprintf("%s-%d-%d", order.String()[:16], unit, attempt)
+}

@@ -65,6 +65,22 @@ func (k *Kit) policy(l *job.Lease, unit int) Policy {
 	return KeepAll
 }
 
+// thinUnits lets go of the checkpoints of some units that are not kept here, and reports
+// whether there were any.
+func (k *Kit) thinUnits(ctx context.Context, l *job.Lease, units []int) (some bool, err error) {
+	if l, err = k.Fill(ctx, l, job.Part{Units: units}); err != nil {
+		return false, err
+	}
+	for _, i := range units {
+		more, err := k.thin(l, l.Units[i].Receipt, k.policy(l, i))
+		if err != nil {
+			return some, err
+		}
+		some = some || more
+	}
+	return some, nil
+}
+
 // thin lets go of the checkpoints of a unit that a policy does not keep, and reports
 // whether there were any.
 func (k *Kit) thin(l *job.Lease, r *job.Receipt, policy Policy) (some bool, err error) {
@@ -89,6 +105,12 @@ func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root can
 	w, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
+	}
+	if r.Brief() {
+		if l, err = k.Fill(ctx, l, l.AboutUnit(r.Unit)); err != nil {
+			return nil, err
+		}
+		r = l.Units[r.Unit].Receipt
 	}
 	p, id := &l.Order.Problem, l.Order.ID()
 	to := slices.Index(r.Checkpoints, root)

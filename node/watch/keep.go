@@ -26,26 +26,30 @@ import (
 // patience is the part of the time for an answer that a keeper may be out of reach.
 const patience = 4
 
-// keepers starts a look at every keeper of a lease that was not looked at yet.
-func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) {
+// keepers starts a look at every keeper of a lease that was not looked at yet, and reports
+// whether there is one.
+func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) (some bool) {
 	if l.Phase == job.Closing && now >= l.WindowEnd {
-		return
+		return false
 	}
 	for _, k := range l.Files.Keepers {
 		name := "keeper-" + l.Order.ID().String() + "-files-" + k.Account
 		if k.Says == job.Had && !w.noted(l, name) && !w.noted(l, asked(l, job.OfFiles, k.Account)) {
+			some = true
 			w.looks.Start(ctx, name, func(ctx context.Context) error {
 				return w.look(ctx, l, job.OfFiles, job.Attestation{Keeper: k.Account}, name)
 			})
 		}
 	}
 	for i, a := range attested(l) {
-		name := "keeper-" + l.Units[i].Receipt.ID().String() + "-" + a.Keeper
+		name := fmt.Sprintf("keeper-%s-%s", role.UnitName(l.Order.ID(), i, l.Units[i].Attempt), a.Keeper)
 		if w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Keeper)) {
 			continue
 		}
+		some = true
 		w.looks.Start(ctx, name, func(ctx context.Context) error { return w.look(ctx, l, i, a, name) })
 	}
+	return some
 }
 
 // attested yields the attestations that stand, with their units. Before a unit counts its
@@ -145,6 +149,9 @@ func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attes
 func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	kept, err := w.kit.PiecesOf(ctx, l, unit, a)
 	if err != nil {
+		return err
+	}
+	if l, err = w.kit.Fill(ctx, l, l.AboutUnit(unit)); err != nil {
 		return err
 	}
 	for i, root := range l.Units[unit].Receipt.Checkpoints[1:] {

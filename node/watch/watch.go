@@ -22,15 +22,16 @@ import (
 type watcher struct {
 	kit     *role.Kit
 	checks  *role.Tasks
-	looks   *role.Tasks // at keepers
-	missing sync.Map    // since when a keeper has handed nothing over, by look
+	looks   *role.Tasks               // at keepers
+	missing sync.Map                  // since when a keeper has handed nothing over, by look
+	done    map[canon.Hash]*job.Lease // leases of which nothing was left to look at
 	player  *contest.Player
 	keep    *role.Keep
 }
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep()}
+	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]*job.Lease{}}
 	defer w.checks.Wait()
 	defer w.looks.Wait()
 	defer w.player.Wait()
@@ -42,64 +43,87 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 	if err != nil {
 		return err
 	}
-	// The oldest work of a lease first: everything later depends on it. A lease
-	// whose files cannot be had does not keep the others from being checked.
+	// A lease whose files cannot be had does not keep the others from being checked.
+	done := map[canon.Hash]*job.Lease{}
 	for _, l := range leases {
-		if t, id, ok := w.next(l); ok {
-			w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, id) })
-		}
-		w.keepers(ctx, l, b.Time)
-		for _, f := range l.Forced() {
-			name := f.Unit.Receipt.ID().String() + "-truth"
-			if w.noted(l, name) || l.TruthDisputed(w.kit.Account.Address, f) {
-				continue
-			}
-			w.checks.Start(ctx, name, func(ctx context.Context) error {
-				if wrong, err := w.player.CheckTruth(ctx, l, f, f.Segments()); wrong || err != nil {
-					return err // who is wrong is looked at again when the dispute is over
-				}
-				return w.note(l, name)
-			})
-		}
-		for _, v := range l.Verdicts() {
-			t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.ID().String()+"-"+v.Audit.Auditor
-			if l.Disputed(w.kit.Account.Address, t, v.Receipt.Attempt) || w.noted(l, name) {
-				continue
-			}
-			w.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
-				if _, err := w.player.CheckAttempt(ctx, l, t, v.Receipt.Attempt); err != nil {
-					return err
-				}
-				return w.note(l, name)
-			})
+		id := l.Order.ID()
+		if w.done[id] == l || !w.lease(ctx, l, b.Time) {
+			done[id] = l // until it changes
 		}
 	}
-	if err := w.keep.Block(b.Time, leases); err != nil {
+	w.done = done
+	if err := w.keep.Block(ctx, b.Time, leases); err != nil {
 		return err
 	}
 	return errors.Join(w.player.Block(ctx), w.player.Relieve(ctx))
 }
 
+// lease starts what is to be checked of a lease, and reports whether anything is.
+func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool) {
+	// The oldest work first: everything later depends on it.
+	if t, name, ok := w.next(l); ok {
+		some = true
+		w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, name) })
+	}
+	some = w.keepers(ctx, l, now) || some
+	for _, f := range l.Forced() {
+		name := attemptName(f.Index, f.Unit.Attempt) + "-truth"
+		if w.noted(l, name) {
+			continue
+		}
+		some = true
+		if l.TruthDisputed(w.kit.Account.Address, f) {
+			continue
+		}
+		w.checks.Start(ctx, l.Order.ID().String()+name, func(ctx context.Context) error {
+			if wrong, err := w.player.CheckTruth(ctx, l, f, f.Segments()); wrong || err != nil {
+				return err // who is wrong is looked at again when the dispute is over
+			}
+			return w.note(l, name)
+		})
+	}
+	for _, v := range l.Verdicts() {
+		t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), attemptName(v.Unit, v.Receipt.Attempt)+"-"+v.Audit.Auditor
+		if w.noted(l, name) {
+			continue
+		}
+		some = true
+		if l.Disputed(w.kit.Account.Address, t, v.Receipt.Attempt) {
+			continue
+		}
+		w.checks.Start(ctx, "verdict "+l.Order.ID().String()+name, func(ctx context.Context) error {
+			if _, err := w.player.CheckAttempt(ctx, l, t, v.Receipt.Attempt); err != nil {
+				return err
+			}
+			return w.note(l, name)
+		})
+	}
+	return some
+}
+
+// attemptName is what notes call an attempt of a unit.
+func attemptName(unit, attempt int) string { return fmt.Sprintf("unit-%d-%d", unit, attempt) }
+
 // next returns the oldest work of a lease that has not been checked here. What
 // another disputes is looked at again when that dispute is over, if time is left
 // to dispute it then: others may challenge true work, or challenge false work
 // badly on purpose.
-func (w *watcher) next(l *job.Lease) (t job.Target, id canon.Hash, ok bool) {
+func (w *watcher) next(l *job.Lease) (t job.Target, name string, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
 		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.UnitTarget(i)) {
-			if id := u.Receipt.ID(); !w.checked(l, id) {
-				return job.UnitTarget(i), id, true
+			if name := attemptName(i, u.Attempt); !w.noted(l, name) {
+				return job.UnitTarget(i), name, true
 			}
 		}
 		if round := i / shards; i%shards == shards-1 && round < l.Round {
 			t := job.MergeTarget(round)
-			if id := l.MergeID(round); !w.waits(l, t) && !w.checked(l, id) {
-				return t, id, true
+			if name := fmt.Sprintf("merge-%d-%d", round, l.Attempt(t)); !w.waits(l, t) && !w.noted(l, name) {
+				return t, name, true
 			}
 		}
 	}
-	return t, id, false
+	return t, "", false
 }
 
 // waits reports whether a dispute about work that stands need not be opened now.
@@ -108,7 +132,7 @@ func (w *watcher) waits(l *job.Lease, t job.Target) bool {
 }
 
 // check re-executes one piece of work, and goes on with what is next.
-func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id canon.Hash) error {
+func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, name string) error {
 	for {
 		wrong, err := w.player.Check(ctx, l, t)
 		if err != nil {
@@ -123,14 +147,14 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 			unit, text = -1, fmt.Sprintf("merge of round %d %s", unit, text)
 		}
 		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
-		if err := w.note(l, id.String()); err != nil {
+		if err := w.note(l, name); err != nil {
 			return err
 		}
 		if l, err = w.kit.Lease(ctx, l.Order.ID()); err != nil {
 			return err
 		}
 		var more bool
-		if t, id, more = w.next(l); !more || l.Phase == job.Settled {
+		if t, name, more = w.next(l); !more || l.Phase == job.Settled {
 			return nil
 		}
 	}
@@ -141,8 +165,6 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, id cano
 func (w *watcher) file(l *job.Lease, name string) string {
 	return filepath.Join(w.kit.Notes(l.Order.ID(), "checked"), name)
 }
-
-func (w *watcher) checked(l *job.Lease, id canon.Hash) bool { return w.noted(l, id.String()) }
 
 func (w *watcher) noted(l *job.Lease, name string) bool {
 	_, err := os.Stat(w.file(l, name))

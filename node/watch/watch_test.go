@@ -38,7 +38,7 @@ func watching(t *testing.T, dir string) *watcher {
 func check(t *testing.T, w *watcher, l *job.Lease) (order []string) {
 	t.Helper()
 	for range 100 {
-		target, id, ok := w.next(l)
+		target, name, ok := w.next(l)
 		if !ok {
 			return order
 		}
@@ -47,7 +47,7 @@ func check(t *testing.T, w *watcher, l *job.Lease) (order []string) {
 			kind = "merge"
 		}
 		order = append(order, fmt.Sprint(kind, " ", target.Index()))
-		if err := w.note(l, id.String()); err != nil {
+		if err := w.note(l, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,8 +71,8 @@ func TestOldestWorkIsCheckedFirstAndOnce(t *testing.T) {
 	expect(t, check(t, w, l))
 
 	// A unit that was done again is other work, and so is the merge of it.
-	l.Units[1].Receipt = receipt(1, 1)
-	l.Merges[0].Inputs = []canon.Hash{{}, {2}}
+	l.Units[1].Attempt, l.Units[1].Receipt = 1, receipt(1, 1)
+	l.Merges[0].Attempt = 1
 	expect(t, check(t, w, l), "unit 1", "merge 0")
 
 	// Another order is another thing.

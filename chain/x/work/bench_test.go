@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	storetypes "github.com/cosmos/cosmos-sdk/store/v2/types"
+
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -71,5 +74,41 @@ func BenchmarkIdleBlock(b *testing.B) {
 		if err := p.Chain.Work.EndBlock(p.Ctx()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What a role reads of the largest lease: all of it, as roles once did in every block; it
+// without state roots, when it has changed; or whether it has.
+func BenchmarkRead(b *testing.B) {
+	k, l, ctx := done(b, 16, 256, 256)
+	ctx, order := ctx.WithGasMeter(storetypes.NewInfiniteGasMeter()), l.Order.ID().String()
+	read := func(brief bool) func() (int, error) {
+		return func() (int, error) {
+			r, err := k.Queries().State(ctx, &workv1.QueryStateRequest{Order: order, Brief: brief})
+			if err != nil {
+				return 0, err
+			}
+			return len(r.Lease), canon.Unmarshal(r.Lease, &job.Lease{})
+		}
+	}
+	for name, f := range map[string]func() (int, error){
+		"whole": read(false),
+		"brief": read(true),
+		"live": func() (int, error) {
+			r, err := k.Queries().Live(ctx, &workv1.QueryLiveRequest{})
+			return r.Size(), err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			size := 0
+			for b.Loop() {
+				var err error
+				if size, err = f(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(size), "B/read")
+		})
 	}
 }

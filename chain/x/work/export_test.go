@@ -5,7 +5,11 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
+
+// Queries answers queries of the keeper.
+func (k *Keeper) Queries() workv1.QueryServer { return queryServer{k} }
 
 // Happen lets an event happen to a lease, as messages do.
 func (k *Keeper) Happen(ctx context.Context, order canon.Hash, e job.Event) error {

@@ -233,8 +233,9 @@ func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, un
 
 // indexed counts the entries that the indexes should have.
 type indexed struct {
-	wakes, leads, phases, parties int
-	late                          map[string]bool // order and unit of what was postponed
+	wakes, leads, phases, parties, live int
+
+	late map[string]bool // order and unit of what was postponed
 }
 
 func lateKey(p part) string { return fmt.Sprintf("%x %d", p.K1(), p.K2()) }
@@ -250,6 +251,12 @@ func (k *Keeper) checkEntries(ctx context.Context, id canon.Hash, l *job.Lease, 
 	n.leads += len(e.leads)
 	n.phases += len(e.phases)
 	n.parties += len(parties)
+	if l.Phase != job.Settled {
+		n.live++
+		if in, err := k.changed.Has(ctx, id[:]); err != nil || !in {
+			return errors.Join(err, fmt.Errorf("lease %s is %v, and when it changed is not known", id, l.Phase))
+		}
+	}
 	return errors.Join(has(ctx, k.wakes, e.wakes), has(ctx, k.leads, e.leads), has(ctx, k.phases, e.phases), has(ctx, k.parties, parties))
 }
 
@@ -272,16 +279,26 @@ func (k *Keeper) checkIndexes(ctx context.Context, n indexed) error {
 	return errors.Join(
 		count(ctx, "wakes", k.wakes, n.wakes), count(ctx, "leads", k.leads, n.leads),
 		count(ctx, "phases", k.phases, n.phases), count(ctx, "parties", k.parties, n.parties),
+		count(ctx, "changed", k.changed, n.live),
 	)
 }
 
-func count[K any](ctx context.Context, name string, index collections.KeySet[K], want int) error {
-	err := index.Walk(ctx, nil, func(K) (bool, error) {
-		want--
-		return false, nil
-	})
-	if err == nil && want != 0 {
-		err = fmt.Errorf("index %s lacks %d entries", name, want)
+// walker is an index, or a map that is one.
+type walker[K, V any] interface {
+	IterateRaw(ctx context.Context, start, end []byte, order collections.Order) (collections.Iterator[K, V], error)
+}
+
+func count[K, V any](ctx context.Context, name string, index walker[K, V], want int) error {
+	all, err := index.IterateRaw(ctx, nil, nil, collections.OrderAscending)
+	if err != nil {
+		return err
 	}
-	return err
+	defer all.Close()
+	for ; all.Valid(); all.Next() {
+		want--
+	}
+	if want != 0 {
+		return fmt.Errorf("index %s lacks %d entries", name, want)
+	}
+	return nil
 }

@@ -69,6 +69,7 @@ type Keeper struct {
 	slashPaid   collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
 
 	settlements collections.Map[[]byte, []byte]
+	changed     collections.Map[[]byte, uint64] // height of the newest change of a lease that is not settled
 
 	// Indexes: when time must pass for a lease, in which phase it is, who leads
 	// it while it is not settled, who takes part. That for which time could not pass is
@@ -125,6 +126,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	k.slashPaid = collections.NewMap(sb, collections.NewPrefix(17), "slash_paid",
 		collections.PairKeyCodec(collections.BytesKey, collections.StringKey), collections.Uint64Value)
 	k.asked = collections.NewMap(sb, collections.NewPrefix(18), "asked", collections.StringKey, collections.Uint64Value)
+	k.changed = collections.NewMap(sb, collections.NewPrefix(19), "changed", collections.BytesKey, collections.Uint64Value)
 	module.Seal(sb)
 	return k
 }

@@ -34,16 +34,83 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
 }
 
+func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
+	type byParty = collections.Triple[string, bool, []byte]
+	live := func(raw []byte, height uint64) (workv1.LiveLease, error) {
+		id, err := canon.HashOf(raw)
+		return workv1.LiveLease{Order: id.String(), Changed: height}, err
+	}
+	if r.Participant == "" {
+		leases, page, err := query.CollectionPaginate(ctx, q.changed, r.Pagination, live)
+		return &workv1.QueryLiveResponse{Leases: leases, Pagination: page}, err
+	}
+	within := collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)
+	leases, page, err := query.CollectionPaginate(ctx, q.parties, r.Pagination,
+		func(k byParty, _ collections.NoValue) (workv1.LiveLease, error) {
+			height, err := q.changed.Get(ctx, k.K3())
+			if err != nil {
+				return workv1.LiveLease{}, err
+			}
+			return live(k.K3(), height)
+		},
+		func(o *query.CollectionsPaginateOptions[byParty]) { o.Prefix = &within })
+	return &workv1.QueryLiveResponse{Leases: leases, Pagination: page}, err
+}
+
 func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*workv1.QueryStateResponse, error) {
 	id, err := canon.ParseHash(r.Order)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, (*job.Lease).Everything)
+	l, err := q.load(ctx, id, func(l *job.Lease) job.Part {
+		p := l.Everything()
+		p.Brief = r.Brief
+		return p
+	})
+	if err == nil && r.Brief {
+		err = q.fillPast(ctx, id, l)
+	}
 	if err != nil {
 		return nil, asStatus(err)
 	}
 	return &workv1.QueryStateResponse{Lease: canon.Marshal(&l.Lease)}, nil
+}
+
+func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*workv1.QueryRootsResponse, error) {
+	id, err := canon.ParseHash(r.Order)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	res := &workv1.QueryRootsResponse{}
+	if res.Checkpoints, err = rootsOf(ctx, q.checkpoints, id, r.Units); err == nil {
+		res.Inputs, err = rootsOf(ctx, q.inputs, id, r.Rounds)
+	}
+	return res, err
+}
+
+// rootsOf returns a list of roots for each of the given parts of an order.
+func rootsOf(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, which []uint32) (out []workv1.Roots, err error) {
+	if len(which) > job.MaxUnits {
+		return nil, status.Errorf(codes.InvalidArgument, "%d lists of roots are asked for at once, the limit is %d", len(which), job.MaxUnits)
+	}
+	for _, i := range which {
+		var list hashes
+		b, err := m.Get(ctx, collections.Join(id[:], i))
+		if err == nil {
+			err = canon.Unmarshal(b, &list)
+		} else if errors.Is(err, collections.ErrNotFound) {
+			err = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		v := workv1.Roots{Roots: make([]byte, 0, len(list)*len(canon.Hash{}))}
+		for _, h := range list {
+			v.Roots = append(v.Roots, h[:]...)
+		}
+		out = append(out, v)
+	}
+	return out, nil
 }
 
 func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (*workv1.QueryLeasesResponse, error) {

@@ -3,6 +3,8 @@ package work_test
 import (
 	"context"
 	"crypto/ed25519"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,6 +252,31 @@ func TestWorkQueries(t *testing.T) {
 	if err := canon.Unmarshal(state.Lease, &whole); err != nil || whole.Check() != nil || whole.Order.ID() != p.ID {
 		t.Fatalf("%v, %v", err, whole.Check())
 	}
+	briefState, err := p.Work.State(ctx, &workv1.QueryStateRequest{Order: p.ID.String(), Brief: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var filled job.Lease
+	if err := canon.Unmarshal(briefState.Lease, &filled); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: []uint32{0, 3, 1}, Rounds: []uint32{0, 1}})
+	if err != nil || len(roots.Checkpoints) != 3 || len(roots.Inputs) != 2 {
+		t.Fatalf("%v, %v", roots, err)
+	}
+	if len(filled.Merges[0].Inputs) != 0 || len(roots.Checkpoints[1].Roots) != 0 || len(roots.Inputs[1].Roots) != 0 {
+		t.Errorf("there are inputs of %v, and %v", filled.Merges[0], roots)
+	}
+	for at, i := range map[int]int{0: 0, 2: 1} {
+		if r := filled.Units[i].Receipt; !r.Brief() || r.End() != whole.Units[i].Receipt.End() {
+			t.Errorf("brief, unit %d has checkpoints %v", i, r.Checkpoints)
+		}
+		filled.Units[i].Receipt.Checkpoints = hashes(roots.Checkpoints[at])
+	}
+	filled.Merges[0].Inputs = hashes(roots.Inputs[0])
+	if !reflect.DeepEqual(filled, whole) {
+		t.Errorf("brief and filled it is %+v, want %+v", filled, whole)
+	}
 	units, err := p.Work.Units(ctx, &workv1.QueryUnitsRequest{Order: p.ID.String()})
 	if err != nil || len(units.Units) != 4 {
 		t.Fatalf("%v, %v", units, err)
@@ -269,6 +296,50 @@ func TestWorkQueries(t *testing.T) {
 	}
 }
 
+func hashes(r workv1.Roots) (out []canon.Hash) {
+	for b := range slices.Chunk(r.Roots, len(canon.Hash{})) {
+		out = append(out, canon.Hash(b))
+	}
+	return out
+}
+
+// A lease is live until it is settled, and its height is that of the block that changed it.
+func TestLiveLeasesTellWhenTheyChanged(t *testing.T) {
+	p := begin(t)
+	live := func(participant string) []workv1.LiveLease {
+		t.Helper()
+		r, err := p.Work.Live(context.Background(), &workv1.QueryLiveRequest{Participant: participant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Leases
+	}
+	first := live("")
+	if len(first) != 1 || first[0].Order != p.ID.String() || first[0].Changed == 0 {
+		t.Fatalf("live are %v", first)
+	}
+	p.NextBlock(time.Second)
+	if again := live(""); !slices.Equal(first, again) {
+		t.Errorf("nothing changed, and %v became %v", first, again)
+	}
+	p.FinishRound()
+	changed := live("")
+	if len(changed) != 1 || changed[0].Changed <= first[0].Changed {
+		t.Errorf("a round later %v became %v", first, changed)
+	}
+	for who, want := range map[string]int{worktest.Consumer.String(): 1, chaintest.Named("p2").String(): 1, chaintest.Named("q0").String(): 0} {
+		if got := live(who); len(got) != want || want > 0 && !slices.Equal(got, changed) {
+			t.Errorf("%s takes part in %v", who, got)
+		}
+	}
+	p.Finish()
+	for _, who := range []string{"", worktest.Consumer.String()} {
+		if got := live(who); len(got) != 0 {
+			t.Errorf("settled, and live is %v", got)
+		}
+	}
+}
+
 func TestWorkQueriesRefuse(t *testing.T) {
 	p := begin(t)
 	ctx, none := context.Background(), strings.Repeat("0", 64)
@@ -284,6 +355,10 @@ func TestWorkQueriesRefuse(t *testing.T) {
 			_, err := p.Work.Unit(ctx, &workv1.QueryUnitRequest{Order: p.ID.String(), Unit: 4})
 			return err
 		}, codes.NotFound},
+		"too many roots": {func() error {
+			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: make([]uint32, job.MaxUnits+1)})
+			return err
+		}, codes.InvalidArgument},
 		"no settlement": {func() error {
 			_, err := p.Work.Settlement(ctx, &workv1.QuerySettlementRequest{Order: p.ID.String()})
 			return err

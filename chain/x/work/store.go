@@ -14,6 +14,8 @@ import (
 	"cosmossdk.io/collections"
 	errorsmod "cosmossdk.io/errors"
 
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 )
@@ -345,7 +347,10 @@ func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Le
 	if before == nil || before.Phase != after.Phase {
 		err = errors.Join(err, move(ctx, k.parties, partiesOf(id, before), partiesOf(id, after)))
 	}
-	return err
+	if after.Phase == job.Settled {
+		return errors.Join(err, k.changed.Remove(ctx, id[:]))
+	}
+	return errors.Join(err, k.changed.Set(ctx, id[:], uint64(sdk.UnwrapSDKContext(ctx).BlockHeight())))
 }
 
 // countAsked counts the open questions to keepers over all leases.

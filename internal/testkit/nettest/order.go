@@ -117,7 +117,11 @@ func (n *Network) Lease(id canon.Hash, what string, want func(*job.Lease) bool) 
 	if err := n.synced(n.ctx); err != nil {
 		n.t.Fatalf("waiting for %s on every node: %v", what, err)
 	}
-	return last.Lease
+	whole, err := n.Consumer.Kit.Fill(n.ctx, last.Lease, last.Lease.Everything())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return whole
 }
 
 // Settle waits until an order is settled, and checks everything.

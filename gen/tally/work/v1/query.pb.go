@@ -119,15 +119,175 @@ func (m *QueryLeaseResponse) GetLease() Lease {
 	return Lease{}
 }
 
+type QueryLiveRequest struct {
+	// Only leases in which this account is consumer, provider or validator.
+	Participant string             `protobuf:"bytes,1,opt,name=participant,proto3" json:"participant,omitempty"`
+	Pagination  *query.PageRequest `protobuf:"bytes,2,opt,name=pagination,proto3" json:"pagination,omitempty"`
+}
+
+func (m *QueryLiveRequest) Reset()         { *m = QueryLiveRequest{} }
+func (m *QueryLiveRequest) String() string { return proto.CompactTextString(m) }
+func (*QueryLiveRequest) ProtoMessage()    {}
+func (*QueryLiveRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{2}
+}
+func (m *QueryLiveRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryLiveRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryLiveRequest.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryLiveRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryLiveRequest.Merge(m, src)
+}
+func (m *QueryLiveRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryLiveRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryLiveRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryLiveRequest proto.InternalMessageInfo
+
+func (m *QueryLiveRequest) GetParticipant() string {
+	if m != nil {
+		return m.Participant
+	}
+	return ""
+}
+
+func (m *QueryLiveRequest) GetPagination() *query.PageRequest {
+	if m != nil {
+		return m.Pagination
+	}
+	return nil
+}
+
+type QueryLiveResponse struct {
+	Leases     []LiveLease         `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases"`
+	Pagination *query.PageResponse `protobuf:"bytes,2,opt,name=pagination,proto3" json:"pagination,omitempty"`
+}
+
+func (m *QueryLiveResponse) Reset()         { *m = QueryLiveResponse{} }
+func (m *QueryLiveResponse) String() string { return proto.CompactTextString(m) }
+func (*QueryLiveResponse) ProtoMessage()    {}
+func (*QueryLiveResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{3}
+}
+func (m *QueryLiveResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryLiveResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryLiveResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryLiveResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryLiveResponse.Merge(m, src)
+}
+func (m *QueryLiveResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryLiveResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryLiveResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryLiveResponse proto.InternalMessageInfo
+
+func (m *QueryLiveResponse) GetLeases() []LiveLease {
+	if m != nil {
+		return m.Leases
+	}
+	return nil
+}
+
+func (m *QueryLiveResponse) GetPagination() *query.PageResponse {
+	if m != nil {
+		return m.Pagination
+	}
+	return nil
+}
+
+// LiveLease is a lease that is not settled.
+type LiveLease struct {
+	Order   string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Changed uint64 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+}
+
+func (m *LiveLease) Reset()         { *m = LiveLease{} }
+func (m *LiveLease) String() string { return proto.CompactTextString(m) }
+func (*LiveLease) ProtoMessage()    {}
+func (*LiveLease) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{4}
+}
+func (m *LiveLease) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *LiveLease) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_LiveLease.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *LiveLease) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_LiveLease.Merge(m, src)
+}
+func (m *LiveLease) XXX_Size() int {
+	return m.Size()
+}
+func (m *LiveLease) XXX_DiscardUnknown() {
+	xxx_messageInfo_LiveLease.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_LiveLease proto.InternalMessageInfo
+
+func (m *LiveLease) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *LiveLease) GetChanged() uint64 {
+	if m != nil {
+		return m.Changed
+	}
+	return 0
+}
+
 type QueryStateRequest struct {
 	Order string `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	// Of standing receipts with the last checkpoint alone, of merges without inputs.
+	Brief bool `protobuf:"varint,2,opt,name=brief,proto3" json:"brief,omitempty"`
 }
 
 func (m *QueryStateRequest) Reset()         { *m = QueryStateRequest{} }
 func (m *QueryStateRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryStateRequest) ProtoMessage()    {}
 func (*QueryStateRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{2}
+	return fileDescriptor_49dbc76e51d43fc5, []int{5}
 }
 func (m *QueryStateRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -163,6 +323,13 @@ func (m *QueryStateRequest) GetOrder() string {
 	return ""
 }
 
+func (m *QueryStateRequest) GetBrief() bool {
+	if m != nil {
+		return m.Brief
+	}
+	return false
+}
+
 type QueryStateResponse struct {
 	Lease []byte `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 }
@@ -171,7 +338,7 @@ func (m *QueryStateResponse) Reset()         { *m = QueryStateResponse{} }
 func (m *QueryStateResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryStateResponse) ProtoMessage()    {}
 func (*QueryStateResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{3}
+	return fileDescriptor_49dbc76e51d43fc5, []int{6}
 }
 func (m *QueryStateResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -207,6 +374,165 @@ func (m *QueryStateResponse) GetLease() []byte {
 	return nil
 }
 
+type QueryRootsRequest struct {
+	Order  string   `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Units  []uint32 `protobuf:"varint,2,rep,packed,name=units,proto3" json:"units,omitempty"`
+	Rounds []uint32 `protobuf:"varint,3,rep,packed,name=rounds,proto3" json:"rounds,omitempty"`
+}
+
+func (m *QueryRootsRequest) Reset()         { *m = QueryRootsRequest{} }
+func (m *QueryRootsRequest) String() string { return proto.CompactTextString(m) }
+func (*QueryRootsRequest) ProtoMessage()    {}
+func (*QueryRootsRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{7}
+}
+func (m *QueryRootsRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryRootsRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryRootsRequest.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryRootsRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryRootsRequest.Merge(m, src)
+}
+func (m *QueryRootsRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryRootsRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryRootsRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryRootsRequest proto.InternalMessageInfo
+
+func (m *QueryRootsRequest) GetOrder() string {
+	if m != nil {
+		return m.Order
+	}
+	return ""
+}
+
+func (m *QueryRootsRequest) GetUnits() []uint32 {
+	if m != nil {
+		return m.Units
+	}
+	return nil
+}
+
+func (m *QueryRootsRequest) GetRounds() []uint32 {
+	if m != nil {
+		return m.Rounds
+	}
+	return nil
+}
+
+// QueryRootsResponse holds a list for each unit and round of the request, empty where
+// there is none.
+type QueryRootsResponse struct {
+	Checkpoints []Roots `protobuf:"bytes,1,rep,name=checkpoints,proto3" json:"checkpoints"`
+	Inputs      []Roots `protobuf:"bytes,2,rep,name=inputs,proto3" json:"inputs"`
+}
+
+func (m *QueryRootsResponse) Reset()         { *m = QueryRootsResponse{} }
+func (m *QueryRootsResponse) String() string { return proto.CompactTextString(m) }
+func (*QueryRootsResponse) ProtoMessage()    {}
+func (*QueryRootsResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{8}
+}
+func (m *QueryRootsResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *QueryRootsResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_QueryRootsResponse.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *QueryRootsResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_QueryRootsResponse.Merge(m, src)
+}
+func (m *QueryRootsResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *QueryRootsResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_QueryRootsResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_QueryRootsResponse proto.InternalMessageInfo
+
+func (m *QueryRootsResponse) GetCheckpoints() []Roots {
+	if m != nil {
+		return m.Checkpoints
+	}
+	return nil
+}
+
+func (m *QueryRootsResponse) GetInputs() []Roots {
+	if m != nil {
+		return m.Inputs
+	}
+	return nil
+}
+
+// Roots are state roots of 32 bytes each, one after the other.
+type Roots struct {
+	Roots []byte `protobuf:"bytes,1,opt,name=roots,proto3" json:"roots,omitempty"`
+}
+
+func (m *Roots) Reset()         { *m = Roots{} }
+func (m *Roots) String() string { return proto.CompactTextString(m) }
+func (*Roots) ProtoMessage()    {}
+func (*Roots) Descriptor() ([]byte, []int) {
+	return fileDescriptor_49dbc76e51d43fc5, []int{9}
+}
+func (m *Roots) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Roots) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	if deterministic {
+		return xxx_messageInfo_Roots.Marshal(b, m, deterministic)
+	} else {
+		b = b[:cap(b)]
+		n, err := m.MarshalToSizedBuffer(b)
+		if err != nil {
+			return nil, err
+		}
+		return b[:n], nil
+	}
+}
+func (m *Roots) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Roots.Merge(m, src)
+}
+func (m *Roots) XXX_Size() int {
+	return m.Size()
+}
+func (m *Roots) XXX_DiscardUnknown() {
+	xxx_messageInfo_Roots.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Roots proto.InternalMessageInfo
+
+func (m *Roots) GetRoots() []byte {
+	if m != nil {
+		return m.Roots
+	}
+	return nil
+}
+
 type QueryLeasesRequest struct {
 	Phase Phase `protobuf:"varint,1,opt,name=phase,proto3,enum=tally.work.v1.Phase" json:"phase,omitempty"`
 	// Only leases in which this account is consumer, provider or validator;
@@ -220,7 +546,7 @@ func (m *QueryLeasesRequest) Reset()         { *m = QueryLeasesRequest{} }
 func (m *QueryLeasesRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryLeasesRequest) ProtoMessage()    {}
 func (*QueryLeasesRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{4}
+	return fileDescriptor_49dbc76e51d43fc5, []int{10}
 }
 func (m *QueryLeasesRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -286,7 +612,7 @@ func (m *QueryLeasesResponse) Reset()         { *m = QueryLeasesResponse{} }
 func (m *QueryLeasesResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryLeasesResponse) ProtoMessage()    {}
 func (*QueryLeasesResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{5}
+	return fileDescriptor_49dbc76e51d43fc5, []int{11}
 }
 func (m *QueryLeasesResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -339,7 +665,7 @@ func (m *QueryUnitsRequest) Reset()         { *m = QueryUnitsRequest{} }
 func (m *QueryUnitsRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitsRequest) ProtoMessage()    {}
 func (*QueryUnitsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{6}
+	return fileDescriptor_49dbc76e51d43fc5, []int{12}
 }
 func (m *QueryUnitsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -397,7 +723,7 @@ func (m *QueryUnitsResponse) Reset()         { *m = QueryUnitsResponse{} }
 func (m *QueryUnitsResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitsResponse) ProtoMessage()    {}
 func (*QueryUnitsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{7}
+	return fileDescriptor_49dbc76e51d43fc5, []int{13}
 }
 func (m *QueryUnitsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -442,7 +768,7 @@ func (m *QueryUnitRequest) Reset()         { *m = QueryUnitRequest{} }
 func (m *QueryUnitRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitRequest) ProtoMessage()    {}
 func (*QueryUnitRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{8}
+	return fileDescriptor_49dbc76e51d43fc5, []int{14}
 }
 func (m *QueryUnitRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -493,7 +819,7 @@ func (m *QueryUnitResponse) Reset()         { *m = QueryUnitResponse{} }
 func (m *QueryUnitResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryUnitResponse) ProtoMessage()    {}
 func (*QueryUnitResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{9}
+	return fileDescriptor_49dbc76e51d43fc5, []int{15}
 }
 func (m *QueryUnitResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -537,7 +863,7 @@ func (m *QuerySettlementRequest) Reset()         { *m = QuerySettlementRequest{}
 func (m *QuerySettlementRequest) String() string { return proto.CompactTextString(m) }
 func (*QuerySettlementRequest) ProtoMessage()    {}
 func (*QuerySettlementRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{10}
+	return fileDescriptor_49dbc76e51d43fc5, []int{16}
 }
 func (m *QuerySettlementRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -583,7 +909,7 @@ func (m *QuerySettlementResponse) Reset()         { *m = QuerySettlementResponse
 func (m *QuerySettlementResponse) String() string { return proto.CompactTextString(m) }
 func (*QuerySettlementResponse) ProtoMessage()    {}
 func (*QuerySettlementResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{11}
+	return fileDescriptor_49dbc76e51d43fc5, []int{17}
 }
 func (m *QuerySettlementResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -640,7 +966,7 @@ func (m *QueryParamsRequest) Reset()         { *m = QueryParamsRequest{} }
 func (m *QueryParamsRequest) String() string { return proto.CompactTextString(m) }
 func (*QueryParamsRequest) ProtoMessage()    {}
 func (*QueryParamsRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{12}
+	return fileDescriptor_49dbc76e51d43fc5, []int{18}
 }
 func (m *QueryParamsRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -679,7 +1005,7 @@ func (m *QueryParamsResponse) Reset()         { *m = QueryParamsResponse{} }
 func (m *QueryParamsResponse) String() string { return proto.CompactTextString(m) }
 func (*QueryParamsResponse) ProtoMessage()    {}
 func (*QueryParamsResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_49dbc76e51d43fc5, []int{13}
+	return fileDescriptor_49dbc76e51d43fc5, []int{19}
 }
 func (m *QueryParamsResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -732,8 +1058,14 @@ func (m *QueryParamsResponse) GetPool() uint64 {
 func init() {
 	proto.RegisterType((*QueryLeaseRequest)(nil), "tally.work.v1.QueryLeaseRequest")
 	proto.RegisterType((*QueryLeaseResponse)(nil), "tally.work.v1.QueryLeaseResponse")
+	proto.RegisterType((*QueryLiveRequest)(nil), "tally.work.v1.QueryLiveRequest")
+	proto.RegisterType((*QueryLiveResponse)(nil), "tally.work.v1.QueryLiveResponse")
+	proto.RegisterType((*LiveLease)(nil), "tally.work.v1.LiveLease")
 	proto.RegisterType((*QueryStateRequest)(nil), "tally.work.v1.QueryStateRequest")
 	proto.RegisterType((*QueryStateResponse)(nil), "tally.work.v1.QueryStateResponse")
+	proto.RegisterType((*QueryRootsRequest)(nil), "tally.work.v1.QueryRootsRequest")
+	proto.RegisterType((*QueryRootsResponse)(nil), "tally.work.v1.QueryRootsResponse")
+	proto.RegisterType((*Roots)(nil), "tally.work.v1.Roots")
 	proto.RegisterType((*QueryLeasesRequest)(nil), "tally.work.v1.QueryLeasesRequest")
 	proto.RegisterType((*QueryLeasesResponse)(nil), "tally.work.v1.QueryLeasesResponse")
 	proto.RegisterType((*QueryUnitsRequest)(nil), "tally.work.v1.QueryUnitsRequest")
@@ -749,61 +1081,74 @@ func init() {
 func init() { proto.RegisterFile("tally/work/v1/query.proto", fileDescriptor_49dbc76e51d43fc5) }
 
 var fileDescriptor_49dbc76e51d43fc5 = []byte{
-	// 850 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0x8c, 0x56, 0x4d, 0x4f, 0x1b, 0x47,
-	0x18, 0xf6, 0x82, 0x6d, 0x95, 0x01, 0x2a, 0x3a, 0x98, 0x62, 0xac, 0x62, 0xdc, 0x6d, 0xa1, 0xd4,
-	0x2d, 0xbb, 0xb5, 0x91, 0x5a, 0xa9, 0xad, 0x54, 0xd5, 0x52, 0xe9, 0x25, 0x07, 0x58, 0x94, 0x4b,
-	0x2e, 0xd1, 0x18, 0x26, 0xcb, 0x8a, 0xf5, 0xce, 0xb2, 0x33, 0x76, 0x64, 0x21, 0x2e, 0x5c, 0x72,
-	0x8d, 0x12, 0x29, 0xbf, 0x24, 0x3f, 0x82, 0x23, 0x4a, 0x2e, 0x48, 0x91, 0xa2, 0x08, 0xf2, 0x43,
-	0xa2, 0x79, 0x67, 0xd6, 0xde, 0x35, 0x6b, 0x9b, 0xd3, 0xce, 0xc7, 0xf3, 0xbe, 0xcf, 0xf3, 0x7e,
-	0x8d, 0x16, 0xad, 0x09, 0xe2, 0xfb, 0x7d, 0xfb, 0x39, 0x8b, 0x4e, 0xed, 0x5e, 0xc3, 0x3e, 0xeb,
-	0xd2, 0xa8, 0x6f, 0x85, 0x11, 0x13, 0x0c, 0x2f, 0xc2, 0x95, 0x25, 0xaf, 0xac, 0x5e, 0xa3, 0x52,
-	0x3f, 0x62, 0xbc, 0xc3, 0xb8, 0xdd, 0x26, 0x9c, 0x2a, 0x9c, 0xdd, 0x6b, 0xb4, 0xa9, 0x20, 0x0d,
-	0x3b, 0x24, 0xae, 0x17, 0x10, 0xe1, 0xb1, 0x40, 0x99, 0x56, 0xd6, 0x14, 0xf6, 0x29, 0xec, 0x6c,
-	0xb5, 0xd1, 0x57, 0x25, 0x97, 0xb9, 0x4c, 0x9d, 0xcb, 0x95, 0x3e, 0xfd, 0xce, 0x65, 0xcc, 0xf5,
-	0xa9, 0x4d, 0x42, 0xcf, 0x26, 0x41, 0xc0, 0x04, 0x78, 0x8b, 0x6d, 0x46, 0x44, 0xfa, 0x94, 0x70,
-	0xaa, 0xae, 0xcc, 0x9f, 0xd1, 0x37, 0x07, 0x52, 0xcb, 0x23, 0x79, 0xe6, 0xd0, 0xb3, 0x2e, 0xe5,
-	0x02, 0x97, 0x50, 0x81, 0x45, 0xc7, 0x34, 0x2a, 0x1b, 0x35, 0x63, 0x7b, 0xce, 0x51, 0x1b, 0x73,
-	0x0f, 0xe1, 0x24, 0x94, 0x87, 0x2c, 0xe0, 0x14, 0xff, 0x86, 0x0a, 0xe0, 0x0f, 0xb0, 0xf3, 0xcd,
-	0x92, 0x95, 0x8a, 0xda, 0x02, 0x70, 0x2b, 0x7f, 0xf5, 0x71, 0x23, 0xe7, 0x28, 0xe0, 0x80, 0xf2,
-	0x50, 0x10, 0x31, 0x85, 0xb2, 0xae, 0x29, 0x35, 0x54, 0x53, 0x96, 0x92, 0x94, 0x0b, 0xb1, 0xdb,
-	0x1b, 0x23, 0xa9, 0x8f, 0xc7, 0x8e, 0xeb, 0xa8, 0x10, 0x9e, 0xc4, 0xe0, 0xaf, 0xef, 0xe9, 0xdb,
-	0x97, 0x77, 0x8e, 0x82, 0xe0, 0x3f, 0xd1, 0x7c, 0x48, 0x22, 0xe1, 0x1d, 0x79, 0x21, 0x09, 0x44,
-	0x79, 0x46, 0x4a, 0x69, 0x95, 0xdf, 0xbd, 0xdd, 0x29, 0xe9, 0x12, 0xfc, 0x7b, 0x7c, 0x1c, 0x51,
-	0xce, 0x0f, 0x45, 0xe4, 0x05, 0xae, 0x93, 0x04, 0x63, 0x8c, 0xf2, 0xbe, 0xd7, 0xa3, 0xe5, 0xd9,
-	0x9a, 0xb1, 0xfd, 0x95, 0x03, 0x6b, 0xbc, 0x87, 0xd0, 0xb0, 0xb4, 0xe5, 0x3c, 0x24, 0x68, 0xcb,
-	0xd2, 0xbe, 0x64, 0x1f, 0x58, 0xaa, 0x5f, 0x74, 0x1f, 0x58, 0xfb, 0xc4, 0x8d, 0x13, 0xe2, 0x24,
-	0x2c, 0xcd, 0x57, 0x06, 0x5a, 0x4e, 0x85, 0xa6, 0x13, 0xd1, 0x44, 0x45, 0x88, 0x9d, 0x97, 0x8d,
-	0xda, 0xec, 0x94, 0xe4, 0x6b, 0x24, 0xfe, 0x3f, 0xa5, 0x69, 0x06, 0x34, 0xfd, 0x34, 0x55, 0x93,
-	0x22, 0x4c, 0x89, 0x3a, 0xd4, 0x65, 0x7c, 0x1c, 0x78, 0x82, 0x4f, 0x2c, 0xa3, 0xcc, 0xcd, 0xb3,
-	0x88, 0x75, 0x80, 0x6d, 0xd1, 0x81, 0x35, 0x14, 0xd1, 0xeb, 0x78, 0x02, 0x12, 0xb6, 0xe8, 0xa8,
-	0x8d, 0xf9, 0x9f, 0xae, 0xa1, 0x76, 0xaa, 0xe3, 0xb4, 0x51, 0xa1, 0x2b, 0x0f, 0x74, 0x98, 0xcb,
-	0x23, 0x61, 0x4a, 0x70, 0xdc, 0x62, 0x80, 0x33, 0xff, 0x46, 0x4b, 0x03, 0x37, 0x53, 0xa5, 0x49,
-	0x93, 0x58, 0x9a, 0x5c, 0x9b, 0xad, 0x44, 0x64, 0x03, 0x0d, 0x3b, 0x1a, 0xa8, 0xda, 0x7c, 0x82,
-	0x04, 0xe5, 0xc3, 0x42, 0xdf, 0xaa, 0xce, 0xa5, 0x42, 0xf8, 0xb4, 0x43, 0x83, 0xc9, 0x3a, 0xcc,
-	0x4b, 0x03, 0xad, 0xde, 0x33, 0xd0, 0xd4, 0xff, 0x20, 0xc4, 0x07, 0xa7, 0x5a, 0xc0, 0xda, 0x88,
-	0x80, 0xa1, 0x99, 0x96, 0x91, 0x30, 0x91, 0x94, 0x3d, 0xe2, 0x77, 0x29, 0x44, 0xb9, 0xe0, 0xa8,
-	0x0d, 0x5e, 0x42, 0xb3, 0xa7, 0xb4, 0x0f, 0xf9, 0x5f, 0x70, 0xe4, 0xd2, 0x2c, 0xe9, 0xec, 0xef,
-	0x93, 0x88, 0x74, 0xe2, 0x9a, 0x9a, 0x6f, 0xe2, 0xee, 0x8b, 0x8f, 0xb5, 0xac, 0x5d, 0x54, 0x0c,
-	0xe1, 0x44, 0x4b, 0x5a, 0x19, 0x1d, 0x2d, 0xb8, 0x8c, 0xdb, 0x4f, 0x41, 0xf1, 0xef, 0x68, 0x8e,
-	0x74, 0xc5, 0x09, 0x8b, 0x3c, 0xd1, 0x9f, 0x3a, 0x60, 0x43, 0xa8, 0xac, 0x53, 0xc8, 0x98, 0x0f,
-	0x6a, 0xf3, 0x0e, 0xac, 0x9b, 0x1f, 0x8a, 0xa8, 0x00, 0xc2, 0x30, 0x47, 0x05, 0xe8, 0x75, 0x5c,
-	0x1b, 0xd1, 0x70, 0xef, 0x6d, 0xab, 0x7c, 0x3f, 0x01, 0xa1, 0x02, 0x33, 0x37, 0x2f, 0xdf, 0x7f,
-	0x7e, 0x3d, 0xb3, 0x81, 0xd7, 0xed, 0x8c, 0x77, 0x93, 0xdb, 0xe7, 0x50, 0xb1, 0x0b, 0xdc, 0x47,
-	0x05, 0x78, 0x97, 0xb2, 0x49, 0x93, 0xaf, 0x5b, 0x36, 0x69, 0xea, 0x51, 0x33, 0x7f, 0x01, 0xd2,
-	0x4d, 0xfc, 0xc3, 0x44, 0x52, 0x9b, 0x03, 0x63, 0x80, 0x8a, 0xea, 0x29, 0xc0, 0xe3, 0xc3, 0x89,
-	0xeb, 0x57, 0x31, 0x27, 0x41, 0x34, 0xfb, 0x3a, 0xb0, 0xaf, 0xe2, 0x95, 0x4c, 0x76, 0x19, 0x2a,
-	0x4c, 0x64, 0x76, 0xa8, 0xc9, 0x17, 0x20, 0x3b, 0xd4, 0xd4, 0x38, 0x3f, 0x34, 0x54, 0x18, 0x65,
-	0x7c, 0x81, 0xf2, 0xd2, 0x1a, 0x6f, 0x8c, 0xf3, 0x1b, 0x13, 0xd7, 0xc6, 0x03, 0x34, 0x6f, 0x13,
-	0x78, 0x7f, 0xc5, 0xf5, 0x07, 0xf0, 0xda, 0xe7, 0xf2, 0x73, 0x81, 0x5f, 0x18, 0x08, 0x0d, 0x67,
-	0x0b, 0x6f, 0x66, 0x16, 0x72, 0x74, 0xc6, 0x2b, 0x5b, 0xd3, 0x60, 0x5a, 0x51, 0x1d, 0x14, 0xfd,
-	0x88, 0xcd, 0x11, 0x45, 0xc3, 0xd9, 0x1d, 0xb6, 0x5b, 0x80, 0x8a, 0x6a, 0xa2, 0xb2, 0x6b, 0x9e,
-	0x9a, 0xd9, 0xec, 0x9a, 0xa7, 0xe7, 0x77, 0x6c, 0xcd, 0xd5, 0xa4, 0xb6, 0x0e, 0xae, 0x6e, 0xab,
-	0xc6, 0xf5, 0x6d, 0xd5, 0xf8, 0x74, 0x5b, 0x35, 0x5e, 0xde, 0x55, 0x73, 0xd7, 0x77, 0xd5, 0xdc,
-	0xcd, 0x5d, 0x35, 0xf7, 0xe4, 0x0f, 0xd7, 0x13, 0x27, 0xdd, 0xb6, 0x75, 0xc4, 0x3a, 0xca, 0x74,
-	0x27, 0xa0, 0x02, 0xac, 0x95, 0x23, 0x97, 0x06, 0x69, 0x97, 0x7f, 0xc9, 0x6f, 0xaf, 0xd1, 0x2e,
-	0xc2, 0x3f, 0xc7, 0xee, 0x97, 0x00, 0x00, 0x00, 0xff, 0xff, 0x0d, 0x36, 0xbb, 0x74, 0x35, 0x09,
-	0x00, 0x00,
+	// 1057 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xac, 0x56, 0xcf, 0x6f, 0x1b, 0x45,
+	0x14, 0xce, 0xc6, 0x3f, 0x68, 0x27, 0x09, 0x2a, 0x13, 0xa7, 0x75, 0x0c, 0x71, 0xcc, 0x40, 0x4a,
+	0x30, 0x64, 0x17, 0xbb, 0x52, 0x91, 0x68, 0xa5, 0x8a, 0x48, 0x94, 0x0b, 0x87, 0x74, 0x23, 0x84,
+	0xc4, 0x05, 0xad, 0xed, 0xc9, 0x7a, 0x15, 0x7b, 0x67, 0xbb, 0x3b, 0x36, 0xb2, 0xaa, 0x5c, 0x7a,
+	0x80, 0x2b, 0x02, 0xc4, 0x5f, 0xc2, 0x99, 0x73, 0x8f, 0x15, 0x5c, 0x7a, 0x42, 0x28, 0xe1, 0x0f,
+	0x41, 0xf3, 0xe6, 0xad, 0xbd, 0xbb, 0xd9, 0xac, 0x03, 0xe2, 0xe4, 0x9d, 0x99, 0xef, 0xbd, 0xef,
+	0x7b, 0xf3, 0xe6, 0xbd, 0x67, 0xb2, 0x2d, 0x9d, 0xd1, 0x68, 0x66, 0x7d, 0x2b, 0xc2, 0x53, 0x6b,
+	0xda, 0xb1, 0x9e, 0x4e, 0x78, 0x38, 0x33, 0x83, 0x50, 0x48, 0x41, 0x37, 0xe0, 0xc8, 0x54, 0x47,
+	0xe6, 0xb4, 0xd3, 0x68, 0xf7, 0x45, 0x34, 0x16, 0x91, 0xd5, 0x73, 0x22, 0xae, 0x71, 0xd6, 0xb4,
+	0xd3, 0xe3, 0xd2, 0xe9, 0x58, 0x81, 0xe3, 0x7a, 0xbe, 0x23, 0x3d, 0xe1, 0x6b, 0xd3, 0xc6, 0xb6,
+	0xc6, 0x7e, 0x03, 0x2b, 0x4b, 0x2f, 0xf0, 0xa8, 0xe6, 0x0a, 0x57, 0xe8, 0x7d, 0xf5, 0x85, 0xbb,
+	0x6f, 0xb9, 0x42, 0xb8, 0x23, 0x6e, 0x39, 0x81, 0x67, 0x39, 0xbe, 0x2f, 0x24, 0x78, 0x8b, 0x6d,
+	0x32, 0x22, 0x47, 0xdc, 0x89, 0xb8, 0x3e, 0x62, 0xef, 0x93, 0x37, 0x9e, 0x28, 0x2d, 0x5f, 0xa8,
+	0x3d, 0x9b, 0x3f, 0x9d, 0xf0, 0x48, 0xd2, 0x1a, 0xa9, 0x88, 0x70, 0xc0, 0xc3, 0xba, 0xd1, 0x32,
+	0xf6, 0x6f, 0xda, 0x7a, 0xc1, 0x1e, 0x13, 0x9a, 0x84, 0x46, 0x81, 0xf0, 0x23, 0x4e, 0x3f, 0x22,
+	0x15, 0xf0, 0x07, 0xd8, 0xb5, 0x6e, 0xcd, 0x4c, 0x45, 0x6d, 0x02, 0xf8, 0xb0, 0xfc, 0xe2, 0xcf,
+	0xdd, 0x15, 0x5b, 0x03, 0xd9, 0x2f, 0x06, 0xb9, 0xa5, 0x1d, 0x79, 0xd3, 0x39, 0xe5, 0x27, 0x64,
+	0x2d, 0x70, 0x42, 0xe9, 0xf5, 0xbd, 0xc0, 0xf1, 0xa5, 0x26, 0x3e, 0xac, 0xff, 0xfe, 0xeb, 0x41,
+	0x0d, 0xa3, 0xff, 0x74, 0x30, 0x08, 0x79, 0x14, 0x1d, 0xcb, 0xd0, 0xf3, 0x5d, 0x3b, 0x09, 0xa6,
+	0x8f, 0x09, 0x59, 0xdc, 0x60, 0x7d, 0x15, 0x74, 0xdc, 0x35, 0xd1, 0x4e, 0x5d, 0xb7, 0xa9, 0xd3,
+	0x82, 0xd7, 0x6d, 0x1e, 0x39, 0x6e, 0xcc, 0x6b, 0x27, 0x2c, 0xd9, 0xcf, 0x46, 0x7c, 0x19, 0x20,
+	0x0c, 0x03, 0xbc, 0x4f, 0xaa, 0xa0, 0x3b, 0xaa, 0x1b, 0xad, 0xd2, 0xfe, 0x5a, 0xb7, 0x9e, 0x8d,
+	0xd0, 0x9b, 0xf2, 0x64, 0x94, 0x88, 0xa6, 0x9f, 0xe7, 0xa8, 0x7a, 0x6f, 0xa9, 0x2a, 0x4d, 0x9a,
+	0x92, 0xf5, 0x80, 0xdc, 0x9c, 0x73, 0xe4, 0xa7, 0x86, 0xd6, 0xc9, 0x6b, 0xfd, 0xa1, 0xe3, 0xbb,
+	0x7c, 0x00, 0x44, 0x65, 0x3b, 0x5e, 0xb2, 0x47, 0x18, 0xd2, 0xb1, 0x74, 0x64, 0x71, 0x7e, 0xd5,
+	0x6e, 0x2f, 0xf4, 0xf8, 0x09, 0xb8, 0xb8, 0x61, 0xeb, 0x05, 0x6b, 0x63, 0xd6, 0xd1, 0x01, 0x5e,
+	0x4a, 0x2d, 0x99, 0xf5, 0xf5, 0x38, 0xb3, 0x5f, 0x21, 0x99, 0x2d, 0x84, 0x8c, 0x96, 0x92, 0x4d,
+	0x7c, 0x4f, 0x46, 0xf5, 0xd5, 0x56, 0x69, 0x7f, 0xc3, 0xd6, 0x0b, 0x7a, 0x9b, 0x54, 0x43, 0x31,
+	0xf1, 0x07, 0x51, 0xbd, 0x04, 0xdb, 0xb8, 0x62, 0xdf, 0x19, 0xa8, 0x02, 0x3d, 0xa3, 0x8a, 0x87,
+	0x64, 0xad, 0x3f, 0xe4, 0xfd, 0xd3, 0x40, 0x78, 0xbe, 0x8c, 0xf3, 0x93, 0x7d, 0x81, 0x60, 0x82,
+	0xb9, 0x49, 0xc2, 0x69, 0x97, 0x54, 0x3d, 0x3f, 0x98, 0xa0, 0x86, 0x62, 0x43, 0x44, 0xb2, 0x1d,
+	0x52, 0x81, 0x6d, 0xa5, 0x3f, 0x54, 0x1f, 0xf1, 0x05, 0xc0, 0x82, 0xbd, 0x32, 0x92, 0x35, 0x32,
+	0xbf, 0x82, 0x36, 0xa9, 0x04, 0xc3, 0xf8, 0xb6, 0x5e, 0xbf, 0x44, 0x74, 0xa4, 0xce, 0x6c, 0x0d,
+	0xc9, 0x16, 0xc2, 0xea, 0xbf, 0x29, 0x04, 0x4a, 0xca, 0x23, 0x6f, 0xca, 0xeb, 0x25, 0x48, 0x20,
+	0x7c, 0x67, 0x8a, 0xa3, 0xfc, 0x9f, 0x8b, 0xe3, 0x47, 0x83, 0x6c, 0xa6, 0x42, 0xc3, 0x1c, 0x74,
+	0x33, 0xe5, 0x51, 0xd4, 0x00, 0xfe, 0xf7, 0xd2, 0x38, 0xc6, 0x07, 0xf7, 0xa5, 0x7a, 0x3d, 0xc5,
+	0x0f, 0x8e, 0x92, 0xf2, 0x49, 0x28, 0xc6, 0xc0, 0xb6, 0x61, 0xc3, 0x37, 0xbc, 0x62, 0x6f, 0xec,
+	0x49, 0xb8, 0xb0, 0x0d, 0x5b, 0x2f, 0xd8, 0x67, 0x98, 0x43, 0x74, 0x8a, 0x71, 0x5a, 0xf1, 0x83,
+	0xd5, 0x61, 0x6e, 0x66, 0xc2, 0x54, 0xe0, 0xb8, 0xcd, 0x01, 0x8e, 0x3d, 0xc4, 0x2e, 0xa7, 0x4e,
+	0x96, 0x4a, 0x53, 0x26, 0xb1, 0x34, 0xf5, 0xcd, 0x0e, 0x13, 0x91, 0xcd, 0x35, 0x1c, 0x20, 0x50,
+	0xb7, 0xda, 0x02, 0x09, 0xda, 0x87, 0x49, 0x6e, 0xeb, 0xd2, 0xe5, 0x52, 0x8e, 0xf8, 0x98, 0xfb,
+	0xc5, 0x3a, 0xd8, 0x73, 0x83, 0xdc, 0xb9, 0x64, 0x80, 0xd4, 0x8f, 0x08, 0x89, 0xe6, 0xbb, 0x28,
+	0x60, 0x3b, 0x23, 0x60, 0x61, 0x86, 0x32, 0x12, 0x26, 0x8a, 0x72, 0xea, 0x8c, 0x26, 0x1c, 0xa2,
+	0x5c, 0xb7, 0xf5, 0x82, 0xde, 0x22, 0xa5, 0x53, 0x3e, 0x83, 0xfb, 0x5f, 0xb7, 0xd5, 0x27, 0xab,
+	0xe1, 0xed, 0x1f, 0x39, 0xa1, 0x33, 0x8e, 0x73, 0xaa, 0x66, 0xc6, 0x66, 0x6a, 0x1b, 0x65, 0xdd,
+	0x23, 0xd5, 0x00, 0x76, 0x50, 0xd2, 0x56, 0xb6, 0xb4, 0xe0, 0x30, 0x7e, 0x7e, 0x1a, 0x4a, 0xef,
+	0x93, 0x9b, 0xce, 0x44, 0x0e, 0x45, 0xe8, 0xc9, 0xd9, 0xd2, 0x02, 0x5b, 0x40, 0x55, 0x9e, 0x02,
+	0x21, 0x46, 0xa0, 0xb6, 0x6c, 0xc3, 0x77, 0xf7, 0xb7, 0x1b, 0xa4, 0x02, 0xc2, 0x68, 0x44, 0x2a,
+	0xba, 0x45, 0xb7, 0x32, 0x1a, 0x2e, 0xcd, 0xd7, 0xc6, 0xdb, 0x05, 0x08, 0x1d, 0x18, 0xdb, 0x7b,
+	0xfe, 0xc7, 0xdf, 0x3f, 0xad, 0xee, 0xd2, 0x1d, 0x2b, 0x67, 0x76, 0x47, 0xd6, 0x33, 0xc8, 0xd8,
+	0x19, 0x3d, 0x21, 0x65, 0x35, 0x1b, 0xe8, 0x6e, 0xae, 0xc7, 0xc5, 0x7c, 0x6d, 0xb4, 0xae, 0x06,
+	0x20, 0xe3, 0x9b, 0xc0, 0xb8, 0x45, 0x37, 0xb3, 0x8c, 0xca, 0xff, 0x8c, 0x54, 0x60, 0x00, 0xe4,
+	0x07, 0x97, 0x1c, 0x2e, 0xf9, 0xc1, 0xa5, 0xa6, 0x07, 0xfb, 0x00, 0xa8, 0xf6, 0xe8, 0x3b, 0x85,
+	0xc1, 0x59, 0x11, 0x30, 0xce, 0xe2, 0x96, 0x9b, 0x4b, 0x9d, 0x1c, 0x35, 0xf9, 0xd4, 0xa9, 0x91,
+	0x71, 0x5d, 0x6a, 0x68, 0xe7, 0xd4, 0x27, 0x55, 0xdd, 0xed, 0xe8, 0xd5, 0x19, 0x9b, 0x93, 0xb3,
+	0x22, 0x08, 0xb2, 0xef, 0x00, 0xfb, 0x1d, 0xba, 0x95, 0xcb, 0xae, 0x42, 0x85, 0xa6, 0x93, 0x1f,
+	0x6a, 0xb2, 0xc9, 0xe5, 0x87, 0x9a, 0xea, 0x58, 0xd7, 0x0d, 0x55, 0x4f, 0xde, 0x33, 0x52, 0x56,
+	0xd6, 0xf9, 0x0f, 0x29, 0xd1, 0xc2, 0x1a, 0xad, 0xab, 0x01, 0xc8, 0xdb, 0x05, 0xde, 0x0f, 0x69,
+	0xfb, 0x1a, 0xbc, 0xd6, 0x33, 0xf5, 0x73, 0x46, 0xbf, 0x37, 0x08, 0x59, 0xb4, 0x0f, 0xba, 0x97,
+	0xfb, 0x86, 0xb2, 0x6d, 0xac, 0x71, 0x77, 0x19, 0x0c, 0x15, 0xb5, 0x41, 0xd1, 0xbb, 0x94, 0x65,
+	0x14, 0x2d, 0xda, 0xd3, 0xa2, 0xa2, 0x7c, 0x52, 0xd5, 0x4d, 0x23, 0x3f, 0xe7, 0xa9, 0xb6, 0x94,
+	0x9f, 0xf3, 0x74, 0x8b, 0xba, 0x32, 0xe7, 0xba, 0x19, 0x1d, 0x3e, 0x79, 0x71, 0xde, 0x34, 0x5e,
+	0x9e, 0x37, 0x8d, 0xbf, 0xce, 0x9b, 0xc6, 0x0f, 0x17, 0xcd, 0x95, 0x97, 0x17, 0xcd, 0x95, 0x57,
+	0x17, 0xcd, 0x95, 0xaf, 0x3f, 0x76, 0x3d, 0x39, 0x9c, 0xf4, 0xcc, 0xbe, 0x18, 0x6b, 0xd3, 0x03,
+	0x9f, 0x4b, 0xb0, 0xd6, 0x8e, 0x5c, 0xee, 0xa7, 0x5d, 0x3e, 0x50, 0xbf, 0xd3, 0x4e, 0xaf, 0x0a,
+	0x7f, 0xed, 0xef, 0xfd, 0x13, 0x00, 0x00, 0xff, 0xff, 0x79, 0xa8, 0xb4, 0x57, 0x9c, 0x0c, 0x00,
+	0x00,
 }
 
 // Reference imports to suppress errors if they are not otherwise used.
@@ -820,9 +1165,13 @@ const _ = grpc.SupportPackageIsVersion4
 type QueryClient interface {
 	// Lease returns a lease without its units.
 	Lease(ctx context.Context, in *QueryLeaseRequest, opts ...grpc.CallOption) (*QueryLeaseResponse, error)
-	// State returns a whole lease in its canonical encoding, for those who work on
-	// it.
+	// Live returns the leases that are not settled, all or those of one participant, and
+	// when each has changed: what a role has read of one, it need not read again.
+	Live(ctx context.Context, in *QueryLiveRequest, opts ...grpc.CallOption) (*QueryLiveResponse, error)
+	// State returns a lease in its canonical encoding, for those who work on it.
 	State(ctx context.Context, in *QueryStateRequest, opts ...grpc.CallOption) (*QueryStateResponse, error)
+	// Roots returns state roots that a brief State leaves out.
+	Roots(ctx context.Context, in *QueryRootsRequest, opts ...grpc.CallOption) (*QueryRootsResponse, error)
 	// Leases returns leases without units and slash_paid, and with the newest merge
 	// only: all, or those in one phase, or those of one participant.
 	Leases(ctx context.Context, in *QueryLeasesRequest, opts ...grpc.CallOption) (*QueryLeasesResponse, error)
@@ -855,9 +1204,27 @@ func (c *queryClient) Lease(ctx context.Context, in *QueryLeaseRequest, opts ...
 	return out, nil
 }
 
+func (c *queryClient) Live(ctx context.Context, in *QueryLiveRequest, opts ...grpc.CallOption) (*QueryLiveResponse, error) {
+	out := new(QueryLiveResponse)
+	err := c.cc.Invoke(ctx, "/tally.work.v1.Query/Live", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *queryClient) State(ctx context.Context, in *QueryStateRequest, opts ...grpc.CallOption) (*QueryStateResponse, error) {
 	out := new(QueryStateResponse)
 	err := c.cc.Invoke(ctx, "/tally.work.v1.Query/State", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queryClient) Roots(ctx context.Context, in *QueryRootsRequest, opts ...grpc.CallOption) (*QueryRootsResponse, error) {
+	out := new(QueryRootsResponse)
+	err := c.cc.Invoke(ctx, "/tally.work.v1.Query/Roots", in, out, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -913,9 +1280,13 @@ func (c *queryClient) Params(ctx context.Context, in *QueryParamsRequest, opts .
 type QueryServer interface {
 	// Lease returns a lease without its units.
 	Lease(context.Context, *QueryLeaseRequest) (*QueryLeaseResponse, error)
-	// State returns a whole lease in its canonical encoding, for those who work on
-	// it.
+	// Live returns the leases that are not settled, all or those of one participant, and
+	// when each has changed: what a role has read of one, it need not read again.
+	Live(context.Context, *QueryLiveRequest) (*QueryLiveResponse, error)
+	// State returns a lease in its canonical encoding, for those who work on it.
 	State(context.Context, *QueryStateRequest) (*QueryStateResponse, error)
+	// Roots returns state roots that a brief State leaves out.
+	Roots(context.Context, *QueryRootsRequest) (*QueryRootsResponse, error)
 	// Leases returns leases without units and slash_paid, and with the newest merge
 	// only: all, or those in one phase, or those of one participant.
 	Leases(context.Context, *QueryLeasesRequest) (*QueryLeasesResponse, error)
@@ -938,8 +1309,14 @@ type UnimplementedQueryServer struct {
 func (*UnimplementedQueryServer) Lease(ctx context.Context, req *QueryLeaseRequest) (*QueryLeaseResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Lease not implemented")
 }
+func (*UnimplementedQueryServer) Live(ctx context.Context, req *QueryLiveRequest) (*QueryLiveResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Live not implemented")
+}
 func (*UnimplementedQueryServer) State(ctx context.Context, req *QueryStateRequest) (*QueryStateResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method State not implemented")
+}
+func (*UnimplementedQueryServer) Roots(ctx context.Context, req *QueryRootsRequest) (*QueryRootsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Roots not implemented")
 }
 func (*UnimplementedQueryServer) Leases(ctx context.Context, req *QueryLeasesRequest) (*QueryLeasesResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Leases not implemented")
@@ -979,6 +1356,24 @@ func _Query_Lease_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Query_Live_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QueryLiveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueryServer).Live(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.work.v1.Query/Live",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueryServer).Live(ctx, req.(*QueryLiveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Query_State_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(QueryStateRequest)
 	if err := dec(in); err != nil {
@@ -993,6 +1388,24 @@ func _Query_State_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(QueryServer).State(ctx, req.(*QueryStateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Query_Roots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(QueryRootsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueryServer).Roots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/tally.work.v1.Query/Roots",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueryServer).Roots(ctx, req.(*QueryRootsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1097,8 +1510,16 @@ var _Query_serviceDesc = grpc.ServiceDesc{
 			Handler:    _Query_Lease_Handler,
 		},
 		{
+			MethodName: "Live",
+			Handler:    _Query_Live_Handler,
+		},
+		{
 			MethodName: "State",
 			Handler:    _Query_State_Handler,
+		},
+		{
+			MethodName: "Roots",
+			Handler:    _Query_Roots_Handler,
 		},
 		{
 			MethodName: "Leases",
@@ -1188,6 +1609,132 @@ func (m *QueryLeaseResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *QueryLiveRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryLiveRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryLiveRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Pagination != nil {
+		{
+			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintQuery(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Participant) > 0 {
+		i -= len(m.Participant)
+		copy(dAtA[i:], m.Participant)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Participant)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryLiveResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryLiveResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryLiveResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Pagination != nil {
+		{
+			size, err := m.Pagination.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintQuery(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Leases) > 0 {
+		for iNdEx := len(m.Leases) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Leases[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintQuery(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *LiveLease) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *LiveLease) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *LiveLease) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.Changed != 0 {
+		i = encodeVarintQuery(dAtA, i, uint64(m.Changed))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
 func (m *QueryStateRequest) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -1208,6 +1755,16 @@ func (m *QueryStateRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if m.Brief {
+		i--
+		if m.Brief {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x10
+	}
 	if len(m.Order) > 0 {
 		i -= len(m.Order)
 		copy(dAtA[i:], m.Order)
@@ -1242,6 +1799,153 @@ func (m *QueryStateResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i -= len(m.Lease)
 		copy(dAtA[i:], m.Lease)
 		i = encodeVarintQuery(dAtA, i, uint64(len(m.Lease)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryRootsRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryRootsRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryRootsRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Rounds) > 0 {
+		dAtA5 := make([]byte, len(m.Rounds)*10)
+		var j4 int
+		for _, num := range m.Rounds {
+			for num >= 1<<7 {
+				dAtA5[j4] = uint8(uint64(num)&0x7f | 0x80)
+				num >>= 7
+				j4++
+			}
+			dAtA5[j4] = uint8(num)
+			j4++
+		}
+		i -= j4
+		copy(dAtA[i:], dAtA5[:j4])
+		i = encodeVarintQuery(dAtA, i, uint64(j4))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Units) > 0 {
+		dAtA7 := make([]byte, len(m.Units)*10)
+		var j6 int
+		for _, num := range m.Units {
+			for num >= 1<<7 {
+				dAtA7[j6] = uint8(uint64(num)&0x7f | 0x80)
+				num >>= 7
+				j6++
+			}
+			dAtA7[j6] = uint8(num)
+			j6++
+		}
+		i -= j6
+		copy(dAtA[i:], dAtA7[:j6])
+		i = encodeVarintQuery(dAtA, i, uint64(j6))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Order) > 0 {
+		i -= len(m.Order)
+		copy(dAtA[i:], m.Order)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Order)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *QueryRootsResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *QueryRootsResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *QueryRootsResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Inputs) > 0 {
+		for iNdEx := len(m.Inputs) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Inputs[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintQuery(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x12
+		}
+	}
+	if len(m.Checkpoints) > 0 {
+		for iNdEx := len(m.Checkpoints) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Checkpoints[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintQuery(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Roots) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Roots) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Roots) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if len(m.Roots) > 0 {
+		i -= len(m.Roots)
+		copy(dAtA[i:], m.Roots)
+		i = encodeVarintQuery(dAtA, i, uint64(len(m.Roots)))
 		i--
 		dAtA[i] = 0xa
 	}
@@ -1679,6 +2383,58 @@ func (m *QueryLeaseResponse) Size() (n int) {
 	return n
 }
 
+func (m *QueryLiveRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Participant)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.Pagination != nil {
+		l = m.Pagination.Size()
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QueryLiveResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Leases) > 0 {
+		for _, e := range m.Leases {
+			l = e.Size()
+			n += 1 + l + sovQuery(uint64(l))
+		}
+	}
+	if m.Pagination != nil {
+		l = m.Pagination.Size()
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *LiveLease) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.Changed != 0 {
+		n += 1 + sovQuery(uint64(m.Changed))
+	}
+	return n
+}
+
 func (m *QueryStateRequest) Size() (n int) {
 	if m == nil {
 		return 0
@@ -1688,6 +2444,9 @@ func (m *QueryStateRequest) Size() (n int) {
 	l = len(m.Order)
 	if l > 0 {
 		n += 1 + l + sovQuery(uint64(l))
+	}
+	if m.Brief {
+		n += 2
 	}
 	return n
 }
@@ -1699,6 +2458,67 @@ func (m *QueryStateResponse) Size() (n int) {
 	var l int
 	_ = l
 	l = len(m.Lease)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	return n
+}
+
+func (m *QueryRootsRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Order)
+	if l > 0 {
+		n += 1 + l + sovQuery(uint64(l))
+	}
+	if len(m.Units) > 0 {
+		l = 0
+		for _, e := range m.Units {
+			l += sovQuery(uint64(e))
+		}
+		n += 1 + sovQuery(uint64(l)) + l
+	}
+	if len(m.Rounds) > 0 {
+		l = 0
+		for _, e := range m.Rounds {
+			l += sovQuery(uint64(e))
+		}
+		n += 1 + sovQuery(uint64(l)) + l
+	}
+	return n
+}
+
+func (m *QueryRootsResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Checkpoints) > 0 {
+		for _, e := range m.Checkpoints {
+			l = e.Size()
+			n += 1 + l + sovQuery(uint64(l))
+		}
+	}
+	if len(m.Inputs) > 0 {
+		for _, e := range m.Inputs {
+			l = e.Size()
+			n += 1 + l + sovQuery(uint64(l))
+		}
+	}
+	return n
+}
+
+func (m *Roots) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Roots)
 	if l > 0 {
 		n += 1 + l + sovQuery(uint64(l))
 	}
@@ -2038,6 +2858,345 @@ func (m *QueryLeaseResponse) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
+func (m *QueryLiveRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryLiveRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryLiveRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Participant", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Participant = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Pagination", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Pagination == nil {
+				m.Pagination = &query.PageRequest{}
+			}
+			if err := m.Pagination.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryLiveResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryLiveResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryLiveResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Leases", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Leases = append(m.Leases, LiveLease{})
+			if err := m.Leases[len(m.Leases)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Pagination", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Pagination == nil {
+				m.Pagination = &query.PageResponse{}
+			}
+			if err := m.Pagination.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *LiveLease) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: LiveLease: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: LiveLease: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Changed", wireType)
+			}
+			m.Changed = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Changed |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
 func (m *QueryStateRequest) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
@@ -2099,6 +3258,26 @@ func (m *QueryStateRequest) Unmarshal(dAtA []byte) error {
 			}
 			m.Order = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Brief", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Brief = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipQuery(dAtA[iNdEx:])
@@ -2181,6 +3360,442 @@ func (m *QueryStateResponse) Unmarshal(dAtA []byte) error {
 			m.Lease = append(m.Lease[:0], dAtA[iNdEx:postIndex]...)
 			if m.Lease == nil {
 				m.Lease = []byte{}
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryRootsRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryRootsRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryRootsRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Order", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Order = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType == 0 {
+				var v uint32
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowQuery
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					v |= uint32(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				m.Units = append(m.Units, v)
+			} else if wireType == 2 {
+				var packedLen int
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowQuery
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					packedLen |= int(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				if packedLen < 0 {
+					return ErrInvalidLengthQuery
+				}
+				postIndex := iNdEx + packedLen
+				if postIndex < 0 {
+					return ErrInvalidLengthQuery
+				}
+				if postIndex > l {
+					return io.ErrUnexpectedEOF
+				}
+				var elementCount int
+				var count int
+				for _, integer := range dAtA[iNdEx:postIndex] {
+					if integer < 128 {
+						count++
+					}
+				}
+				elementCount = count
+				if elementCount != 0 && len(m.Units) == 0 {
+					m.Units = make([]uint32, 0, elementCount)
+				}
+				for iNdEx < postIndex {
+					var v uint32
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowQuery
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						v |= uint32(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					m.Units = append(m.Units, v)
+				}
+			} else {
+				return fmt.Errorf("proto: wrong wireType = %d for field Units", wireType)
+			}
+		case 3:
+			if wireType == 0 {
+				var v uint32
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowQuery
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					v |= uint32(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				m.Rounds = append(m.Rounds, v)
+			} else if wireType == 2 {
+				var packedLen int
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowQuery
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					packedLen |= int(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				if packedLen < 0 {
+					return ErrInvalidLengthQuery
+				}
+				postIndex := iNdEx + packedLen
+				if postIndex < 0 {
+					return ErrInvalidLengthQuery
+				}
+				if postIndex > l {
+					return io.ErrUnexpectedEOF
+				}
+				var elementCount int
+				var count int
+				for _, integer := range dAtA[iNdEx:postIndex] {
+					if integer < 128 {
+						count++
+					}
+				}
+				elementCount = count
+				if elementCount != 0 && len(m.Rounds) == 0 {
+					m.Rounds = make([]uint32, 0, elementCount)
+				}
+				for iNdEx < postIndex {
+					var v uint32
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowQuery
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						v |= uint32(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					m.Rounds = append(m.Rounds, v)
+				}
+			} else {
+				return fmt.Errorf("proto: wrong wireType = %d for field Rounds", wireType)
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *QueryRootsResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: QueryRootsResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: QueryRootsResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Checkpoints", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Checkpoints = append(m.Checkpoints, Roots{})
+			if err := m.Checkpoints[len(m.Checkpoints)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Inputs", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Inputs = append(m.Inputs, Roots{})
+			if err := m.Inputs[len(m.Inputs)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipQuery(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Roots) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowQuery
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Roots: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Roots: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Roots", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowQuery
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return ErrInvalidLengthQuery
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return ErrInvalidLengthQuery
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Roots = append(m.Roots[:0], dAtA[iNdEx:postIndex]...)
+			if m.Roots == nil {
+				m.Roots = []byte{}
 			}
 			iNdEx = postIndex
 		default:
