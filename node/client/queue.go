@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -167,17 +168,20 @@ func (c *Client) find(ctx context.Context, tx cmttypes.Tx, above int64) (last *c
 		if err != nil {
 			return nil, fmt.Errorf("read block %d: %w", height, err)
 		}
-		i := b.Block.Txs.Index(tx)
-		if i < 0 {
+		if b.Block.Txs.Index(tx) < 0 {
 			continue
 		}
 		r, err := c.RPC.BlockResults(ctx, &height)
-		if err != nil || i >= len(r.TxsResults) {
+		if err != nil || len(r.TxsResults) != len(b.Block.Txs) {
 			return nil, errors.Join(fmt.Errorf("read the results of block %d", height), err)
 		}
-		last = &coretypes.ResultTx{Hash: tx.Hash(), Height: height, TxResult: *r.TxsResults[i]}
-		if last.TxResult.Code == abci.CodeTypeOK {
-			break
+		for i, x := range b.Block.Txs {
+			if bytes.Equal(x, tx) {
+				last = &coretypes.ResultTx{Hash: tx.Hash(), Height: height, TxResult: *r.TxsResults[i]}
+				if last.TxResult.Code == abci.CodeTypeOK {
+					return last, nil
+				}
+			}
 		}
 	}
 	return last, nil

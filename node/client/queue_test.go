@@ -37,7 +37,7 @@ import (
 
 var alice, bob = chaintest.Named("alice"), chaintest.Named("bob")
 
-// chain is one node of a chain with slow blocks, on which alice has money, and a way to it that
+// chain is one node of a chain, on which alice has money, and a way to it that
 // forgets transactions.
 type chain struct {
 	*client.Client
@@ -50,9 +50,10 @@ type chain struct {
 	arrived atomic.Int32 // at the node, with those that came again
 }
 
-func newChain(t *testing.T) *chain {
+// newChain starts a chain that pauses after each block.
+func newChain(t *testing.T, pause time.Duration) *chain {
 	t.Helper()
-	c := &chain{t: t, config: consensus.Config{Dir: t.TempDir(), CommitTimeout: 400 * time.Millisecond, EmptyInterval: 400 * time.Millisecond}}
+	c := &chain{t: t, config: consensus.Config{Dir: t.TempDir(), CommitTimeout: pause, EmptyInterval: pause}}
 	for _, a := range []*string{&c.config.Listen.P2P, &c.config.Listen.RPC, &c.config.Listen.GRPC} {
 		var err error
 		if *a, err = consensus.FreeAddr(); err != nil {
@@ -178,9 +179,9 @@ func until(t *testing.T, what string, reached func() bool) {
 // What an account sends at once shares blocks: it was one message a block.
 func TestMessagesShareBlocks(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, time.Second) // so that even a busy machine hands over several between two blocks
 	account := c.Account(alice.Key)
-	for _, x := range []struct{ messages, blocks int }{{8, 3}, {32, 8}} {
+	for _, x := range []struct{ messages, blocks int }{{8, 4}, {32, 16}} {
 		before := c.received()
 		results, errs := together(t.Context(), account, x.messages)
 		if err := errors.Join(errs...); err != nil {
@@ -203,7 +204,7 @@ func TestMessagesShareBlocks(t *testing.T) {
 // A node that takes transactions and loses them gets them again, in order.
 func TestLostTransactionsAreHandedOverAgain(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	account := c.Account(alice.Key)
 	c.forget.Store(true)
 	go c.rememberAfter(4)
@@ -220,7 +221,7 @@ func TestLostTransactionsAreHandedOverAgain(t *testing.T) {
 // and the others' messages are executed once each.
 func TestOneThatFailsLetsOthersPass(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	account := c.Account(alice.Key)
 	c.forget.Store(true)
 	failed := make(chan error)
@@ -249,7 +250,7 @@ func TestOneThatFailsLetsOthersPass(t *testing.T) {
 // it could be executed twice.
 func TestSignedAnewOnlyWhenItsSequenceIsUsed(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	account := c.Account(alice.Key)
 	c.forget.Store(true)
 	go c.rememberAfter(2, func() { c.starve.Store(1) })
@@ -270,7 +271,7 @@ func TestSignedAnewOnlyWhenItsSequenceIsUsed(t *testing.T) {
 // were given up.
 func TestNoMoneyToTakeAPlace(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	poor := c.Account(secp256k1.GenPrivKey())
 	fund := &banktypes.MsgSend{FromAddress: alice.String(), ToAddress: poor.Address, Amount: coin.Of(1)}
 	if _, err := c.Account(alice.Key).Send(t.Context(), fund); err != nil {
@@ -296,7 +297,7 @@ func TestNoMoneyToTakeAPlace(t *testing.T) {
 // Who gives up in the middle keeps nobody else from sending, and is executed once at most.
 func TestSendersGiveUp(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	account := c.Account(alice.Key)
 	impatient, cancel := context.WithCancel(t.Context())
 	c.forget.Store(true)
@@ -329,7 +330,7 @@ func TestSendersGiveUp(t *testing.T) {
 // A node that restarts has lost its mempool.
 func TestRestartsLoseNothing(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	account := c.Account(alice.Key)
 	go func() {
 		for c.arrived.Load() < 6 && t.Context().Err() == nil {
@@ -357,7 +358,7 @@ func TestRestartsLoseNothing(t *testing.T) {
 // Another process may have the same key. Each takes sequences that the other had in mind.
 func TestTwoProcessesWithOneKey(t *testing.T) {
 	t.Parallel()
-	c := newChain(t)
+	c := newChain(t, 400*time.Millisecond)
 	var group sync.WaitGroup
 	for _, amount := range []uint64{1, 100} { // the same would be one transaction
 		account := c.Account(alice.Key)
