@@ -221,7 +221,7 @@ type bufferedResponse struct {
 	http.ResponseWriter
 	held     *reservation
 	code     int
-	buf      bytes.Buffer
+	parts    [][]byte // as they were written: one buffer would grow to twice of them
 	err      error
 	hijacked bool
 }
@@ -237,7 +237,8 @@ func (d *bufferedResponse) Write(p []byte) (int, error) {
 	if d.err != nil {
 		return 0, d.err
 	}
-	return d.buf.Write(p)
+	d.parts = append(d.parts, bytes.Clone(p))
+	return len(p), nil
 }
 
 // Hijack implements http.Hijacker, for websockets.
@@ -256,10 +257,14 @@ func (d *bufferedResponse) send() {
 	}
 	w := &deadlineWriter{ResponseWriter: d.ResponseWriter, held: d.held}
 	if d.err != nil {
-		d.buf = bytes.Buffer{}
+		d.parts = nil
 		http.Error(w, d.err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	d.ResponseWriter.WriteHeader(d.code)
-	_, _ = w.Write(d.buf.Bytes()) // who does not read is cut off
+	for _, part := range d.parts {
+		if _, err := w.Write(part); err != nil {
+			return // who does not read is cut off
+		}
+	}
 }

@@ -17,6 +17,12 @@ import (
 	"github.com/cometbft/cometbft/state/txindex"
 	txs "github.com/cometbft/cometbft/state/txindex/kv"
 	"github.com/cometbft/cometbft/types"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
+	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
+
+	"github.com/tally-network/tally/chain/app"
 )
 
 // Limits on one search. CometBFT reads all that is found before it makes a page.
@@ -123,6 +129,25 @@ func searchBlocks(env *core.Environment, ctx *rpctypes.Context, query string, pa
 		return nil, errLarge
 	}
 	return r, err
+}
+
+// txService is the SDK's service of transactions, but for searches: they end when the
+// caller does.
+type txService struct {
+	txtypes.ServiceServer
+	during func(context.Context) txtypes.ServiceServer
+}
+
+func newTxService(c client.Context, a *app.App) txService {
+	during := func(ctx context.Context) txtypes.ServiceServer {
+		return authtx.NewTxServer(c.WithCmdContext(ctx), a.Simulate, a.Registry)
+	}
+	return txService{during(context.Background()), during}
+}
+
+// GetTxsEvent implements txtypes.ServiceServer.
+func (s txService) GetTxsEvent(ctx context.Context, req *txtypes.GetTxsEventRequest) (*txtypes.GetTxsEventResponse, error) {
+	return s.during(ctx).GetTxsEvent(ctx, req)
 }
 
 // meteredBlocks gives so many bytes of blocks.

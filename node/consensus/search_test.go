@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	cmtdb "github.com/cometbft/cometbft-db"
@@ -14,6 +15,12 @@ import (
 	"github.com/cometbft/cometbft/state/txindex"
 	txs "github.com/cometbft/cometbft/state/txindex/kv"
 	"github.com/cometbft/cometbft/types"
+
+	"github.com/cosmos/cosmos-sdk/client"
+	"github.com/cosmos/cosmos-sdk/runtime"
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
+
+	"github.com/tally-network/tally/chain/app"
 )
 
 // A search read all that it found before it made a page: every transaction there was.
@@ -102,5 +109,9 @@ func TestPagesOfBlocksAreBounded(t *testing.T) {
 	}
 	if _, err := q.TxSearch(gone, "tx.height>0", false, nil, nil, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("transactions, for nobody: %v", err)
+	}
+	s := newTxService(client.Context{}.WithClient(q), &app.App{App: &runtime.App{}})
+	if _, err := s.GetTxsEvent(gone, &txtypes.GetTxsEventRequest{Query: "tx.height>0"}); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
+		t.Errorf("transactions by gRPC, for nobody: %v", err)
 	}
 }

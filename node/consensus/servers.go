@@ -9,6 +9,7 @@ import (
 
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmtbytes "github.com/cometbft/cometbft/libs/bytes"
+	cmtlog "github.com/cometbft/cometbft/libs/log"
 	rpcclient "github.com/cometbft/cometbft/rpc/client"
 	"github.com/cometbft/cometbft/rpc/client/local"
 	"github.com/cometbft/cometbft/rpc/core"
@@ -29,6 +30,7 @@ import (
 	serverconfig "github.com/cosmos/cosmos-sdk/server/config"
 	"github.com/cosmos/cosmos-sdk/server/grpc/gogoreflection"
 	serverlog "github.com/cosmos/cosmos-sdk/server/log"
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/app"
@@ -64,7 +66,7 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 		WithLegacyAmino(n.app.Amino).
 		WithTxConfig(n.app.Tx).
 		WithAccountRetriever(authtypes.AccountRetriever{})
-	n.app.RegisterTxService(clientCtx)
+	txtypes.RegisterServiceServer(n.app.GRPCQueryRouter(), newTxService(clientCtx, n.app))
 	cmtservice.RegisterTendermintService(clientCtx, n.app.GRPCQueryRouter(), n.app.Registry, n.app.Query)
 	n.app.RegisterNodeService(clientCtx, *settings)
 
@@ -145,10 +147,15 @@ func (n *Node) rpcHandler(logger log.Logger, strangers *share) http.Handler {
 			others.WebsocketHandler(w, r)
 		}
 	})
-	rpcserver.RegisterRPCFuncs(mux, routes, rpcLogger)
+	return rpcOver(mux, routes, rpcLogger)
+}
+
+// rpcOver adds routes over HTTP to what mux serves, and bounds requests.
+func rpcOver(mux *http.ServeMux, routes core.RoutesMap, logger cmtlog.Logger) http.Handler {
+	rpcserver.RegisterRPCFuncs(mux, routes, logger)
 	conf := rpcserver.DefaultConfig()
 	conf.MaxBodyBytes = maxBody
-	return rpcserver.PreChecksHandler(rpcserver.RecoverAndLogHandler(mux, rpcLogger), conf)
+	return rpcserver.PreChecksHandler(oneByOne(rpcserver.RecoverAndLogHandler(mux, logger)), conf)
 }
 
 // sockets serves routes by websockets, each of which keeps so many replies that are not
