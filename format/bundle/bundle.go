@@ -1,7 +1,9 @@
 // Package bundle is the container of a proof bundle: named byte strings in one
 // file, with every byte accounted for.
 //
-//	"tally bundle " ‖ version in decimal digits ‖ "\n" ‖ length of the manifest, 8 bytes little-endian ‖ manifest ‖ contents ‖ SHA-256 of all before
+//	"tally bundle " ‖ version in decimal digits ‖ "\n" ‖
+//	length of the manifest, 8 bytes little-endian ‖ manifest ‖ contents ‖
+//	SHA-256 of all before
 //
 // The manifest lists names in ascending order with sizes and SHA-256 digests; the
 // contents follow in that order without gaps. The version is read first, and is that of
@@ -32,15 +34,16 @@ const (
 	maxManifest = 1 << 28
 )
 
-// Version of the format, and of what the entries mean: it is raised whenever a bundle
-// that an earlier tally wrote would be read differently, such as by a change of a lease's
-// record.
+// Version of the format, and of what the entries mean. It is raised whenever a bundle that
+// an earlier tally wrote would be read differently. Since 2 a lease's record numbers its
+// parties, and keeps what befell a unit with that unit.
 const Version = 2
 
 // magic is what a file of any version begins with; version and line end follow.
 const magic = "tally bundle "
 
-var begin = magic + strconv.Itoa(Version) + "\n"
+// header is what a file of this version begins with.
+var header = magic + strconv.Itoa(Version) + "\n"
 
 // ErrDamaged is wrapped by every error about a file that is not a bundle, byte
 // for byte.
@@ -106,7 +109,7 @@ func Write(w io.Writer, contents []Content) error {
 	total := sha256.New()
 	out := io.MultiWriter(w, total)
 	head := canon.Marshal(&m)
-	prefix := binary.LittleEndian.AppendUint64([]byte(begin), uint64(len(head)))
+	prefix := binary.LittleEndian.AppendUint64([]byte(header), uint64(len(head)))
 	if _, err := out.Write(append(prefix, head...)); err != nil {
 		return err
 	}
@@ -142,7 +145,7 @@ func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 	damaged := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 	}
-	fixed := int64(len(begin) + 8)
+	fixed := int64(len(header) + 8)
 	if size < fixed+sha256.Size {
 		return nil, damaged("%d bytes are too few", size)
 	}
@@ -153,8 +156,8 @@ func Open(src io.ReaderAt, size int64) (*Bundle, error) {
 	if v := versionOf(head); v != 0 && v != Version {
 		return nil, &VersionError{v}
 	}
-	n := binary.LittleEndian.Uint64(head[len(begin):])
-	if string(head[:len(begin)]) != begin || n > maxManifest || int64(n) > size-fixed-sha256.Size {
+	n := binary.LittleEndian.Uint64(head[len(header):])
+	if string(head[:len(header)]) != header || n > maxManifest || int64(n) > size-fixed-sha256.Size {
 		return nil, damaged("it does not begin as one")
 	}
 	if err := checkSum(src, size); err != nil {

@@ -87,7 +87,7 @@ func TestVersionIsReadFirst(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"tally bundle 0\n", "tally bundle -1\n", "tally bundle +2\n", "tally bundle 02\n", "tally bundle \n", "tally bundle", "tally bundle 99999999999999999999\n", "tally bundle 2 \n"} {
-		if _, err := open(append([]byte(text), good[len(begin):]...)); !errors.Is(err, ErrDamaged) {
+		if _, err := open(append([]byte(text), good[len(header):]...)); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
