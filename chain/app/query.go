@@ -21,9 +21,13 @@ import (
 // again, with the next_key of that answer.
 const MaxPage = 1_000
 
-// maxQueryGas bounds what a query reads, at the gas of a byte: the largest lease is one
-// answer, but not a page of many.
-const maxQueryGas = 3 * 72 << 20
+// maxQueryGas bounds what a query reads: the largest lease is one answer, but not a page
+// of many.
+const (
+	maxQueryRead = 72 << 20 // bytes
+	gasPerByte   = 3        // storetypes.KVGasConfig().ReadCostPerByte
+	maxQueryGas  = maxQueryRead * gasPerByte
+)
 
 const (
 	defaultLimit = 100    // members of a page, where a request names no limit
@@ -44,7 +48,7 @@ func (a *App) Query(ctx context.Context, req *abci.RequestQuery) (*abci.Response
 		bounded.Data = data
 		r, err := a.App.Query(ctx, &bounded)
 		if err == nil && outOfGas(r) {
-			r = sdkerrors.QueryResult(TooMuch(req.Path), false)
+			r = sdkerrors.QueryResult(ErrReadsTooMuch(req.Path), false)
 		}
 		return r, err
 	case isKey(req.Path):
@@ -67,13 +71,13 @@ func outOfGas(r *abci.ResponseQuery) bool {
 	})
 }
 
-// TooMuch is the error about a method of gRPC that would read more than a query may.
-func TooMuch(method string) error {
+// ErrReadsTooMuch is the error about a method of gRPC that would read more than a query may.
+func ErrReadsTooMuch(method string) error {
 	next := "ask for less at once"
 	if IsPaged(method) {
 		next = "ask for fewer members at once by pagination.limit (--page-limit), and for the next ones with next_key"
 	}
-	return errorsmod.Wrapf(sdkerrors.ErrOutOfGas, "an answer reads %d MiB at most: %s", maxQueryGas/3>>20, next)
+	return errorsmod.Wrapf(sdkerrors.ErrOutOfGas, "an answer reads %d MiB at most: %s", maxQueryRead>>20, next)
 }
 
 // isKey reports whether a path is that of one key of a store.

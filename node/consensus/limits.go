@@ -183,18 +183,18 @@ func (g guarded) guard(handle grpc.MethodHandler, method string) grpc.MethodHand
 		}
 		run := func() { out, err = handle(srv, ctx, bounded, i) }
 		h := reservationOf(ctx)
-		var busy error
+		var refusal error
 		if costly {
-			busy = g.share.do(ctx, remoteOf(ctx), run)
-		} else if busy = h.acquire(ctx); busy == nil {
+			refusal = g.share.do(ctx, remoteOf(ctx), run)
+		} else if refusal = h.acquire(ctx); refusal == nil {
 			defer h.release()
 			run()
 		}
-		if busy == nil && errors.Is(err, sdkerrors.ErrOutOfGas) {
-			busy = app.TooMuch(method)
+		if refusal == nil && errors.Is(err, sdkerrors.ErrOutOfGas) {
+			refusal = app.ErrReadsTooMuch(method)
 		}
-		if busy != nil {
-			return nil, status.Error(codes.ResourceExhausted, busy.Error())
+		if refusal != nil {
+			return nil, status.Error(codes.ResourceExhausted, refusal.Error())
 		}
 		if reply, ok := out.(proto.Message); ok && err == nil {
 			if full := h.reserve(proto.Size(reply)); full != nil {
