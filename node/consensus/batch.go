@@ -25,16 +25,16 @@ func oneByOne(next http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		out := &batchReply{w: w, before: "["}
+		out := &batchReply{w: w}
 		for _, call := range calls {
 			if out.err != nil || req.Context().Err() != nil {
 				return
 			}
 			one := req.Clone(req.Context())
 			one.Body = io.NopCloser(bytes.NewReader(call))
-			next.ServeHTTP(&partReply{out, http.Header{}}, one)
+			next.ServeHTTP(&partReply{batchReply: out, header: http.Header{}}, one)
 		}
-		if out.before == "," { // all may be notifications, which nobody answers
+		if out.answered { // all may be notifications, which nobody answers
 			out.write("]")
 		}
 	})
@@ -42,9 +42,9 @@ func oneByOne(next http.Handler) http.Handler {
 
 // batchReply is the list of the replies to a batch.
 type batchReply struct {
-	w      http.ResponseWriter
-	before string // the next reply
-	err    error
+	w        http.ResponseWriter
+	answered bool // a call, so that the list is begun
+	err      error
 }
 
 func (b *batchReply) write(s string) {
@@ -53,10 +53,11 @@ func (b *batchReply) write(s string) {
 	}
 }
 
-// partReply is one of them, which CometBFT writes whole.
+// partReply is one of them, however many times it is written to.
 type partReply struct {
 	*batchReply
 	header http.Header
+	begun  bool
 }
 
 // Header implements http.ResponseWriter: headers are those of the batch.
@@ -67,8 +68,14 @@ func (p *partReply) WriteHeader(int) {}
 
 // Write implements http.ResponseWriter.
 func (p *partReply) Write(b []byte) (int, error) {
-	p.write(p.before)
-	p.before = ","
+	if !p.begun {
+		before := "["
+		if p.answered {
+			before = ","
+		}
+		p.write(before)
+		p.begun, p.answered = true, true
+	}
 	if p.err == nil {
 		_, p.err = p.w.Write(b)
 	}

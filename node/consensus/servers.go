@@ -147,11 +147,11 @@ func (n *Node) rpcHandler(logger log.Logger, strangers *share) http.Handler {
 			others.WebsocketHandler(w, r)
 		}
 	})
-	return rpcOver(mux, routes, rpcLogger)
+	return boundedRPC(mux, routes, rpcLogger)
 }
 
-// rpcOver adds routes over HTTP to what mux serves, and bounds requests.
-func rpcOver(mux *http.ServeMux, routes core.RoutesMap, logger cmtlog.Logger) http.Handler {
+// boundedRPC adds routes over HTTP to what mux serves, and bounds requests.
+func boundedRPC(mux *http.ServeMux, routes core.RoutesMap, logger cmtlog.Logger) http.Handler {
 	rpcserver.RegisterRPCFuncs(mux, routes, logger)
 	conf := rpcserver.DefaultConfig()
 	conf.MaxBodyBytes = maxBody
