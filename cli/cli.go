@@ -195,9 +195,9 @@ func (e *env) progress() io.Writer {
 	return e.out
 }
 
-// promptly runs f, and returns when ctx is done, whatever f is still at: parts of what
-// is computed before anything is posted cannot be interrupted. The process ends next.
-func promptly[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// interruptible runs f, but returns once ctx is done. Some computations cannot be
+// stopped; the process ends next.
+func interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error

@@ -183,15 +183,15 @@ func TestLines(t *testing.T) {
 }
 
 // Whoever presses Ctrl-C waits for nothing that cannot be interrupted.
-func TestInterruptedVerbsEnd(t *testing.T) {
+func TestInterruptibleReturnsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, end := make(chan struct{}), make(chan struct{})
 	defer close(end)
 	go func() { <-begun; cancel() }()
-	if v, err := promptly(ctx, func() (int, error) { close(begun); <-end; return 1, nil }); v != 0 || !errors.Is(err, context.Canceled) {
+	if v, err := interruptible(ctx, func() (int, error) { close(begun); <-end; return 1, nil }); v != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d, %v", v, err)
 	}
-	if v, err := promptly(t.Context(), func() (int, error) { return 1, nil }); v != 1 || err != nil {
+	if v, err := interruptible(t.Context(), func() (int, error) { return 1, nil }); v != 1 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}
 }

@@ -339,7 +339,7 @@ what each offer would take, and fails if none meets the order.`,
 			if err != nil {
 				return err
 			}
-			d, err := promptly(ctx, func() (*consume.Draft, error) {
+			d, err := interruptible(ctx, func() (*consume.Draft, error) {
 				return consume.NewDraft(ctx, s, engine.Bounded(cpu.New(threads), memory<<20))
 			})
 			if err != nil {
@@ -370,14 +370,14 @@ what each offer would take, and fails if none meets the order.`,
 		},
 	}
 	r.flags(cmd.Flags())
-	allowed(cmd, &allow)
+	allowFlag(cmd, &allow)
 	cmd.Flags().Var(within(&threads, 0, home.MaxThreads), "threads", "threads that compute (default one per processor)")
 	cmd.Flags().Var(within(&memory, 1, maxMemoryMB), "memory-mb", "refuse orders whose programs need more memory than this")
 	return cmd
 }
 
-// allowed adds the flag that allows folders of files beside that of the order.
-func allowed(cmd *cobra.Command, folders *[]string) {
+// allowFlag adds the flag that allows folders of files beside that of the order.
+func allowFlag(cmd *cobra.Command, folders *[]string) {
 	cmd.Flags().StringArrayVar(folders, "allow", nil, "another folder in which files of the order may lie; those who work on it see them")
 }
 

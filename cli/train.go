@@ -164,7 +164,7 @@ An order file, with paths relative to it:
 		},
 	}
 	f := cmd.Flags()
-	allowed(cmd, &allow)
+	allowFlag(cmd, &allow)
 	f.BoolVar(&wait, "wait", false, "wait until the order is settled, and fetch model and proof")
 	f.StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
 	f.BoolVar(&force, "force", false, "overwrite the model and proof that are in the --out directory")
@@ -182,7 +182,7 @@ type trained struct {
 
 func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string) error {
 	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
-	d, err := promptly(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
+	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	p, err := promptly(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size, believed) })
+	p, err := interruptible(ctx, func() (*evidence.Proof, error) { return v.check(ctx, file, size, believed) })
 	if err != nil {
 		return err
 	}
