@@ -46,14 +46,14 @@ func (u unsupported) Is(target error) bool { return target == errors.ErrUnsuppor
 // SymbolError is about all symbolic dimensions that have no size. It is
 // errors.ErrUnsupported.
 type SymbolError struct {
-	Symbols []string // in order, maxSymbols at most
+	Symbols []string // in order, one to maxSymbols
 }
 
 // maxSymbols bounds how many dimensions a SymbolError names.
 const maxSymbols = 16
 
 func (e *SymbolError) Error() string {
-	return fmt.Sprintf("symbolic dimensions %q have no size: give each its own, or export the model with fixed shapes", e.Symbols)
+	return fmt.Sprintf("symbolic dimensions %q have no size: give each one, for example %q, or export the model with fixed shapes", e.Symbols, e.Symbols[0]+"=1")
 }
 
 // Is makes it errors.ErrUnsupported.

@@ -71,7 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		"unknown type":      {relu(21, valueOf(graphInput, "z", 1000, 2)), "unknown element type 1000", false},
 		"type 256+1":        {relu(21, valueOf(graphInput, "z", 257, 2)), "unknown element type 257", false},
 		"no shape":          {relu(21, msg(graphInput, str(valueName, "z"), msg(valueType, msg(typeTensor, num(tensorTypeElem, 1))))), "no shape is given", true},
-		"symbolic":          {relu(21, sym(graphInput, "z", str(dimParam, "batch"))), `symbolic dimensions ["batch"] have no size: give each its own`, true},
+		"symbolic":          {relu(21, sym(graphInput, "z", str(dimParam, "batch"))), `symbolic dimensions ["batch"] have no size: give each one, for example "batch=1"`, true},
 		"no extent":         {relu(21, sym(graphOutput, "z")), "axis 0 has no extent", true},
 		"two extents":       {relu(21, sym(graphInput, "z", num(dimValue, 1), str(dimParam, "n"))), "fixed and a symbolic", false},
 		"negative extent":   {relu(21, input("z", -1)), "not between 0 and 2^40", false},

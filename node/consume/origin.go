@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -28,7 +29,8 @@ type Origin struct {
 	Tokenizer *text.Tokenizer
 }
 
-// sized returns the dims of the order with others, as an order file has them.
+// sized returns problem.dims as YAML, with sizes added for symbols: the batch for "batch",
+// else 64.
 func (p *SpecProblem) sized(symbols []string) string {
 	all := maps.Clone(p.Dims)
 	if all == nil {
@@ -58,22 +60,21 @@ func (s *Spec) readOrigin(ctx context.Context, exec engine.Executor) (Origin, er
 		}
 		return Origin{Model: g}, err
 	}
-	o, err := s.readParent(ctx, exec)
+	f, size, err := s.open("continue", p.Continue)
+	if err != nil {
+		return Origin{}, err
+	}
+	o, err := readParent(ctx, f, size, exec)
 	if err != nil {
 		err = fmt.Errorf("continue %s: %w", p.Continue, err)
 	}
-	return o, err
+	return o, errors.Join(err, f.Close())
 }
 
-// readParent reads the proof of a settled order. Nobody needs to be believed for
-// it: the chain takes the new order only if it knows the parent by its id, which
-// binds all files, and settled it in the state that the new order starts from.
-func (s *Spec) readParent(ctx context.Context, exec engine.Executor) (o Origin, err error) {
-	f, size, err := s.open("bundle", s.Problem.Continue)
-	if err != nil {
-		return o, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+// readParent reads the proof of a settled order, which has size bytes. Nobody needs to be
+// believed for it: the chain takes the new order only if it knows the parent by its id,
+// which binds all files, and settled it in the state that the new order starts from.
+func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Executor) (o Origin, err error) {
 	p, err := evidence.Check(ctx, f, size, evidence.Anybody, exec)
 	if err != nil {
 		return o, err

@@ -119,6 +119,12 @@ func TestFilesOutsideTheFolderAreRefused(t *testing.T) {
 	if err := read(".hidden/t.txt", filepath.Join(order, ".hidden")); err != nil {
 		t.Error(err)
 	}
+	for file, says := range map[string]string{diary: "continue: " + diary + " is outside", filepath.Join(order, "t.txt"): "continue " + filepath.Join(order, "t.txt") + ": not an intact proof bundle"} {
+		s := Spec{Problem: SpecProblem{Continue: file}, Folders: []string{order}}
+		if _, err := s.readOrigin(t.Context(), nil); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
 	if err := os.Truncate(filepath.Join(order, "t.txt"), 1<<40); err != nil {
 		t.Skip(err)
 	}
