@@ -26,7 +26,7 @@ func Open(name string) (*os.File, int64, error) { return open(name, os.Stat, os.
 // OpenWithin is Open for a file that lies in one of folders, or below it, once all links
 // are followed. A file that is hidden there, or lies in a hidden folder, counts as outside.
 func OpenWithin(folders []string, name string) (*os.File, int64, error) {
-	real, err := resolve(name)
+	path, err := resolve(name)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -34,7 +34,7 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 		if folder, err = resolve(folder); err != nil {
 			return nil, 0, err
 		}
-		rel, err := filepath.Rel(folder, real)
+		rel, err := filepath.Rel(folder, path)
 		if err != nil || !filepath.IsLocal(rel) || hidden(rel) {
 			continue
 		}
@@ -45,16 +45,16 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 		f, size, err := open(rel, root.Stat, root.OpenFile)
 		return f, size, errors.Join(err, root.Close())
 	}
-	return nil, 0, fmt.Errorf("%s is %w", real, ErrOutside)
+	return nil, 0, fmt.Errorf("%s is %w", path, ErrOutside)
 }
 
 // resolve returns the absolute path of a file without links.
 func resolve(name string) (string, error) {
-	real, err := filepath.EvalSymlinks(name)
+	path, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return "", err
 	}
-	return filepath.Abs(real)
+	return filepath.Abs(path)
 }
 
 // hidden reports whether an element of a relative path begins with a dot.

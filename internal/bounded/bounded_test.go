@@ -27,6 +27,60 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
+func TestOpenWithinRefusesWhatLiesOutside(t *testing.T) {
+	top := t.TempDir()
+	folder, other := filepath.Join(top, "folder"), filepath.Join(top, "other")
+	for _, name := range []string{"other/a", "folder/.hidden/a", "folder/.a", "folder/deep/a", "folder/a"} {
+		name = filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"file": "../other/a", "out": "../other", "inside": "deep/a", "shown": ".hidden/a"} {
+		if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, c := range []struct {
+		name    string // from the folder
+		allowed []string
+		outside bool
+	}{
+		{"a", []string{folder}, false},
+		{"deep/a", []string{folder}, false},
+		{"inside", []string{folder}, false},
+		{"../folder/a", []string{folder}, false},
+		{"../other/a", []string{folder}, true},
+		{"deep/../../other/a", []string{folder}, true},
+		{"file", []string{folder}, true},
+		{"out/a", []string{folder}, true},
+		{".hidden/a", []string{folder}, true},
+		{".a", []string{folder}, true},
+		{"shown", []string{folder}, true},
+		{"a", nil, true},
+		{"../other/a", []string{folder, other}, false},
+		{"file", []string{folder, other}, false},
+		{".hidden/a", []string{filepath.Join(folder, ".hidden")}, false},
+		{"a", []string{filepath.Join(folder, "out")}, true},
+		{"file", []string{filepath.Join(folder, "out")}, false},
+	} {
+		f, size, err := OpenWithin(c.allowed, folder+"/"+c.name)
+		switch {
+		case c.outside && (f != nil || !errors.Is(err, ErrOutside)), !c.outside && (err != nil || size != 4):
+			t.Errorf("%s in %v: %d bytes, %v", c.name, c.allowed, size, err)
+		}
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	if _, _, err := OpenWithin([]string{folder}, filepath.Join(folder, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
 // A device has no size and no end: 14 GB of one were read before.
 func TestEndlessFileIsRefused(t *testing.T) {
 	const endless, limit = "/dev/zero", 1 << 20
