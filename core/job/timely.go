@@ -61,8 +61,8 @@ func (p *Params) Timely(o *Order) error {
 	return nil
 }
 
-// perTransaction is how long, in ms, an account needs for a transaction at most: until the
-// last is in a block, if it waits for that.
+// perTransaction is the most ms between two transactions of an account that waits for each
+// to be in a block.
 const perTransaction = 2000
 
 // attestTime returns the ms from their draw in which a quorum of keepers must attest to a
@@ -71,8 +71,8 @@ const perTransaction = 2000
 //
 //	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link + units under way · keepers / validators · 2 s)
 //
-// The last is for attesting: who waits for each of its transactions has one in a block, and
-// all that is under way may be received at once.
+// The last is for attesting, since all that is under way may be received at once. An account
+// that waits for each transaction gets one into each block.
 func (l *Lease) attestTime() int64 {
 	c, p := &l.Order.Conditions, &l.Params
 	bytes, err := times(l.Order.Problem.UnitBytes(), c.Keepers)
