@@ -35,24 +35,24 @@ type Account struct {
 
 	client *Client
 	key    cryptotypes.PrivKey
-	places chan struct{} // one of maxUnderWay for each that is under way
+	slots  chan struct{} // one of maxInFlight for each that is under way
 
-	mu     sync.Mutex // held from the choice of a sequence until the node has the transaction
-	number uint64
-	fee    sdk.Coins // of the last transaction that was signed
-	queue  []*sent   // what is under way, by sequence
-	seen   int64     // the head when the queue was last handed over again
-	handed time.Time // when that was
+	mu       sync.Mutex // guards what follows; held while a transaction is signed and broadcast, and by poll
+	number   uint64
+	fee      sdk.Coins    // of the last transaction that was signed
+	queue    []*pendingTx // what is under way, by sequence
+	resentAt int64        // the head when the queue was last broadcast again
+	resent   time.Time    // when that was
 
-	looking sync.Mutex // held by the one that looks for all
-	looked  time.Time
+	polling sync.Mutex // held by the one that polls for all
+	polled  time.Time
 }
 
 // Account returns the account of a key.
 func (c *Client) Account(key cryptotypes.PrivKey) *Account {
 	return &Account{
 		Address: sdk.AccAddress(key.PubKey().Address()).String(),
-		client:  c, key: key, places: make(chan struct{}, maxUnderWay),
+		client:  c, key: key, slots: make(chan struct{}, maxInFlight),
 	}
 }
 
@@ -69,13 +69,13 @@ const (
 	// A transaction may use more gas than its trial did, for others may come first.
 	gasMargin, gasSpare = 4, 50_000 // a quarter, and what small ones vary by
 	untriedGas          = 5_000_000 // where the node does not try transactions
-	// maxUnderWay is how many an account hands over before the first is in a block.
-	maxUnderWay = 16
+	// maxInFlight is how many an account broadcasts before the first is in a block.
+	maxInFlight = 16
 	maxRetries  = 5
 )
 
-// errCrowded says that a node has no room for more of an account before its next block.
-var errCrowded = errors.New("others of the account wait")
+// errMempoolFull says that a node has no room for more of an account before its next block.
+var errMempoolFull = errors.New("others of the account wait")
 
 // Send signs and sends msgs as one transaction and waits until it is in a
 // block. It pays for the gas that a trial used, and a margin; where it has too
@@ -83,15 +83,15 @@ var errCrowded = errors.New("others of the account wait")
 // would fail is refused by the node with the module's own error, and costs
 // nothing; one that fails in its block, because another came first, pays.
 //
-// The messages are executed at most once. After an error other than such a failure they
-// may still be; what the account sends next has the same sequence, unless more was under way.
+// The messages are executed at most once. If the chain's own error comes back, they were
+// not. After any other error they may still be.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	for try := 0; ; {
 		r, err := a.send(ctx, msgs)
 		switch {
 		case ctx.Err() != nil:
 			return r, err
-		case errors.Is(err, errCrowded): // until one of them is in a block
+		case errors.Is(err, errMempoolFull): // until one of them is in a block
 		case retryable(err) && try < maxRetries:
 			try++
 		default:
@@ -112,11 +112,11 @@ func retryable(err error) bool {
 
 func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 	select {
-	case a.places <- struct{}{}:
+	case a.slots <- struct{}{}:
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
-	defer func() { <-a.places }()
+	defer func() { <-a.slots }()
 	s, err := a.begin(ctx, msgs)
 	if err != nil {
 		return Result{}, err
@@ -124,8 +124,8 @@ func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
 	return a.await(ctx, s)
 }
 
-// begin hands msgs over as a transaction with the next sequence.
-func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*sent, error) {
+// begin broadcasts msgs as a transaction with the next sequence.
+func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*pendingTx, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	sequence, err := a.next(ctx)
@@ -133,10 +133,10 @@ func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*sent, error) {
 		return nil, err
 	}
 	height := a.client.Head().Height
-	tx, err := a.handOver(ctx, sequence, nil, msgs)
+	tx, err := a.signAndBroadcast(ctx, sequence, nil, msgs)
 	if errors.Is(err, sdkerrors.ErrInsufficientFunds) {
 		for _, sponsor := range a.sponsors(ctx, a.fee, msgs) {
-			if sponsored, refusal := a.handOver(ctx, sequence, sponsor, msgs); refusal == nil {
+			if sponsored, refusal := a.signAndBroadcast(ctx, sequence, sponsor, msgs); refusal == nil {
 				tx, err = sponsored, nil
 				break
 			}
@@ -145,27 +145,29 @@ func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*sent, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, sdkerrors.ErrWrongSequence):
-		a.seen = 0 // what is under way may be lost: hand it over again at the next look
+		a.resentAt = 0 // what is under way may be lost: broadcast it again at the next poll
 		return nil, err
-	case errors.Is(err, sdkerrors.ErrMempoolIsFull) && slices.ContainsFunc(a.queue, (*sent).awaited):
-		return nil, fmt.Errorf("%w: %w", errCrowded, err)
+	case errors.Is(err, sdkerrors.ErrMempoolIsFull) && slices.ContainsFunc(a.queue, (*pendingTx).awaited):
+		return nil, fmt.Errorf("%w: %w", errMempoolFull, err)
 	default:
 		return nil, err
 	}
-	s := &sent{sequence: sequence, tx: tx, above: height, done: make(chan struct{})}
+	s := &pendingTx{sequence: sequence, tx: tx, above: height, done: make(chan struct{})}
 	a.queue = append(a.queue, s)
 	return s, nil
 }
 
 // next returns the sequence after those under way. What nobody waits for any more is
-// forgotten with the last that somebody waits for: its sequence is given anew.
+// forgotten with the last that somebody waits for: its sequence is given anew. So what is
+// sent after something that may still be executed has the same sequence, and at most one
+// of the two is; unless more was under way.
 func (a *Account) next(ctx context.Context) (uint64, error) {
 	number, sequence, err := a.client.account(ctx, a.Address)
 	if err != nil {
 		return 0, err
 	}
 	a.number = number
-	if !slices.ContainsFunc(a.queue, (*sent).awaited) {
+	if !slices.ContainsFunc(a.queue, (*pendingTx).awaited) {
 		a.queue = nil
 	}
 	if n := len(a.queue); n > 0 {
@@ -174,8 +176,8 @@ func (a *Account) next(ctx context.Context) (uint64, error) {
 	return sequence, nil
 }
 
-// handOver signs msgs with a sequence and hands them to the node.
-func (a *Account) handOver(ctx context.Context, sequence uint64, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
+// signAndBroadcast signs msgs with a sequence and hands them to the node.
+func (a *Account) signAndBroadcast(ctx context.Context, sequence uint64, sponsor sdk.AccAddress, msgs []sdk.Msg) (cmttypes.Tx, error) {
 	tx, err := a.sign(ctx, sequence, sponsor, msgs)
 	if err != nil {
 		return nil, err
@@ -214,9 +216,9 @@ func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddr
 	return a.client.enc.Sign(s, gas, fee, msgs...)
 }
 
-// The tries to hand over a transaction, and the pause after the first.
+// The tries to broadcast a transaction, and the pause after the first.
 const (
-	handOvers   = 5
+	maxTries    = 5
 	firstPause  = 50 * time.Millisecond
 	alreadySeen = "tx already exists in cache"
 )
@@ -234,7 +236,7 @@ func (c *Client) broadcast(ctx context.Context, tx cmttypes.Tx) (*coretypes.Resu
 			return &coretypes.ResultBroadcastTx{Hash: tx.Hash()}, nil // it may have arrived before
 		case err == nil:
 			return r, nil
-		case errors.As(err, &answer) || try+1 == handOvers || ctx.Err() != nil:
+		case errors.As(err, &answer) || try+1 == maxTries || ctx.Err() != nil:
 			return nil, err
 		}
 		select {

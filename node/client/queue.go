@@ -24,49 +24,49 @@ import (
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
 
-// sent is a transaction that a node took, until the chain has used its sequence.
+// pendingTx is a transaction that a node took, until the chain has used its sequence.
 //
 // Until then it can be executed, wherever it still lies. So its messages are signed anew
 // only once its sequence is used and no block has executed it. A node drops what would
-// fail since the last block, and with it all of higher sequences. These are handed over
-// again as they are, behind something that takes the sequence of what would fail.
-type sent struct {
-	sequence uint64
-	tx       cmttypes.Tx // as its sender signed it
-	above    int64       // no block up to this height has it
-	refused  bool        // the node would not have it again
-	instead  cmttypes.Tx // what takes its sequence since; nil: nothing yet
-	misses   int         // how often it was in no block by the index, though its sequence was used
+// fail since the last block, and with it all of higher sequences. These are broadcast again
+// with the same bytes, behind a replacement that takes the sequence of what would fail.
+type pendingTx struct {
+	sequence    uint64
+	tx          cmttypes.Tx // as its sender signed it
+	above       int64       // no block up to this height has it
+	refused     bool        // the node would not have it again
+	replacement cmttypes.Tx // what takes its sequence since; nil: nothing yet
+	misses      int         // how often it was in no block by the index, though its sequence was used
 
-	left   atomic.Bool   // its sender waits no longer
-	done   chan struct{} // closed once the sender can know
-	result Result
-	err    error
+	abandoned atomic.Bool   // its sender waits no longer
+	done      chan struct{} // closed once the sender can know
+	result    Result
+	err       error
 }
 
 const (
 	// A sender waits so long for a block with its transaction.
 	patience  = 30 * time.Second
 	pollEvery = 50 * time.Millisecond
-	// What is under way is handed over again after every block, and after so long without one.
-	handOverEvery = 2 * time.Second
+	// What is under way is broadcast again after every block, and after so long without one.
+	rebroadcastEvery = 2 * time.Second
 	// A node indexes a block after it has executed it, and may have lost that. After so many
-	// looks the blocks themselves are searched.
+	// polls the blocks themselves are searched.
 	indexMisses = 20
 )
 
 // awaited reports whether a sender still waits to know.
-func (s *sent) awaited() bool {
+func (s *pendingTx) awaited() bool {
 	select {
 	case <-s.done:
 		return false
 	default:
-		return !s.left.Load()
+		return !s.abandoned.Load()
 	}
 }
 
 // end tells the sender what became of its transaction, if it does not know yet.
-func (s *sent) end(r Result, err error) {
+func (s *pendingTx) end(r Result, err error) {
 	select {
 	case <-s.done:
 	default:
@@ -75,10 +75,10 @@ func (s *sent) end(r Result, err error) {
 	}
 }
 
-// await waits until a transaction is in a block. Whoever waits looks for all that is
+// await waits until a transaction is in a block. Whoever waits polls for all that is
 // under way; nothing is done while nobody does.
-func (a *Account) await(ctx context.Context, s *sent) (Result, error) {
-	defer s.left.Store(true)
+func (a *Account) await(ctx context.Context, s *pendingTx) (Result, error) {
+	defer s.abandoned.Store(true)
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -93,22 +93,22 @@ func (a *Account) await(ctx context.Context, s *sent) (Result, error) {
 			}
 			return Result{}, fmt.Errorf("transaction %X is in no block yet: %w", s.tx.Hash(), wait.Err())
 		case <-tick.C:
-			a.look(wait)
+			a.poll(wait)
 		}
 	}
 }
 
-// look finds out what has become of all that is under way, and hands over again what
-// may be lost.
-func (a *Account) look(ctx context.Context) {
-	if !a.looking.TryLock() {
+// poll finds out what has become of all that is under way, and broadcasts again what may
+// be lost.
+func (a *Account) poll(ctx context.Context) {
+	if !a.polling.TryLock() {
 		return
 	}
-	defer a.looking.Unlock()
-	if time.Since(a.looked) < pollEvery/2 {
+	defer a.polling.Unlock()
+	if time.Since(a.polled) < pollEvery/2 {
 		return
 	}
-	a.looked = time.Now()
+	a.polled = time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, silence)
@@ -118,21 +118,21 @@ func (a *Account) look(ctx context.Context) {
 		return // the node may be restarting
 	}
 	for len(a.queue) > 0 && a.queue[0].sequence < sequence {
-		if !a.client.settle(ctx, a.queue[0]) {
+		if !a.client.resolve(ctx, a.queue[0]) {
 			return
 		}
 		a.queue = a.queue[1:]
 	}
-	if head := a.client.Head().Height; head > a.seen || time.Since(a.handed) > handOverEvery {
-		a.seen, a.handed = head, time.Now()
-		for i := 0; i < len(a.queue) && a.again(ctx, i); i++ {
+	if head := a.client.Head().Height; head > a.resentAt || time.Since(a.resent) > rebroadcastEvery {
+		a.resentAt, a.resent = head, time.Now()
+		for i := 0; i < len(a.queue) && a.rebroadcast(ctx, i); i++ {
 		}
 	}
 }
 
-// settle tells the sender of a transaction whose sequence is used what became of it. It
+// resolve tells the sender of a transaction whose sequence is used what became of it. It
 // reports whether that is known.
-func (c *Client) settle(ctx context.Context, s *sent) bool {
+func (c *Client) resolve(ctx context.Context, s *pendingTx) bool {
 	if !s.awaited() {
 		return true
 	}
@@ -144,7 +144,7 @@ func (c *Client) settle(ctx context.Context, s *sent) bool {
 	case err != nil || r.TxResult.Code != abci.CodeTypeOK:
 		// A proposer may put one into a block before its turn, where it fails and its
 		// sequence stays, and another into a later block.
-		if r, err = c.find(ctx, s.tx, s.above); err != nil {
+		if r, err = c.searchBlocks(ctx, s.tx, s.above); err != nil {
 			return false
 		}
 	}
@@ -156,9 +156,9 @@ func (c *Client) settle(ctx context.Context, s *sent) bool {
 	return true
 }
 
-// find looks for a transaction in all blocks above a height: where it was executed, or
-// last failed. It returns nil if it is in none.
-func (c *Client) find(ctx context.Context, tx cmttypes.Tx, above int64) (last *coretypes.ResultTx, err error) {
+// searchBlocks looks for a transaction in all blocks above a height: where it was
+// executed, or last failed. It returns nil if it is in none.
+func (c *Client) searchBlocks(ctx context.Context, tx cmttypes.Tx, above int64) (last *coretypes.ResultTx, err error) {
 	now, err := blockv1.NewQueryClient(c.Conn).Now(ctx, &blockv1.QueryNowRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("ask for the newest block: %w", err)
@@ -187,12 +187,12 @@ func (c *Client) find(ctx context.Context, tx cmttypes.Tx, above int64) (last *c
 	return last, nil
 }
 
-// again hands the i-th under way to the node once more, lest it was lost. It reports
-// whether those behind it may follow.
-func (a *Account) again(ctx context.Context, i int) bool {
+// rebroadcast hands the i-th under way to the node once more, lest it was lost. It
+// reports whether those behind it may follow.
+func (a *Account) rebroadcast(ctx context.Context, i int) bool {
 	s, tx := a.queue[i], a.queue[i].tx
 	if s.refused {
-		tx = s.instead
+		tx = s.replacement
 	}
 	if tx == nil {
 		return a.replace(ctx, i)
@@ -214,7 +214,7 @@ func (a *Account) again(ctx context.Context, i int) bool {
 	if !s.refused && !retryable(refusal) {
 		s.end(Result{}, refusal)
 	}
-	s.refused, s.instead = true, nil
+	s.refused, s.replacement = true, nil
 	return a.replace(ctx, i)
 }
 
@@ -222,15 +222,15 @@ func (a *Account) again(ctx context.Context, i int) bool {
 // to a transaction without effect, if anybody waits for it or those behind it. An
 // account that cannot pay for that gives these up.
 func (a *Account) replace(ctx context.Context, i int) bool {
-	if !slices.ContainsFunc(a.queue[i:], (*sent).awaited) {
+	if !slices.ContainsFunc(a.queue[i:], (*pendingTx).awaited) {
 		a.queue = a.queue[:i]
 		return false
 	}
 	nothing := &banktypes.MsgSend{FromAddress: a.Address, ToAddress: a.Address, Amount: coin.Of(1)}
-	tx, err := a.handOver(ctx, a.queue[i].sequence, nil, []sdk.Msg{nothing})
+	tx, err := a.signAndBroadcast(ctx, a.queue[i].sequence, nil, []sdk.Msg{nothing})
 	switch {
 	case err == nil:
-		a.queue[i].instead = tx
+		a.queue[i].replacement = tx
 		return true
 	case errors.Is(err, sdkerrors.ErrWrongSequence):
 		return true // something has it already
