@@ -66,7 +66,7 @@ func (d *lead) assign(ctx context.Context, l *job.Lease, now int64) error {
 // post posts assignments: all at once, or if the chain refuses that, each by
 // itself, so that a provider that may get no work does not hold up the others.
 func (d *lead) post(ctx context.Context, l *job.Lease, taken []workv1.Assignment) error {
-	_, err := d.kit.Account.Send(ctx, &workv1.MsgAssign{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Units: taken})
+	err := d.kit.Send(ctx, &workv1.MsgAssign{Lead: d.kit.Account.Address, Order: l.Order.ID().String(), Units: taken})
 	if err == nil {
 		return d.sponsor(ctx, l, taken)
 	}

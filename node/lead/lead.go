@@ -61,8 +61,7 @@ func (d *lead) takeOver(ctx context.Context, l *job.Lease) error {
 	if _, err := d.kit.Work(ctx, l); err != nil {
 		return err
 	}
-	_, err := d.kit.Account.Send(ctx, &workv1.MsgTakeLead{Validator: d.kit.Account.Address, Order: l.Order.ID().String()})
-	return err
+	return d.kit.Send(ctx, &workv1.MsgTakeLead{Validator: d.kit.Account.Address, Order: l.Order.ID().String()})
 }
 
 // lead does what a lease needs now.
@@ -119,7 +118,7 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, w *replay.Work) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.kit.Account.Send(ctx, &workv1.MsgMerge{
+	_, err = d.kit.Account.Send(ctx, &workv1.MsgMerge{ // not kit.Send: halt hashes the state after it
 		Lead: d.kit.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
 		Data: market.FileToProto(role.File("state", ref)),
 	})
@@ -144,9 +143,8 @@ func (d *lead) halt(ctx context.Context, order canon.Hash, s *graph.State) error
 	if loss == nil || loss.Type != tensor.Float32 {
 		return errors.New("the state has no loss")
 	}
-	_, err = d.kit.Account.Send(ctx, &workv1.MsgHalt{
+	return d.kit.Send(ctx, &workv1.MsgHalt{
 		Sender: d.kit.Account.Address, Order: order.String(), Loss: loss.Bytes(),
 		Opening: work.OpeningToProto(k.Open(i)),
 	})
-	return err
 }

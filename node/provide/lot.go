@@ -85,7 +85,7 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 		}
 		m.Truth = work.OutcomesToProto(truth)
 	}
-	if _, err := p.kit.Account.Send(ctx, m); err != nil {
+	if err := p.kit.Send(ctx, m); err != nil {
 		return fmt.Errorf("show the lot of unit %d: %w", i, err)
 	}
 	p.kit.Emit(role.Event{Kind: role.Revealed, Order: r.Order, Unit: i, Text: text})

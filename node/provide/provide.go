@@ -204,7 +204,7 @@ func (p *provider) passedOver(l *job.Lease, now int64) bool {
 
 // ready asks the chain for the next unit of an order.
 func (p *provider) ready(ctx context.Context, l *job.Lease) error {
-	_, err := p.kit.Account.Send(ctx, &workv1.MsgReady{Provider: p.kit.Account.Address, Order: l.Order.ID().String()})
+	err := p.kit.Send(ctx, &workv1.MsgReady{Provider: p.kit.Account.Address, Order: l.Order.ID().String()})
 	if err != nil {
 		return fmt.Errorf("ask for a unit: %w", err)
 	}
@@ -305,7 +305,7 @@ func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []cano
 		Order: order, Unit: i, Attempt: l.Units[i].Attempt, Provider: p.kit.Account.Address,
 		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: role.File("checkpoints", ref),
 	}
-	_, err = p.kit.Account.Send(ctx, &workv1.MsgSubmit{
+	err = p.kit.Send(ctx, &workv1.MsgSubmit{
 		Provider: r.Provider, Receipt: work.ReceiptToProto(&r), Signature: ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()),
 	})
 	if err != nil {

@@ -24,22 +24,21 @@ type Tasks struct {
 	done   sync.WaitGroup
 }
 
-// placeKey is the key of a task's context under which lies what gives its place among those
-// that run together to another.
-type placeKey struct{}
+// slotKey keys the function that releases a task's slot, in the task's context.
+type slotKey struct{}
 
-// Send sends messages of the role's account, and waits until they are in a block. A task
-// that does so has done its work: another begins meanwhile. So as many as are ready at once
-// share a block, whatever the limit of tasks.
+// Send sends msgs from the role's account and waits until a block has them. It gives up
+// the task's slot first, since waiting takes neither memory nor processors. So nothing
+// costly may follow it in a task.
 func (k *Kit) Send(ctx context.Context, msgs ...sdk.Msg) error {
-	leavePlace(ctx)
+	releaseSlot(ctx)
 	_, err := k.Account.Send(ctx, msgs...)
 	return err
 }
 
-func leavePlace(ctx context.Context) {
-	if leave, ok := ctx.Value(placeKey{}).(func()); ok {
-		leave()
+func releaseSlot(ctx context.Context) {
+	if release, ok := ctx.Value(slotKey{}).(func()); ok {
+		release()
 	}
 }
 
@@ -89,9 +88,9 @@ func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context)
 			case <-ctx.Done():
 				return
 			case t.limit <- struct{}{}:
-				leave := sync.OnceFunc(func() { <-t.limit })
-				defer leave()
-				ctx = context.WithValue(ctx, placeKey{}, leave)
+				release := sync.OnceFunc(func() { <-t.limit })
+				defer release()
+				ctx = context.WithValue(ctx, slotKey{}, release)
 			}
 		}
 		err := do(ctx)

@@ -44,15 +44,15 @@ func TestTasksRunOnceAndWithinTheirLimit(t *testing.T) {
 
 // Who only waits for a block lets another begin: else two answers to questions went into a block,
 // however many were due.
-func TestTasksThatWaitForABlockLeaveTheirPlace(t *testing.T) {
+func TestTasksThatWaitForABlockReleaseTheirSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := newTasks(1)
 		waiting := 0
 		block := make(chan struct{})
 		for _, name := range []string{"a", "b", "c"} {
 			tasks.Start(t.Context(), name, func(ctx context.Context) error {
-				leavePlace(ctx)
-				leavePlace(ctx)
+				releaseSlot(ctx)
+				releaseSlot(ctx)
 				waiting++
 				<-block
 				return nil
@@ -67,7 +67,7 @@ func TestTasksThatWaitForABlockLeaveTheirPlace(t *testing.T) {
 		ran := false
 		tasks.Start(t.Context(), "d", func(context.Context) error { ran = true; return nil })
 		if tasks.Wait(); !ran {
-			t.Error("the place is lost")
+			t.Error("the slot is lost")
 		}
 	})
 }

@@ -131,7 +131,8 @@ func (w *watcher) waits(l *job.Lease, t job.Target) bool {
 	return l.Disputed(w.kit.Account.Address, t, l.Attempt(t))
 }
 
-// check re-executes one piece of work, and goes on with what is next.
+// check re-executes one piece of work, and goes on with what is next. A dispute has given
+// up the task's slot: what is next then begins as a task of its own.
 func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, name string) error {
 	for {
 		wrong, err := w.player.Check(ctx, l, t)
@@ -147,7 +148,7 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, name st
 			unit, text = -1, fmt.Sprintf("merge of round %d %s", unit, text)
 		}
 		w.kit.Emit(role.Event{Kind: role.Replayed, Order: l.Order.ID(), Unit: unit, Text: text})
-		if err := w.note(l, name); err != nil {
+		if err := w.note(l, name); wrong || err != nil {
 			return err
 		}
 		if l, err = w.kit.Lease(ctx, l.Order.ID()); err != nil {
