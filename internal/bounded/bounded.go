@@ -48,13 +48,18 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 	return nil, 0, fmt.Errorf("%s is %w", path, ErrOutside)
 }
 
-// resolve returns the absolute path of a file without links.
+// resolve returns the absolute path of a file without links. Nothing is cleaned before
+// links are followed: the working folder may be called by a link ($PWD), above which lies
+// one folder by letters, and another on the disk.
 func resolve(name string) (string, error) {
-	path, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return "", err
+	if !filepath.IsAbs(name) {
+		folder, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		name = folder + string(filepath.Separator) + name
 	}
-	return filepath.Abs(path)
+	return filepath.EvalSymlinks(name)
 }
 
 // hidden reports whether an element of a relative path begins with a dot.

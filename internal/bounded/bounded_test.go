@@ -2,6 +2,7 @@ package bounded
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -78,6 +79,54 @@ func TestOpenWithinRefusesWhatLiesOutside(t *testing.T) {
 	}
 	if _, _, err := OpenWithin([]string{folder}, filepath.Join(folder, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A shell that entered a folder by a link calls it by the link's name, and what lies above
+// it by letters is another folder than what lies above it on the disk.
+func TestOpenWithinFromAFolderBehindALink(t *testing.T) {
+	top := t.TempDir()
+	for name, body := range map[string]string{"mine/a": "private", "order/a": "public", "order/deep/b": "public"} {
+		name = filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(top, "mine", "link")
+	if err := os.Symlink("../order/deep", link); err != nil {
+		t.Skip(err)
+	}
+	order := filepath.Join(top, "order")
+	for _, c := range []struct{ stand, folder, name string }{
+		{link, "..", "../a"},
+		{link, "..", order + "/a"},
+		{link, order, "../a"},
+		{link, ".", "b"},
+		{link, ".", order + "/deep/b"},
+		{link, "", "../deep/b"},
+		{top + "/mine", "link/..", "link/../a"},
+		{top + "/mine", "link/..", order + "/a"},
+		{top, link + "/..", "mine/link/../a"},
+	} {
+		t.Chdir(c.stand) // sets PWD, as a shell does
+		f, _, err := OpenWithin([]string{c.folder}, c.name)
+		if err != nil {
+			t.Errorf("%s in %q, from %s: %v", c.name, c.folder, c.stand, err)
+			continue
+		}
+		if b, err := io.ReadAll(f); err != nil || string(b) != "public" {
+			t.Errorf("%s in %q, from %s: %q, %v", c.name, c.folder, c.stand, b, err)
+		}
+		_ = f.Close()
+	}
+	t.Chdir(link)
+	for _, name := range []string{"../../mine/a", top + "/mine/a", link + "/../../mine/a"} {
+		if f, _, err := OpenWithin([]string{".."}, name); f != nil || !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -123,10 +123,11 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
-	s.Folders = append([]string{filepath.Dir(name)}, allow...)
+	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
+	s.Folders = append([]string{folder + "."}, allow...)
 	for _, p := range []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text} {
 		if *p != "" && !filepath.IsAbs(*p) {
-			*p = filepath.Join(filepath.Dir(name), *p)
+			*p = folder + *p
 		}
 	}
 	return s, nil

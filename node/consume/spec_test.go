@@ -133,6 +133,42 @@ func TestFilesOutsideTheFolderAreRefused(t *testing.T) {
 	}
 }
 
+// Where an order lies says the disk: above a link by letters is another folder.
+func TestOrderBehindALinkKeepsToItsFolder(t *testing.T) {
+	top := t.TempDir()
+	mine, order := filepath.Join(top, "mine"), filepath.Join(top, "order")
+	for name, body := range map[string]string{"mine/t.txt": "my diary", "order/deep/t.txt": "no text", "order/t.txt": prose, "order/order.yaml": minimal} {
+		name = filepath.Join(top, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(mine, "link")
+	if err := os.Symlink(filepath.Join(order, "deep"), link); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ stand, order string }{{link, "../order.yaml"}, {mine, "link/../order.yaml"}, {order, "order.yaml"}, {top, link + "/../order.yaml"}} {
+		t.Chdir(c.stand) // sets PWD, as a shell does
+		s, err := ReadSpec(c.order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{s.Problem.Text, filepath.Join(order, "t.txt")} {
+			s.Problem.Text = name
+			if body, err := s.readText(); err != nil || string(body) != prose {
+				t.Errorf("%s, named by %s from %s: %.20q, %v", name, c.order, c.stand, body, err)
+			}
+		}
+		s.Problem.Text = filepath.Join(mine, "t.txt")
+		if _, err := s.readText(); !errors.Is(err, bounded.ErrOutside) {
+			t.Errorf("%s from %s: %v", c.order, c.stand, err)
+		}
+	}
+}
+
 func TestAmounts(t *testing.T) {
 	for text, want := range map[string]Amount{
 		"5tally": 5_000_000, "0.000001tally": 1, "2.5tally": 2_500_000, "7utally": 7, "18446744073709551615utally": 1<<64 - 1,
