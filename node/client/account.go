@@ -71,43 +71,46 @@ const (
 	untriedGas          = 5_000_000 // where the node does not try transactions
 	// maxInFlight is how many an account broadcasts before the first is in a block.
 	maxInFlight = 16
-	maxRetries  = 5
+	maxOutOfGas = 5 // tries of the same messages, for each pays
 )
-
-// errMempoolFull says that a node has no room for more of an account before its next block.
-var errMempoolFull = errors.New("others of the account wait")
 
 // Send signs and sends msgs as one transaction and waits until it is in a
 // block. It pays for the gas that a trial used, and a margin; where it has too
 // little money, a sponsor pays, if there is one. A transaction that
 // would fail is refused by the node with the module's own error, and costs
-// nothing; one that fails in its block, because another came first, pays.
+// nothing; one that fails later, because another came first, pays: in its block, or
+// for the replacement that takes its sequence.
 //
 // The messages are executed at most once. If the chain's own error comes back, they were
-// not. After any other error they may still be.
+// not, and will not be. After any other error they may still be.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
-	for try := 0; ; {
+	var until time.Time // patience after the first try
+	for outOfGas := 0; ; {
 		r, err := a.send(ctx, msgs)
-		switch {
-		case ctx.Err() != nil:
-			return r, err
-		case errors.Is(err, errMempoolFull): // until one of them is in a block
-		case retryable(err) && try < maxRetries:
-			try++
-		default:
+		if errors.Is(err, sdkerrors.ErrOutOfGas) {
+			outOfGas++
+		}
+		if !retryable(err) || outOfGas > maxOutOfGas || ctx.Err() != nil {
 			return r, err
 		}
-		if _, err := a.client.Next(ctx, a.client.Head().Height); err != nil {
-			return Result{}, err
+		if until.IsZero() {
+			until = time.Now().Add(patience)
+		}
+		wait, cancel := context.WithDeadline(ctx, until)
+		_, stopped := a.client.Next(wait, a.client.Head().Height)
+		cancel()
+		if stopped != nil {
+			return r, errors.Join(err, ctx.Err())
 		}
 	}
 }
 
-// retryable reports whether the same messages may be taken if they are tried and signed
-// anew: another process has the same key, or a node lost its mempool; or others, who
-// came first in the block, made more to read and write than the margin is for.
+// retryable reports whether the same messages may be taken after the next block, if they are
+// tried and signed anew: the node has no room before it; another process has the same key, or
+// a node lost its mempool; or others, who came first in the block, made more to read and
+// write than the margin is for.
 func retryable(err error) bool {
-	return errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
+	return errors.Is(err, sdkerrors.ErrMempoolIsFull) || errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
 }
 
 func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
@@ -142,14 +145,10 @@ func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*pendingTx, error)
 			}
 		}
 	}
-	switch {
-	case err == nil:
-	case errors.Is(err, sdkerrors.ErrWrongSequence):
+	if errors.Is(err, sdkerrors.ErrWrongSequence) {
 		a.resentAt = 0 // what is under way may be lost: broadcast it again at the next poll
-		return nil, err
-	case errors.Is(err, sdkerrors.ErrMempoolIsFull) && slices.ContainsFunc(a.queue, (*pendingTx).awaited):
-		return nil, fmt.Errorf("%w: %w", errMempoolFull, err)
-	default:
+	}
+	if err != nil {
 		return nil, err
 	}
 	s := &pendingTx{sequence: sequence, tx: tx, above: height, done: make(chan struct{})}

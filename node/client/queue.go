@@ -29,13 +29,15 @@ import (
 // Until then it can be executed, wherever it still lies. So its messages are signed anew
 // only once its sequence is used and no block has executed it. A node drops what would
 // fail since the last block, and with it all of higher sequences. These are broadcast again
-// with the same bytes, behind a replacement that takes the sequence of what would fail.
+// with the same bytes, behind a replacement that takes the sequence of what would fail. One
+// node's refusal is not the end: another may hold the same bytes, and execute them.
 type pendingTx struct {
 	sequence    uint64
 	tx          cmttypes.Tx // as its sender signed it
 	above       int64       // no block up to this height has it
-	refused     bool        // the node would not have it again
+	refusal     error       // why the node would not have it again; nil: it has, or there is no room
 	replacement cmttypes.Tx // what takes its sequence since; nil: nothing yet
+	fullAt      int64       // the head when the node first had no room for it or its replacement; 0: it has
 	misses      int         // how often it was in no block by the index, though its sequence was used
 
 	abandoned atomic.Bool   // its sender waits no longer
@@ -53,6 +55,8 @@ const (
 	// A node indexes a block after it has executed it, and may have lost that. After so many
 	// polls the blocks themselves are searched.
 	indexMisses = 20
+	// While a node has no room for one, those behind it are kept out. So long, in blocks, they wait.
+	fullBlocks = 2
 )
 
 // awaited reports whether a sender still waits to know.
@@ -148,11 +152,14 @@ func (c *Client) resolve(ctx context.Context, s *pendingTx) bool {
 			return false
 		}
 	}
-	if r == nil {
+	switch {
+	case r != nil:
+		s.end(resultOf(r, len(s.tx)))
+	case s.refusal != nil:
+		s.end(Result{}, s.refusal)
+	default:
 		s.end(Result{}, errorsmod.Wrapf(sdkerrors.ErrWrongSequence, "another transaction took sequence %d", s.sequence))
-		return true
 	}
-	s.end(resultOf(r, len(s.tx)))
 	return true
 }
 
@@ -191,30 +198,35 @@ func (c *Client) searchBlocks(ctx context.Context, tx cmttypes.Tx, above int64) 
 // reports whether those behind it may follow.
 func (a *Account) rebroadcast(ctx context.Context, i int) bool {
 	s, tx := a.queue[i], a.queue[i].tx
-	if s.refused {
+	if s.refusal != nil {
 		tx = s.replacement
 	}
 	if tx == nil {
 		return a.replace(ctx, i)
 	}
 	r, err := a.client.RPC.BroadcastTxSync(ctx, tx)
-	if err != nil {
-		return strings.Contains(err.Error(), alreadySeen)
-	}
-	if r.Code == abci.CodeTypeOK {
+	switch {
+	case err != nil && !strings.Contains(err.Error(), alreadySeen):
+		return false
+	case err != nil || r.Code == abci.CodeTypeOK:
+		s.fullAt = 0
 		return true
 	}
 	refusal := errorsmod.ABCIError(r.Codespace, r.Code, r.Log)
-	if errors.Is(refusal, sdkerrors.ErrWrongSequence) || errors.Is(refusal, sdkerrors.ErrMempoolIsFull) {
+	switch {
+	case errors.Is(refusal, sdkerrors.ErrWrongSequence):
+		return false
+	case errors.Is(refusal, sdkerrors.ErrMempoolIsFull):
+		a.full(i, refusal)
 		return false
 	}
 	if _, sequence, err := a.client.account(ctx, a.Address); err != nil || sequence > s.sequence {
 		return false // it is in a block by now
 	}
-	if !s.refused && !retryable(refusal) {
-		s.end(Result{}, refusal)
+	if s.refusal == nil {
+		s.refusal = refusal // its sender learns it once its sequence is used: it may be in a block first
 	}
-	s.refused, s.replacement = true, nil
+	s.replacement = nil
 	return a.replace(ctx, i)
 }
 
@@ -230,15 +242,39 @@ func (a *Account) replace(ctx context.Context, i int) bool {
 	tx, err := a.signAndBroadcast(ctx, a.queue[i].sequence, nil, []sdk.Msg{nothing})
 	switch {
 	case err == nil:
-		a.queue[i].replacement = tx
+		a.queue[i].replacement, a.queue[i].fullAt = tx, 0
 		return true
 	case errors.Is(err, sdkerrors.ErrWrongSequence):
 		return true // something has it already
+	case errors.Is(err, sdkerrors.ErrMempoolIsFull):
+		a.full(i, err)
 	case errors.Is(err, sdkerrors.ErrInsufficientFunds):
-		for _, s := range a.queue[i:] {
-			s.end(Result{}, fmt.Errorf("transaction %X waits behind one that failed, and no money is left to take its place: see whether it is still to be sent: %w", s.tx.Hash(), err))
-		}
-		a.queue = a.queue[:i]
+		a.giveUp(i, err)
 	}
 	return false
+}
+
+// full gives up the i-th under way, and those behind it, once the node has had no room for it or
+// its replacement for some blocks. Moves get in while it takes no other transactions, but not
+// behind one of these; what is sent after that has the first of their sequences.
+func (a *Account) full(i int, refusal error) {
+	s, head := a.queue[i], a.client.Head().Height
+	if s.fullAt == 0 {
+		s.fullAt = head
+	}
+	if head >= s.fullAt+fullBlocks {
+		a.giveUp(i, refusal)
+	}
+}
+
+// giveUp ends the wait for the i-th under way and those behind it. Other nodes may hold them, so
+// the error is none of the chain's own.
+func (a *Account) giveUp(i int, why error) {
+	if first := a.queue[i].refusal; first != nil {
+		why = fmt.Errorf("%v; nothing could take its sequence: %v", first, why)
+	}
+	for _, s := range a.queue[i:] {
+		s.end(Result{}, fmt.Errorf("transaction %X may still be executed, see whether it is still to be sent: the node takes nothing with sequence %d: %v", s.tx.Hash(), a.queue[i].sequence, why))
+	}
+	a.queue = a.queue[:i]
 }

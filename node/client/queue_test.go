@@ -20,6 +20,8 @@ import (
 	abci "github.com/cometbft/cometbft/abci/types"
 	cmttypes "github.com/cometbft/cometbft/types"
 
+	errorsmod "cosmossdk.io/errors"
+
 	"github.com/cosmos/cosmos-sdk/crypto/keys/secp256k1"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
@@ -48,6 +50,7 @@ type chain struct {
 	forgot  atomic.Int32 // how many
 	starve  atomic.Int32 // says of so many that come that they have too little gas
 	arrived atomic.Int32 // at the node, with those that came again
+	refuse  atomic.Pointer[func(cmttypes.Tx) *errorsmod.Error]
 }
 
 // newChain starts a chain that pauses after each block.
@@ -116,7 +119,13 @@ func (c *chain) through(node http.Handler) http.Handler {
 			return
 		}
 		code, codespace := abci.CodeTypeOK, ""
+		var refusal *errorsmod.Error
+		if refuse := c.refuse.Load(); refuse != nil {
+			refusal = (*refuse)(call.Params.Tx)
+		}
 		switch {
+		case refusal != nil:
+			code, codespace = refusal.ABCICode(), refusal.Codespace()
 		case c.forget.Load():
 			defer c.forgot.Add(1)
 		case c.starve.Add(-1) >= 0:
@@ -267,8 +276,8 @@ func TestSignedAnewOnlyWhenItsSequenceIsUsed(t *testing.T) {
 	}
 }
 
-// Who has no money for what takes the place of a failure learns at once that its other messages
-// were given up.
+// Who has no money for what takes the place of a failure learns at once that its messages were
+// given up, and that they may still be executed.
 func TestNoMoneyToTakeAPlace(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 400*time.Millisecond)
@@ -288,10 +297,14 @@ func TestNoMoneyToTakeAPlace(t *testing.T) {
 		}()
 	}
 	for range 2 {
-		if err := <-errs; !errors.Is(err, sdkerrors.ErrInsufficientFunds) {
+		if err := <-errs; !givenUp(err) || errors.Is(err, sdkerrors.ErrInsufficientFunds) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func givenUp(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "may still be executed")
 }
 
 // Who gives up in the middle keeps nobody else from sending, and is executed once at most.
@@ -373,5 +386,103 @@ func TestTwoProcessesWithOneKey(t *testing.T) {
 	group.Wait()
 	if got := c.received(); got != 404 {
 		t.Fatalf("bob has %d utally of four payments of 1 and four of 100", got)
+	}
+}
+
+// A person may use an account's key while the account's role works. All the room that the node
+// has for the account is the role's then, and it once refused the person at once.
+func TestPersonBesideARole(t *testing.T) {
+	t.Parallel()
+	c := newChain(t, 400*time.Millisecond)
+	role, person := c.Account(alice.Key), c.Account(alice.Key)
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for range 24 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := role.Send(ctx, pay(1)); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	until(t, "full mempool", func() bool { return c.arrived.Load() >= 16 })
+	for range 3 {
+		if _, err := person.Send(t.Context(), pay(1_000)); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	group.Wait()
+	if got := c.received(); got/1_000 != 3 {
+		t.Errorf("bob has %d utally of three payments of 1000 and some of 1", got)
+	}
+}
+
+// A node drops a transaction that another in its mempool lets fail, and says so when it comes again.
+// A node with another order may still execute it, so that refusal is not the end.
+func TestRefusedByOneNodeAndExecutedByAnother(t *testing.T) {
+	t.Parallel()
+	c := newChain(t, 400*time.Millisecond)
+	var came sync.Map
+	refuse := func(tx cmttypes.Tx) *errorsmod.Error {
+		if _, again := came.LoadOrStore(string(tx), true); again {
+			return sdkerrors.ErrInsufficientFunds
+		}
+		return nil
+	}
+	c.refuse.Store(&refuse)
+	account := c.Account(alice.Key)
+	for range 4 {
+		before := c.received()
+		_, err := account.Send(t.Context(), pay(100))
+		if got := c.received() - before; err != nil || got != 100 {
+			t.Fatalf("bob has %d utally more: %v", got, err)
+		}
+	}
+}
+
+// While general transactions fill a node's mempool, it takes moves alone, and no replacement of one
+// that fails. Those behind it are given up then, and the account's next moves are executed. The
+// payments here stand for moves; general is what alice sends herself.
+func TestMovesPassWhileNothingCanReplaceAFailure(t *testing.T) {
+	t.Parallel()
+	c := newChain(t, 400*time.Millisecond)
+	account := c.Account(alice.Key)
+	refuse := func(tx cmttypes.Tx) *errorsmod.Error {
+		if strings.Count(string(tx), alice.String()) == 2 {
+			return sdkerrors.ErrMempoolIsFull
+		}
+		return nil
+	}
+	c.refuse.Store(&refuse)
+	c.forget.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than a sender's patience
+	defer cancel()
+	send := func(m sdk.Msg) chan error {
+		sent := make(chan error, 1)
+		go func() { _, err := account.Send(ctx, m); sent <- err }()
+		return sent
+	}
+	fails := send(&workv1.MsgReady{Provider: alice.String(), Order: strings.Repeat("0", 64)})
+	until(t, "transaction", func() bool { return c.forgot.Load() == 1 })
+	behind := send(pay(100))
+	until(t, "transactions", func() bool { return c.forgot.Load() >= 2 })
+	c.forget.Store(false)
+	late := send(pay(101)) // has a gap before it
+	if err := <-fails; !givenUp(err) || !strings.Contains(err.Error(), provider.ErrNotRegistered.Error()) {
+		t.Errorf("what fails: %v", err)
+	}
+	if err := <-behind; !givenUp(err) {
+		t.Errorf("what was behind it: %v", err)
+	}
+	if err := <-late; err != nil {
+		t.Errorf("what was sent meanwhile: %v", err)
+	}
+	if _, err := account.Send(ctx, pay(100)); err != nil {
+		t.Errorf("what was behind it, sent again: %v", err)
+	}
+	if got := c.received(); got != 201 {
+		t.Errorf("bob has %d utally, want 201", got)
 	}
 }

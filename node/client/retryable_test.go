@@ -21,6 +21,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}{
 		{sdkerrors.ErrOutOfGas.ABCICode(), sdkerrors.RootCodespace, true},
 		{sdkerrors.ErrWrongSequence.ABCICode(), sdkerrors.RootCodespace, true},
+		{sdkerrors.ErrMempoolIsFull.ABCICode(), sdkerrors.RootCodespace, true},
 		{sdkerrors.ErrInsufficientFunds.ABCICode(), sdkerrors.RootCodespace, false},
 		{sdkerrors.ErrOutOfGas.ABCICode(), "dispute", false},
 	} {
