@@ -37,8 +37,9 @@ type Part struct {
 	Units  []int // in order
 	Bare   []int // other units, in order: their present attempt alone, which the event does not change
 	Merges []int // rounds, in order
-	Brief  bool  // of receipts the last checkpoint will do, of units the present attempt, of merges all but the inputs
 
+	NoRoots   bool // of receipts the last checkpoint will do, of merges all but the inputs
+	NoPast    bool // of units the present attempt will do
 	SlashPaid bool // who was paid out of bonds
 }
 
@@ -69,19 +70,19 @@ func (l *Lease) Reach(e Event, now int64) (p Part) {
 	units, merges := []int(nil), []int(nil)
 	switch e := e.(type) {
 	case Assign:
-		p.Brief = true
+		p.NoRoots, p.NoPast = true, true
 		for _, a := range e.Units {
 			units = append(units, a.Unit)
 		}
 	case Submit:
-		p.Brief = true
+		p.NoRoots, p.NoPast = true, true
 		units, merges = append(units, e.Receipt.Unit), append(merges, e.Receipt.Unit/l.Order.Problem.Shards-1)
 	case PostMerge:
 		p = l.rounds(l.Round, l.Round+1)
-		p.Brief = true
+		p.NoRoots, p.NoPast = true, true
 		return p
 	case Halt:
-		p.Brief = true
+		p.NoRoots, p.NoPast = true, true
 		merges = append(merges, l.Round-1)
 	case Attest:
 		units = append(units, e.Unit)

@@ -34,10 +34,10 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	}
 	for _, i := range reach.Units {
 		part.Units[i] = full.Units[i]
-		if !reach.Brief {
+		if !reach.NoPast {
 			part.Past[i] = full.Past[i]
 		}
-		if bare, points := full.Units[i].Split(); reach.Brief {
+		if bare, points := full.Units[i].Split(); reach.NoRoots {
 			part.Units[i], whole[i] = bare, points
 		}
 	}
@@ -46,7 +46,7 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	}
 	for _, r := range reach.Merges {
 		part.Merges[r] = full.Merges[r]
-		if reach.Brief {
+		if reach.NoRoots {
 			part.Merges[r].Inputs = nil
 		}
 	}
@@ -73,7 +73,7 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	back.Units, back.Past, back.Merges = old.Units, old.Past, old.Merges
 	for _, i := range reach.Units {
 		back.Units[i] = got.Units[i]
-		if !reach.Brief {
+		if !reach.NoRoots {
 			back.Past[i] = got.Past[i]
 		}
 		if r := got.Units[i].Receipt; r != nil && len(r.Checkpoints) == 1 {
@@ -88,7 +88,7 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	for _, r := range reach.Merges {
 		inputs := back.Merges[r].Inputs
 		back.Merges[r] = got.Merges[r]
-		if reach.Brief && got.Merges[r].Inputs == nil && !got.Merges[r].Root.IsZero() {
+		if reach.NoRoots && got.Merges[r].Inputs == nil && !got.Merges[r].Root.IsZero() {
 			back.Merges[r].Inputs = inputs
 		}
 	}

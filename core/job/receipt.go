@@ -29,19 +29,17 @@ type Receipt struct {
 	Data        File // the checkpoints' states
 }
 
-// Brief reports whether of the checkpoints only the last is known here.
-func (r *Receipt) Brief() bool { return len(r.Checkpoints) == 1 }
+// OnlyEnd reports whether of the checkpoints only the last is known here.
+func (r *Receipt) OnlyEnd() bool { return len(r.Checkpoints) == 1 }
 
-// At returns which of the checkpoints of a receipt for p has a root: −1, none that is known
-// here.
-func (r *Receipt) At(root canon.Hash, p *Problem) int {
-	if r.Brief() && r.End() == root {
-		return p.Segments()
+// IndexOf returns the index of a checkpoint with a root, of a receipt of so many segments:
+// the first, or the last where no other is known here; −1 if there is none.
+func (r *Receipt) IndexOf(root canon.Hash, segments int) int {
+	i := slices.Index(r.Checkpoints, root)
+	if r.OnlyEnd() && i == 0 {
+		return segments
 	}
-	if r.Brief() {
-		return -1
-	}
-	return slices.Index(r.Checkpoints, root)
+	return i
 }
 
 // End returns the state root that the receipt claims.

@@ -36,12 +36,8 @@ func (e PostMerge) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := e.Check(l); err != nil {
 		return nil, err
 	}
-	var inputs []canon.Hash
-	for _, u := range l.round(e.Round) {
-		inputs = append(inputs, u.Receipt.End())
-	}
 	m := &l.Merges[e.Round]
-	*m = Merge{By: e.By, Root: e.Root, Inputs: inputs, Data: e.Data, Attempt: m.Attempt}
+	*m = Merge{By: e.By, Root: e.Root, Inputs: l.Ends(e.Round), Data: e.Data, Attempt: m.Attempt}
 	l.enter(l.Round + 1)
 	if l.Round == l.Order.Problem.Rounds || l.Phase == Stopping {
 		l.close(now)

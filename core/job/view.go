@@ -75,13 +75,15 @@ func (l *Lease) Attempt(t Target) int {
 	return l.Units[t.index].Attempt
 }
 
-// MergeID returns the identity of a merge: what it merges into what.
-func (l *Lease) MergeID(round int) canon.Hash {
-	m := &l.Merges[round]
-	return canon.Sum(canon.DomainReceipt, canon.Encode(func(e *canon.Encoder) {
-		e.String("merge")
-		e.Uint(uint64(round))
-		e.Hashes(m.Inputs)
-		e.Hash(m.Root)
-	}))
+// Ends returns the end roots of a round's units by shard, which its merge takes in; zero
+// where there is no receipt.
+func (l *Lease) Ends(round int) []canon.Hash {
+	units := l.round(round)
+	out := make([]canon.Hash, len(units))
+	for s := range units {
+		if r := units[s].Receipt; r != nil {
+			out[s] = r.End()
+		}
+	}
+	return out
 }

@@ -6,6 +6,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -52,8 +53,9 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 		return err
 	}
 	wanted := map[string]bool{}
-	for _, l := range leases {
-		a.kit.Serve(l)
+	for _, x := range leases {
+		l := x.Lease
+		a.kit.Serve(x)
 		a.first(ctx, l, b.Time)
 		a.units(ctx, l, wanted)
 		a.answers(ctx, l)
@@ -62,10 +64,7 @@ func (a *auditor) block(ctx context.Context, b client.Block) error {
 	for _, t := range []*role.Tasks{a.fetch, a.replay} {
 		t.Keep(func(name string) bool { return wanted[name] })
 	}
-	if err := a.keep.Block(ctx, b.Time, leases); err != nil {
-		return err
-	}
-	return a.player.Block(ctx)
+	return errors.Join(a.keep.Block(ctx, b.Time, leases), a.player.Block(ctx))
 }
 
 // units starts what is to be done about each unit of a lease.
@@ -79,7 +78,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 			continue
 		}
 		// While the receipt stands, a task may still be posting its answer.
-		name := role.UnitName(l.Order.ID(), i, u.Attempt)
+		name := role.AttemptName(l.Order.ID(), i, u.Attempt)
 		keep, audit := "keep "+name, "audit "+name
 		wanted[keep], wanted[audit] = true, true
 		if l.MayAttest(i, me) {
@@ -110,7 +109,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 func (a *auditor) truth(ctx context.Context, l *job.Lease, wanted map[string]bool) {
 	me := a.kit.Account.Address
 	for _, f := range l.Forced() {
-		name := "truth " + role.UnitName(l.Order.ID(), f.Index, f.Unit.Attempt)
+		name := "truth " + role.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt)
 		wanted[name] = true
 		if _, judged := a.judged.Load(name); judged || l.TruthDisputed(me, f) {
 			continue

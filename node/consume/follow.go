@@ -99,7 +99,7 @@ func Follow(ctx context.Context, k *role.Kit, order canon.Hash, done func(Progre
 		last = p
 		switch {
 		case p.Lease != nil:
-			k.Serve(p.Lease)
+			k.Serve(role.Lease{Lease: p.Lease})
 			if done(p) || p.Lease.Phase == job.Settled {
 				stop()
 			}

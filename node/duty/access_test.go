@@ -193,7 +193,7 @@ func TestListByASecondOrder(t *testing.T) {
 	if _, err := c.Account.Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	c.Serve(n.Lease(y, "a lease", func(*job.Lease) bool { return true }))
+	c.Serve(role.Lease{Lease: n.Lease(y, "a lease", func(*job.Lease) bool { return true })})
 	n.Lease(y, "its end", func(l *job.Lease) bool { return l.Phase == job.Settled })
 	id, err := c.Reach(t.Context(), keeper)
 	if err != nil {

@@ -189,7 +189,7 @@ func TestSlowConsumerHoldsUpNobody(t *testing.T) {
 	asked := make(chan struct{})
 	waiting := sync.OnceFunc(func() { close(asked) })
 	lead := n.Member("validator-0").Kit.Host.ID()
-	k.Serve(l)
+	k.Serve(role.Lease{Lease: l})
 	k.Host.ServeBlocks(hanging{k.Store, ref.CID}, func(who peer.ID, _ canon.Hash, id cid.Cid) bool {
 		if who == lead && id == ref.CID {
 			waiting()

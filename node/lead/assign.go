@@ -180,7 +180,7 @@ func newPace() *pace {
 }
 
 // keep forgets all orders but those of the given leases.
-func (p *pace) keep(leases []*job.Lease) {
+func (p *pace) keep(leases []role.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	live := map[canon.Hash]bool{}

@@ -42,8 +42,9 @@ func (d *lead) block(ctx context.Context, b client.Block) error {
 		return err
 	}
 	d.pace.keep(leases)
-	for _, l := range leases {
-		d.kit.Serve(l)
+	for _, x := range leases {
+		l := x.Lease
+		d.kit.Serve(x)
 		me := d.kit.Account.Address
 		switch {
 		case l.Lead() == me:

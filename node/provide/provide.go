@@ -143,8 +143,9 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		return err
 	}
 	wanted := map[string]bool{}
-	for _, l := range leases {
-		p.kit.Serve(l)
+	for _, x := range leases {
+		l := x.Lease
+		p.kit.Serve(x)
 		if l.Phase == job.Active && l.Files.Said == job.Had && !p.kit.HasWork(l) {
 			p.files.Start(ctx, l.Order.ID().String(), func(ctx context.Context) error {
 				_, err := p.kit.Work(ctx, l)
@@ -156,7 +157,7 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			if u.Provider != p.kit.Account.Address {
 				continue
 			}
-			name := role.UnitName(l.Order.ID(), i, u.Attempt)
+			name := role.AttemptName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
 			if l.LotDue(i, b.Time) {
 				p.files.Start(ctx, "lot "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
@@ -171,13 +172,10 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 		}
 	}
 	maps.DeleteFunc(p.idle, func(order canon.Hash, _ int64) bool {
-		return !slices.ContainsFunc(leases, func(l *job.Lease) bool { return l.Order.ID() == order })
+		return !slices.ContainsFunc(leases, func(l role.Lease) bool { return l.Order.ID() == order })
 	})
 	p.units.Keep(func(name string) bool { return wanted[name] })
-	if err := p.keep.Block(ctx, b.Time, leases); err != nil {
-		return err
-	}
-	return p.player.Block(ctx)
+	return errors.Join(p.keep.Block(ctx, b.Time, leases), p.player.Block(ctx))
 }
 
 // passedOver reports whether the lead of an order has given us nothing for as long

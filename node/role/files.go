@@ -66,11 +66,11 @@ type audience struct {
 	drawn     map[peer.ID]bool // if not
 }
 
-// served is what was told about who may read a lease's blobs: nothing is to be told again
-// until the lease changes, or its first lead another key.
+// served is what Serve last announced of a lease. It is announced again when the lease
+// changes, or its first lead's key.
 type served struct {
-	lease *job.Lease
-	key   string
+	changed uint64 // height
+	key     string
 }
 
 // listReaders returns who may read the list of each receipt's checkpoints: those who were
@@ -127,15 +127,15 @@ func listReaders(l *job.Lease) map[cid.Cid]audience {
 
 // Serve lets the parties of a lease, and registered watchers, fetch its blobs
 // from here. The parties go before all others from then on.
-func (k *Kit) Serve(l *job.Lease) {
+func (k *Kit) Serve(l Lease) {
 	pin := Pin(l.Order.ID())
 	// The first lead is the only leader who is not among the auditors' pool.
 	ctx, cancel := context.WithTimeout(context.Background(), lookup)
 	defer cancel()
 	lead, err := k.Registered(ctx, l.Leads[0].Account)
-	now := served{l, string(lead.PeerKey)}
+	now := served{l.Changed, string(lead.PeerKey)}
 	k.readers.mu.Lock()
-	same := err == nil && k.readers.served[pin] == now
+	same := err == nil && l.Changed != 0 && k.readers.served[pin] == now
 	k.readers.mu.Unlock()
 	if same {
 		return
@@ -155,11 +155,11 @@ func (k *Kit) Serve(l *job.Lease) {
 		add(lead.PeerKey)
 	}
 	k.Host.SetParties(pin, maps.Clone(ids))
-	if id, addrs, err := contact(l); err == nil {
+	if id, addrs, err := contact(l.Lease); err == nil {
 		k.Host.SetConsumer(pin, p2p.Peers{id: addrs})
 		ids[id] = addrs // it may read what they may
 	}
-	lists := listReaders(l)
+	lists := listReaders(l.Lease)
 	k.readers.mu.Lock()
 	defer k.readers.mu.Unlock()
 	if k.readers.leases == nil {

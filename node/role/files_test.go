@@ -99,8 +99,8 @@ func TestNothingIsServedForAnotherOrder(t *testing.T) {
 	}
 	stolen := File(job.RoleHeldOut, ref)
 	mine.Order.Problem.Files = append(slices.Clone(mine.Order.Problem.Files), stolen)
-	k.Serve(mine)
-	k.Serve(&theirs)
+	k.Serve(Lease{Lease: mine})
+	k.Serve(Lease{Lease: &theirs})
 	who := k.Host.ID() // a party of both
 	if !k.mayRead(who, theirs.Order.ID(), ref.CID) {
 		t.Fatal("who is a party may not read")

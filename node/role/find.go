@@ -77,12 +77,8 @@ func (k *Kit) remerge(ctx context.Context, l *job.Lease, w *replay.Work, root ca
 	if r < 0 || ctx.Err() != nil {
 		return nil, missing
 	}
-	l, err := k.Fill(ctx, l, job.Part{Merges: []int{r}})
-	if err != nil {
-		return nil, errors.Join(missing, err)
-	}
 	var ends []*graph.State
-	for _, in := range l.Merges[r].Inputs {
+	for _, in := range l.Ends(r) {
 		s, err := k.findState(ctx, l, w, in) // never by merging: a lease could lie in a circle
 		if err != nil {
 			return nil, errors.Join(missing, err)
@@ -129,7 +125,7 @@ func places(l *job.Lease, root canon.Hash) (out []place) {
 		if r == nil {
 			continue
 		}
-		if at := r.At(root, &l.Order.Problem); at > 0 {
+		if at := r.IndexOf(root, l.Order.Problem.Segments()); at > 0 {
 			out = append(out, place{receipt: r, at: at})
 		}
 	}

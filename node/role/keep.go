@@ -18,12 +18,12 @@ type Keep struct {
 	kit     *Kit
 	gone    map[string]int64            // since when a pin has no live lease, ms
 	thinned map[canon.Hash]map[int]bool // units whose checkpoints were thinned, by order
-	over    map[canon.Hash]*job.Lease   // leases of which all were that were to be
+	pruned  map[canon.Hash]uint64       // the height of a lease of which nothing was left to thin
 	turn    int                         // blocks seen
 }
 
-// So many units of a lease are thinned in a block; and so many are looked at again where
-// pieces are kept: what makes a piece brings the whole here, perhaps after it was let go of.
+// someUnits is how many units of a lease are thinned in a block. Where pieces are kept, as
+// many more are looked at again: making a piece fetches the whole once more.
 const someUnits = 64
 
 // NewKeep returns an empty Keep.
@@ -32,7 +32,7 @@ func (k *Kit) NewKeep() *Keep {
 }
 
 // Block compares what is kept with the leases that live at block time now.
-func (c *Keep) Block(ctx context.Context, now int64, live []*job.Lease) error {
+func (c *Keep) Block(ctx context.Context, now int64, live []Lease) error {
 	alive := map[string]bool{}
 	for _, l := range live {
 		alive[Pin(l.Order.ID())] = true
@@ -66,9 +66,9 @@ func (c *Keep) Block(ctx context.Context, now int64, live []*job.Lease) error {
 }
 
 // thin lets go of checkpoints that are not kept any more.
-func (c *Keep) thin(ctx context.Context, live []*job.Lease) error {
+func (c *Keep) thin(ctx context.Context, live []Lease) error {
 	c.turn++
-	thinned, over := map[canon.Hash]map[int]bool{}, map[canon.Hash]*job.Lease{}
+	thinned, pruned := map[canon.Hash]map[int]bool{}, map[canon.Hash]uint64{}
 	more := false
 	for _, l := range live {
 		id := l.Order.ID()
@@ -77,24 +77,25 @@ func (c *Keep) thin(ctx context.Context, live []*job.Lease) error {
 			done = map[int]bool{}
 		}
 		thinned[id] = done
-		if c.over[id] == l && !l.Order.Pieces().Cuts() {
-			over[id] = l
+		if at, ok := c.pruned[id]; ok && at == l.Changed && !l.Order.Pieces().Cuts() {
+			pruned[id] = l.Changed
 			continue
 		}
-		which := c.which(l, done)
-		if len(which) < someUnits {
-			over[id] = l // until it changes
-		}
-		some, err := c.kit.thinUnits(ctx, l, which)
-		if err != nil {
-			return err
-		}
+		units := c.toThin(l.Lease, done)
+		some, err := c.kit.thinUnits(ctx, l.Lease, units)
 		more = more || some
-		for _, i := range which {
+		if err != nil { // it keeps nobody from the others
+			c.kit.Log.Warn("checkpoints that are not kept any more stay", "order", id, "error", err)
+			continue
+		}
+		if len(units) < someUnits {
+			pruned[id] = l.Changed
+		}
+		for _, i := range units {
 			done[i] = true
 		}
 	}
-	c.thinned, c.over = thinned, over
+	c.thinned, c.pruned = thinned, pruned
 	if !more {
 		return nil
 	}
@@ -102,9 +103,9 @@ func (c *Keep) thin(ctx context.Context, live []*job.Lease) error {
 	return err
 }
 
-// which returns the units of a lease to be thinned now, and forgets of those whose
+// toThin returns the units of a lease to be thinned now, and forgets of those whose
 // checkpoints are kept again that they were.
-func (c *Keep) which(l *job.Lease, done map[int]bool) (out []int) {
+func (c *Keep) toThin(l *job.Lease, done map[int]bool) (out []int) {
 	part := c.turn % (len(l.Units)/someUnits + 1)
 	for i := range l.Units {
 		policy := c.kit.policy(l, i)

@@ -1,10 +1,12 @@
 package role
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,87 +20,92 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// Leases are read brief: of standing receipts with the last checkpoint alone, of merges
-// without inputs. Fill brings the rest of what a task is about. A lease is read again when
-// the chain says that it has changed; what was read is shared, so nobody changes it.
+// Lease is a lease as Live has read it, brief.
+type Lease struct {
+	*job.Lease
+	Changed uint64 // height of the block that changed it last
+}
 
 // Lease returns a lease as the chain has it, brief.
 func (k *Kit) Lease(ctx context.Context, order canon.Hash) (*job.Lease, error) {
 	l, _, err := k.readLease(ctx, order)
-	return l, err
+	return l.Lease, err
 }
 
-// readLease returns a lease, brief, and the size of its encoding in bytes.
-func (k *Kit) readLease(ctx context.Context, order canon.Hash) (*job.Lease, int, error) {
+// readLease returns a lease, and the bytes that it takes, about.
+func (k *Kit) readLease(ctx context.Context, order canon.Hash) (Lease, int, error) {
 	r, err := workv1.NewQueryClient(k.Chain.Conn).State(ctx, &workv1.QueryStateRequest{Order: order.String(), Brief: true})
 	if err != nil {
-		return nil, 0, fmt.Errorf("lease of order %s: %w", order.Short(), err)
+		return Lease{}, 0, fmt.Errorf("lease of order %s: %w", order.Short(), err)
 	}
 	l := &job.Lease{}
 	if err := canon.Unmarshal(r.Lease, l); err != nil {
-		return nil, 0, fmt.Errorf("lease of order %s: %w", order.Short(), err)
+		return Lease{}, 0, fmt.Errorf("lease of order %s: %w", order.Short(), err)
 	}
 	if p := &l.Order.Problem; l.Order.ID() != order || len(l.Units) != p.Units() || len(l.Merges) != p.Rounds {
-		return nil, 0, fmt.Errorf("the node answered with another lease than that of order %s", order.Short())
+		return Lease{}, 0, fmt.Errorf("the node answered with another lease than that of order %s", order.Short())
 	}
-	return l, len(r.Lease), nil
+	return Lease{l, r.Changed}, decoded*len(r.Lease) + unitBytes*len(l.Units), nil
 }
 
 // Fill returns l with the checkpoints of the given units' receipts and the inputs of the
-// given merges. It fails if they have changed since l was read.
+// given merges. It fails if a unit was done again since l was read.
 func (k *Kit) Fill(ctx context.Context, l *job.Lease, p job.Part) (*job.Lease, error) {
 	q := &workv1.QueryRootsRequest{Order: l.Order.ID().String()}
 	for _, i := range p.Units {
-		if r := l.Units[i].Receipt; r != nil && r.Brief() {
+		if r := l.Units[i].Receipt; r != nil && r.OnlyEnd() {
 			q.Units = append(q.Units, uint32(i))
 		}
 	}
+	filled := *l
+	filled.Units, filled.Merges = slices.Clone(l.Units), slices.Clone(l.Merges)
 	for _, r := range p.Merges {
-		if m := &l.Merges[r]; !m.Root.IsZero() && len(m.Inputs) == 0 {
-			q.Rounds = append(q.Rounds, uint32(r))
+		if !l.Merges[r].Root.IsZero() {
+			filled.Merges[r].Inputs = l.Ends(r)
 		}
 	}
-	if len(q.Units) == 0 && len(q.Rounds) == 0 {
-		return l, nil
+	if len(q.Units) == 0 {
+		return &filled, nil
 	}
 	r, err := workv1.NewQueryClient(k.Chain.Conn).Roots(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("state roots of order %s: %w", l.Order.ID().Short(), err)
+		return nil, fmt.Errorf("checkpoints of order %s: %w", l.Order.ID().Short(), err)
 	}
-	if len(r.Checkpoints) != len(q.Units) || len(r.Inputs) != len(q.Rounds) {
-		return nil, fmt.Errorf("the node answered with %d lists of checkpoints and %d of inputs, want %d and %d", len(r.Checkpoints), len(r.Inputs), len(q.Units), len(q.Rounds))
+	if len(r.Checkpoints) != len(q.Units) {
+		return nil, fmt.Errorf("the node answered with the checkpoints of %d units, %d were asked for", len(r.Checkpoints), len(q.Units))
 	}
-	filled := *l
-	filled.Units, filled.Merges = slices.Clone(l.Units), slices.Clone(l.Merges)
-	problem := &l.Order.Problem
 	for j, i := range q.Units {
 		receipt := *l.Units[i].Receipt
-		all, err := rootsOf(r.Checkpoints[j], problem.Segments()+1)
-		if err != nil || all[len(all)-1] != receipt.End() {
-			return nil, errors.Join(fmt.Errorf("unit %d of order %s has changed", i, l.Order.ID().Short()), err)
+		if receipt.Checkpoints, err = decodeRoots(&r.Checkpoints[j], &receipt, l.Order.Problem.Segments()+1); err != nil {
+			return nil, fmt.Errorf("unit %d of order %s: %w", i, l.Order.ID().Short(), err)
 		}
-		receipt.Checkpoints = all
 		filled.Units[i].Receipt = &receipt
-	}
-	for j, round := range q.Rounds {
-		if filled.Merges[round].Inputs, err = rootsOf(r.Inputs[j], problem.Shards); err != nil {
-			return nil, fmt.Errorf("merge %d of order %s has changed: %w", round, l.Order.ID().Short(), err)
-		}
 	}
 	return &filled, nil
 }
 
-// rootsOf reads a list of n state roots.
-func rootsOf(r workv1.Roots, n int) ([]canon.Hash, error) {
+// decodeRoots returns the n checkpoints of a receipt of which the last is known.
+func decodeRoots(r *workv1.Roots, of *job.Receipt, n int) ([]canon.Hash, error) {
 	const size = len(canon.Hash{})
+	if len(r.Roots) == 0 || int(r.Attempt) != of.Attempt {
+		return nil, fmt.Errorf("attempt %d was done again", of.Attempt)
+	}
 	if len(r.Roots) != n*size {
-		return nil, fmt.Errorf("%d bytes of state roots, want %d", len(r.Roots), n*size)
+		return nil, fmt.Errorf("the node answered with %d bytes of checkpoints, want %d", len(r.Roots), n*size)
 	}
 	out := make([]canon.Hash, n)
 	for i := range out {
 		copy(out[i][:], r.Roots[i*size:])
 	}
+	if out[n-1] != of.End() {
+		return nil, errors.New("the node answered with the checkpoints of another receipt")
+	}
 	return out, nil
+}
+
+// AttemptName names an attempt of a unit, in tasks and notes.
+func AttemptName(order canon.Hash, unit, attempt int) string {
+	return fmt.Sprintf("%s-%d-%d", order.String()[:16], unit, attempt)
 }
 
 // leasesAtOnce is how many live leases a reply names.
@@ -107,11 +114,11 @@ const leasesAtOnce = 1000
 // Live returns the leases that are not settled: all, or those in which account
 // takes part. One that cannot be read is left out and told of, so it keeps nobody
 // from the others; an error means that the chain cannot be asked.
-func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
-	k.held.mu.Lock() // whoever asks beside us finds what we read
-	defer k.held.mu.Unlock()
-	var out []*job.Lease
-	named := map[canon.Hash]bool{}
+func (k *Kit) Live(ctx context.Context, account string) ([]Lease, error) {
+	k.cache.mu.Lock() // whoever asks beside us finds what we read
+	defer k.cache.mu.Unlock()
+	var out []Lease
+	live := map[canon.Hash]bool{}
 	q := &workv1.QueryLiveRequest{Participant: account, Pagination: &query.PageRequest{Limit: leasesAtOnce}}
 	for {
 		r, err := workv1.NewQueryClient(k.Chain.Conn).Live(ctx, q)
@@ -123,7 +130,7 @@ func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 			if err != nil {
 				return nil, err
 			}
-			named[id] = true
+			live[id] = true
 			l, err := k.current(ctx, id, x.Changed)
 			if unanswered(err) {
 				return nil, err
@@ -141,78 +148,74 @@ func (k *Kit) Live(ctx context.Context, account string) ([]*job.Lease, error) {
 		}
 		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey, Limit: leasesAtOnce}
 	}
-	k.held.keep(named)
+	k.cache.retain(live)
 	return out, nil
 }
 
-// held are the live leases that were read last, in at most maxHeld bytes.
-type held struct {
+// leaseCache holds the live leases that were read last, in about maxCached bytes.
+type leaseCache struct {
 	mu     sync.Mutex
-	leases map[canon.Hash]heldLease
+	leases map[canon.Hash]cachedLease
 }
 
-type heldLease struct {
-	lease   *job.Lease
-	changed uint64 // height
-	size    int    // bytes of its encoding
+type cachedLease struct {
+	Lease
+	size int // bytes that it takes, about
 }
 
-// maxHeld bounds the encodings of held leases in bytes; they take a few times as much
-// when they are decoded. The largest are not held, and are read anew each time.
-const maxHeld = 128 << 20
+// maxCached bounds the bytes of cached leases. The largest are not cached, and are read anew
+// each time.
+const maxCached = 512 << 20
 
-// current returns a lease that last changed at a height, from what is held or the chain.
-func (k *Kit) current(ctx context.Context, order canon.Hash, changed uint64) (*job.Lease, error) {
-	if h, ok := k.held.leases[order]; ok && h.changed == changed {
-		return h.lease, nil
+// A decoded lease takes about twice its encoding, and so much for each unit, which may be
+// encoded in ten bytes.
+const (
+	decoded   = 2
+	unitBytes = 400
+)
+
+// current returns a lease that last changed at a height, from the cache or the chain.
+// k.cache.mu is held.
+func (k *Kit) current(ctx context.Context, order canon.Hash, changed uint64) (Lease, error) {
+	if c, ok := k.cache.leases[order]; ok && c.Changed == changed {
+		return c.Lease, nil
 	}
 	l, size, err := k.readLease(ctx, order)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	if k.held.leases == nil {
-		k.held.leases = map[canon.Hash]heldLease{}
+	if k.cache.leases == nil {
+		k.cache.leases = map[canon.Hash]cachedLease{}
 	}
-	// It may have changed once more since the chain was asked: it is read again then.
-	k.held.leases[order] = heldLease{l, changed, size}
-	k.held.limit()
+	k.cache.leases[order] = cachedLease{l, size}
+	k.cache.evict()
 	return l, nil
 }
 
-// limit lets go of the largest leases that are more than may be held.
-func (h *held) limit() {
+// evict lets go of the largest leases that are more than may be cached.
+func (c *leaseCache) evict() {
 	total := 0
-	for _, x := range h.leases {
+	for _, x := range c.leases {
 		total += x.size
 	}
-	if total <= maxHeld {
+	if total <= maxCached {
 		return
 	}
-	type entry struct {
-		order canon.Hash
-		size  int
-	}
-	var all []entry
-	for id, x := range h.leases {
-		all = append(all, entry{id, x.size})
-	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(b.size, a.size) })
-	for _, e := range all {
-		if total <= maxHeld {
+	bySize := slices.SortedFunc(maps.Keys(c.leases), func(a, b canon.Hash) int {
+		return cmp.Or(cmp.Compare(c.leases[b].size, c.leases[a].size), bytes.Compare(a[:], b[:]))
+	})
+	for _, id := range bySize {
+		if total <= maxCached {
 			return
 		}
-		total -= e.size
-		delete(h.leases, e.order)
+		total -= c.leases[id].size
+		delete(c.leases, id)
 	}
 }
 
-// keep lets go of all leases but those that were named.
-func (h *held) keep(named map[canon.Hash]bool) {
-	for id := range h.leases {
-		if !named[id] {
-			delete(h.leases, id)
-		}
-	}
+// retain lets go of all leases but those that live.
+func (c *leaseCache) retain(live map[canon.Hash]bool) {
+	maps.DeleteFunc(c.leases, func(id canon.Hash, _ cachedLease) bool { return !live[id] })
 }
 
 // unanswered reports whether an error says that a node did not answer, and nothing

@@ -44,7 +44,7 @@ func (n *ledger) Live(context.Context, *workv1.QueryLiveRequest) (*workv1.QueryL
 }
 
 func (n *ledger) Roots(_ context.Context, r *workv1.QueryRootsRequest) (*workv1.QueryRootsResponse, error) {
-	n.roots = append(n.roots, fmt.Sprint(r.Units, r.Rounds))
+	n.roots = append(n.roots, fmt.Sprint(r.Units))
 	return &n.lists, n.err
 }
 
@@ -54,7 +54,7 @@ func (n *ledger) State(_ context.Context, r *workv1.QueryStateRequest) (*workv1.
 		return nil, err
 	}
 	n.reads++
-	return &workv1.QueryStateResponse{Lease: n.leases[id]}, n.err
+	return &workv1.QueryStateResponse{Lease: n.leases[id], Changed: n.height}, n.err
 }
 
 // serve lets a kit ask the ledger over a connection.
@@ -142,7 +142,7 @@ func TestLeaseIsReadAgainOnceItChanges(t *testing.T) {
 		n.leases[l.Order.ID()] = canon.Marshal(l)
 	}
 	n.serve(t, k)
-	live := func(leases, reads int) []*job.Lease {
+	live := func(leases, reads int) []Lease {
 		t.Helper()
 		n.reads = 0
 		got, err := k.Live(t.Context(), "me")
@@ -162,18 +162,18 @@ func TestLeaseIsReadAgainOnceItChanges(t *testing.T) {
 	settled := n.ids[2]
 	n.ids = n.ids[:2]
 	live(2, 0)
-	if _, held := k.held.leases[settled]; held {
-		t.Error("a lease that is settled is held")
+	if _, cached := k.cache.leases[settled]; cached {
+		t.Error("a lease that is settled is cached")
 	}
 }
 
-// What is more than may be held is read anew each time, and that is the largest.
-func TestLargestLeasesAreNotHeld(t *testing.T) {
-	h := held{leases: map[canon.Hash]heldLease{{1}: {size: maxHeld / 2}, {2}: {size: maxHeld/2 + 1}, {3}: {size: 10}}}
-	h.limit()
-	_, largest := h.leases[canon.Hash{2}]
-	if len(h.leases) != 2 || largest {
-		t.Errorf("held are %v", h.leases)
+// What is more than may be cached is read anew each time, and that is the largest.
+func TestLargestLeasesAreNotCached(t *testing.T) {
+	c := leaseCache{leases: map[canon.Hash]cachedLease{{1}: {size: maxCached / 2}, {2}: {size: maxCached/2 + 1}, {3}: {size: 10}}}
+	c.evict()
+	_, largest := c.leases[canon.Hash{2}]
+	if len(c.leases) != 2 || largest {
+		t.Errorf("cached are %v", c.leases)
 	}
 }
 
@@ -184,42 +184,43 @@ func TestFillBringsRoots(t *testing.T) {
 	roots := []canon.Hash{{1}, {2}, {3}}
 	l := &job.Lease{Units: make([]job.Unit, 2), Merges: make([]job.Merge, 1)}
 	l.Order.Problem.Rounds, l.Order.Problem.Shards, l.Order.Problem.Steps, l.Order.Problem.Interval = 1, 2, 2, 1
-	l.Units[1].Receipt = &job.Receipt{Unit: 1, Checkpoints: roots[2:]}
+	l.Units[0].Receipt = &job.Receipt{Checkpoints: []canon.Hash{{1}, {2}, {4}}}
+	l.Units[1].Receipt = &job.Receipt{Unit: 1, Attempt: 3, Checkpoints: roots[2:]}
 	l.Merges[0].Root = canon.Hash{9}
-	encoded := func(all []canon.Hash) (r workv1.Roots) {
+	answer := func(attempt int, all ...canon.Hash) workv1.QueryRootsResponse {
+		r := workv1.Roots{Attempt: uint32(attempt)}
 		for _, h := range all {
 			r.Roots = append(r.Roots, h[:]...)
 		}
-		return r
+		return workv1.QueryRootsResponse{Checkpoints: []workv1.Roots{r}}
 	}
 	n := &ledger{}
 	n.serve(t, k)
-	n.lists = workv1.QueryRootsResponse{Checkpoints: []workv1.Roots{encoded(roots)}, Inputs: []workv1.Roots{encoded(roots[:2])}}
+	n.lists = answer(3, roots...)
 	whole := job.Part{Units: []int{0, 1}, Merges: []int{0}}
 	filled, err := k.Fill(t.Context(), l, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(filled.Units[1].Receipt.Checkpoints, roots) || !slices.Equal(filled.Merges[0].Inputs, roots[:2]) {
+	if !slices.Equal(filled.Units[1].Receipt.Checkpoints, roots) || !slices.Equal(filled.Merges[0].Inputs, []canon.Hash{{4}, {3}}) {
 		t.Errorf("filled with %v and %v", filled.Units[1].Receipt.Checkpoints, filled.Merges[0].Inputs)
 	}
 	if len(l.Units[1].Receipt.Checkpoints) != 1 || l.Merges[0].Inputs != nil {
 		t.Error("what others read was changed")
 	}
-	if _, err := k.Fill(t.Context(), filled, whole); err != nil || !slices.Equal(n.roots, []string{"[1] [0]"}) {
+	if _, err := k.Fill(t.Context(), filled, whole); err != nil || !slices.Equal(n.roots, []string{"[1]"}) {
 		t.Errorf("asked for %q: %v", n.roots, err)
 	}
-	for name, answer := range map[string]workv1.QueryRootsResponse{
-		"nothing":      {},
-		"another unit": {Checkpoints: []workv1.Roots{encoded([]canon.Hash{{1}, {2}, {4}})}, Inputs: n.lists.Inputs},
-		"too few":      {Checkpoints: []workv1.Roots{encoded(roots[1:])}, Inputs: n.lists.Inputs},
-		"none":         {Checkpoints: []workv1.Roots{{}}, Inputs: n.lists.Inputs},
-		"no inputs":    {Checkpoints: n.lists.Checkpoints, Inputs: []workv1.Roots{{}}},
+	for name, r := range map[string]workv1.QueryRootsResponse{
+		"nothing":         {},
+		"no receipt":      answer(4),
+		"another attempt": answer(4, canon.Hash{1}, canon.Hash{7}, canon.Hash{3}), // with the same end
+		"another unit":    answer(3, canon.Hash{1}, canon.Hash{2}, canon.Hash{4}),
+		"too few":         answer(3, roots[1:]...),
 	} {
-		n.lists, answer = answer, n.lists
+		n.lists = r
 		if _, err := k.Fill(t.Context(), l, whole); err == nil {
-			t.Errorf("%s: taken for the unit's roots", name)
+			t.Errorf("%s: taken for the unit's checkpoints", name)
 		}
-		n.lists = answer
 	}
 }

@@ -40,7 +40,7 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 		u := &l.Units[0]
 		u.Attested = append(u.Attested, job.Attestation{Keeper: keeper(i), Done: true, Piece: p})
 	}
-	if err := k.NewKeep().Block(t.Context(), 1, []*job.Lease{l}); err != nil { // a keeper lets go of the whole
+	if err := k.NewKeep().Block(t.Context(), 1, []Lease{{Lease: l}}); err != nil { // a keeper lets go of the whole
 		t.Fatal(err)
 	}
 	for _, root := range roots[1:] {
@@ -66,7 +66,7 @@ func TestKeeperWithoutAPieceKeepsNothing(t *testing.T) {
 	c := k.NewKeep()
 	kept := func() (n int) {
 		t.Helper()
-		if err := c.Block(t.Context(), 1, []*job.Lease{l}); err != nil {
+		if err := c.Block(t.Context(), 1, []Lease{{Lease: l}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, root := range roots[1:] {

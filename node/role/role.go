@@ -2,6 +2,10 @@
 // connection to a chain, an account, a peer, a store and something that
 // computes.
 //
+// Leases are read once they have changed, and brief: of standing receipts with the last
+// checkpoint alone, of merges without inputs. Kit.Fill adds those that a task needs. What
+// was read is shared: nobody changes it (docs/adr/0026-leases-read-brief.md).
+//
 // Roles are reconcilers. On every block a role asks the chain how its leases
 // stand, compares with what it has done, and does what is missing; so it can be
 // killed at any moment, and a restart needs no memory beyond chain and store.
@@ -38,7 +42,7 @@ type Kit struct {
 	peers   peers
 	conduct conduct
 	unread  unread
-	held    held
+	cache   leaseCache
 }
 
 // Keys are the keys that a role signs with beside its account's.

@@ -195,9 +195,14 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 	}
 	_, known := k.noted(l.Order.ID(), root)
 	for _, p := range places(l, root) {
-		if p.receipt != nil && known {
-			return k.derive(ctx, l, p.receipt, root)
+		if p.receipt == nil || !known {
+			continue
 		}
+		s, err := k.derive(ctx, l, p.receipt, root)
+		if err == nil || ctx.Err() != nil {
+			return s, err
+		}
+		missing = errors.Join(missing, err)
 	}
 	return k.remerge(ctx, l, w, root, missing)
 }

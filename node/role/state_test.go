@@ -21,6 +21,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/format/onnx"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/p2p"
@@ -295,12 +296,10 @@ func TestCheckpointsAreThinnedAndDerived(t *testing.T) {
 			}
 			receive(t, k, l, 0, roots, files...)
 			keep := k.NewKeep()
-			for _, at := range []job.Status{job.Counted, job.Accepted, job.Accepted} {
+			for height, at := range []job.Status{job.Counted, job.Accepted, job.Accepted} {
 				var stays []int
-				changed := *l // a lease that was read is never changed
-				l, changed.Units = &changed, slices.Clone(l.Units)
 				l.Units[0].Status = at
-				if err := keep.Block(t.Context(), 1, []*job.Lease{l}); err != nil {
+				if err := keep.Block(t.Context(), 1, []Lease{{l, uint64(height)}}); err != nil {
 					t.Fatal(err)
 				}
 				for i, f := range files {
@@ -344,7 +343,7 @@ func TestKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep := k.NewKeep()
-	block := func(now int64, live ...*job.Lease) {
+	block := func(now int64, live ...Lease) {
 		t.Helper()
 		if err := keep.Block(t.Context(), now, live); err != nil {
 			t.Fatal(err)
@@ -354,13 +353,13 @@ func TestKeep(t *testing.T) {
 		_, err := os.Stat(k.noteFile(l.Order.ID(), root))
 		return k.Store.Has(ref) && k.HasWork(l) && err == nil
 	}
-	block(0, l)
+	block(0, Lease{Lease: l})
 	block(1)
 	block(keepFor) // not long enough
 	if !here() {
 		t.Fatal("it was let go too early")
 	}
-	block(keepFor+1, l) // a verdict has brought it back
+	block(keepFor+1, Lease{Lease: l}) // a verdict has brought it back
 	block(2*keepFor + 2)
 	block(3*keepFor + 2)
 	if !here() {
@@ -448,6 +447,7 @@ func TestCheckpointsOfForcedAttemptsAreFound(t *testing.T) {
 	old := receipt(0, "p0")
 	old.Checkpoints[1] = end
 	l := &job.Lease{
+		Order: job.Order{Problem: job.Problem{Steps: 1, Interval: 1}},
 		Units: []job.Unit{{Attempt: 1, Receipt: receipt(1, "p1"), Attested: kept("v1")}},
 		Past:  [][]job.Past{{{Forced: &job.Forced{Unit: job.Unit{Receipt: old, Attested: kept("v0")}}}}},
 	}
@@ -460,5 +460,115 @@ func TestCheckpointsOfForcedAttemptsAreFound(t *testing.T) {
 	}
 	if got := HoldersOf(l, l.Units[0].Receipt); !slices.Equal(got, []string{"p1", "v1"}) {
 		t.Errorf("the next attempt's are asked of %v", got)
+	}
+}
+
+// A receipt may end in the state that its round starts from. Who had let go of that state
+// and looked for it there ended with a panic, and its process with it.
+func TestReceiptEndsWhereItBegins(t *testing.T) {
+	for name, brief := range map[string]bool{"whole": false, "brief": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			l, w := newLease(t, k)
+			l.Order.Problem.Steps, l.Order.Problem.Interval = 2, 1
+			alone(t, k, l)
+			if _, err := k.Work(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			states, roots := unit(t, w, l, 0)
+			end := roots[len(roots)-1]
+			_, ref, err := k.KeepState(l.Order.ID(), states[len(states)-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Round, l.Merges[0], l.Merges[1] = 1, job.Merge{Root: end, By: "lead", Data: File("state", ref)}, job.Merge{}
+			for i := range l.Units {
+				l.Units[i] = job.Unit{Status: job.Open}
+			}
+			first, all := l.Order.Problem.Shards, []canon.Hash{end, canon.Sum("other"), end}
+			l.Units[first] = job.Unit{Status: job.Counted, Receipt: &job.Receipt{Unit: first, Start: end, Checkpoints: all, Data: File("checkpoints", ref)}}
+			if brief {
+				l.Units[first].Receipt.Checkpoints = all[2:]
+			}
+			n := &ledger{lists: workv1.QueryRootsResponse{Checkpoints: []workv1.Roots{{}}}}
+			for _, h := range all {
+				n.lists.Checkpoints[0].Roots = append(n.lists.Checkpoints[0].Roots, h[:]...)
+			}
+			n.serve(t, k)
+			if err := k.Store.Unpin(Pin(l.Order.ID()), ref); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Store.GC(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.State(t.Context(), l, end); err == nil || strings.Contains(err.Error(), "model") {
+				t.Errorf("a state that nobody has: %v", err)
+			}
+		})
+	}
+}
+
+// One lease whose checkpoints cannot be had does not keep the others from being let go of.
+func TestOneLeaseWithoutRootsStopsNobody(t *testing.T) {
+	k := newKit(t)
+	k.Checkpoints = Derive
+	n := &ledger{lists: workv1.QueryRootsResponse{Checkpoints: []workv1.Roots{{}}}} // voided since it was read
+	n.serve(t, k)
+	l := &job.Lease{Phase: job.Active, Units: make([]job.Unit, 1), Past: make([][]job.Past, 1), Merges: make([]job.Merge, 1)}
+	p := &l.Order.Problem
+	p.Rounds, p.Shards, p.Steps, p.Interval = 1, 1, 2, 1
+	l.Units[0] = job.Unit{Status: job.Accepted, Receipt: &job.Receipt{Checkpoints: []canon.Hash{{1}}}}
+	if _, err := k.Store.PutBytes(Pin(canon.Sum("ended")), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	keep := k.NewKeep()
+	for at := range int64(3) {
+		if err := keep.Block(t.Context(), at*(keepFor+1), []Lease{{l, uint64(at)}}); err != nil {
+			t.Errorf("block %d: %v", at, err)
+		}
+	}
+	if pins := k.Store.Pins(); len(pins) > 0 {
+		t.Errorf("an order that ended long ago is still kept: %v", pins)
+	}
+}
+
+// Receipts may lie in a circle: each ends where the other begins. Who had let go of both
+// states looked for one in the other until the stack was full, and its process ended.
+func TestReceiptsInACircle(t *testing.T) {
+	k := newKit(t)
+	l, w := newLease(t, k)
+	l.Order.Problem.Steps, l.Order.Problem.Interval = 2, 1
+	alone(t, k, l)
+	(&ledger{}).serve(t, k)
+	if _, err := k.Work(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	states, roots := unit(t, w, l, 0)
+	a, b := roots[len(roots)-2], roots[len(roots)-1]
+	var refs []store.Ref
+	for _, s := range states[len(states)-2:] {
+		_, ref, err := k.KeepState(l.Order.ID(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refs = append(refs, ref)
+	}
+	l.Round, l.Merges[0], l.Merges[1] = 1, job.Merge{Root: a, By: "lead", Data: File("state", refs[0])}, job.Merge{}
+	for i := range l.Units {
+		l.Units[i] = job.Unit{Status: job.Open}
+	}
+	for i, ends := range [][]canon.Hash{{a, canon.Sum("x"), b}, {b, canon.Sum("y"), a}} {
+		l.Units[i] = job.Unit{Status: job.Counted, Receipt: &job.Receipt{Unit: i, Start: ends[0], Checkpoints: ends, Data: File("checkpoints", refs[i])}}
+	}
+	if err := k.Store.Unpin(Pin(l.Order.ID()), refs...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Store.GC(); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []canon.Hash{a, b} {
+		if _, err := k.State(t.Context(), l, root); err == nil || strings.Contains(err.Error(), "model") {
+			t.Errorf("a state that nobody has: %v", err)
+		}
 	}
 }

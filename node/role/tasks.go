@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
-
-	"github.com/tally-network/tally/core/canon"
 )
 
 // Tasks runs named pieces of work in the background, each at most once at a
@@ -93,7 +92,7 @@ func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context)
 				ctx = context.WithValue(ctx, slotKey{}, release)
 			}
 		}
-		err := do(ctx)
+		err := guarded(ctx, do)
 		if ctx.Err() != nil {
 			return
 		}
@@ -104,6 +103,17 @@ func (t *Tasks) Start(ctx context.Context, name string, do func(context.Context)
 			t.kit.Log.Debug("will be tried again", "task", name, "error", err)
 		}
 	}()
+}
+
+// guarded runs a task. One that panics has failed: whatever an order makes of it, the role's
+// other orders go on.
+func guarded(ctx context.Context, do func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a defect of this program: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do(ctx)
 }
 
 // note remembers how a task ended, and returns how often it has failed in a row.
@@ -134,8 +144,3 @@ func (t *Tasks) Keep(wanted func(name string) bool) {
 
 // Wait waits until all tasks have ended, after their context is done.
 func (t *Tasks) Wait() { t.done.Wait() }
-
-// UnitName names a task about an attempt of a unit.
-func UnitName(order canon.Hash, unit, attempt int) string {
-	return fmt.Sprintf("%s-%d-%d", order.String()[:16], unit, attempt)
-}

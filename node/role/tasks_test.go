@@ -167,3 +167,18 @@ func TestTasksRestAfterFailures(t *testing.T) {
 		}
 	})
 }
+
+// A task that panics about one order ends no other.
+func TestTaskThatPanicsHasFailed(t *testing.T) {
+	k := newKit(t)
+	tasks, ended := k.NewTasks(1), make(chan bool)
+	tasks.Start(t.Context(), "bad", func(context.Context) error { panic("an order that nobody thought of") })
+	tasks.Start(t.Context(), "good", func(context.Context) error { close(ended); return nil })
+	<-ended
+	tasks.Wait()
+	tasks.mu.Lock()
+	defer tasks.mu.Unlock()
+	if tasks.failed["bad"].row != 1 {
+		t.Error("a task that panicked counts as done")
+	}
+}

@@ -106,21 +106,28 @@ func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root can
 	if err != nil {
 		return nil, err
 	}
-	if r.Brief() {
+	if r.OnlyEnd() {
 		if l, err = k.Fill(ctx, l, l.AboutUnit(r.Unit)); err != nil {
 			return nil, err
 		}
 		r = l.Units[r.Unit].Receipt
 	}
 	p, id := &l.Order.Problem, l.Order.ID()
-	to := slices.Index(r.Checkpoints, root)
+	to := r.IndexOf(root, p.Segments())
+	if to <= 0 {
+		return nil, fmt.Errorf("state %v is no checkpoint of unit %d that follows from another", root.Short(), r.Unit)
+	}
 	from := to - 1
 	for ; from > 0; from-- {
 		if ref, ok := k.noted(id, r.Checkpoints[from]); ok && k.Store.Has(ref) {
 			break
 		}
 	}
-	s, err := k.State(ctx, l, r.Checkpoints[from])
+	// Never by deriving: receipts could lie in a circle.
+	s, err := k.findState(ctx, l, w, r.Checkpoints[from])
+	if err != nil {
+		s, err = k.remerge(ctx, l, w, r.Checkpoints[from], err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) (some bo
 		}
 	}
 	for i, a := range attested(l) {
-		name := fmt.Sprintf("keeper-%s-%s", role.UnitName(l.Order.ID(), i, l.Units[i].Attempt), a.Keeper)
+		name := fmt.Sprintf("keeper-%s-%s", role.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Keeper)
 		if w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Keeper)) {
 			continue
 		}

@@ -22,16 +22,16 @@ import (
 type watcher struct {
 	kit     *role.Kit
 	checks  *role.Tasks
-	looks   *role.Tasks               // at keepers
-	missing sync.Map                  // since when a keeper has handed nothing over, by look
-	done    map[canon.Hash]*job.Lease // leases of which nothing was left to look at
+	looks   *role.Tasks           // at keepers
+	missing sync.Map              // since when a keeper has handed nothing over, by look
+	done    map[canon.Hash]uint64 // the height of a lease of which nothing was left to look at
 	player  *contest.Player
 	keep    *role.Keep
 }
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]*job.Lease{}}
+	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]uint64{}}
 	defer w.checks.Wait()
 	defer w.looks.Wait()
 	defer w.player.Wait()
@@ -44,18 +44,15 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 		return err
 	}
 	// A lease whose files cannot be had does not keep the others from being checked.
-	done := map[canon.Hash]*job.Lease{}
+	done := map[canon.Hash]uint64{}
 	for _, l := range leases {
 		id := l.Order.ID()
-		if w.done[id] == l || !w.lease(ctx, l, b.Time) {
-			done[id] = l // until it changes
+		if at, ok := w.done[id]; ok && at == l.Changed || !w.lease(ctx, l.Lease, b.Time) {
+			done[id] = l.Changed
 		}
 	}
 	w.done = done
-	if err := w.keep.Block(ctx, b.Time, leases); err != nil {
-		return err
-	}
-	return errors.Join(w.player.Block(ctx), w.player.Relieve(ctx))
+	return errors.Join(w.keep.Block(ctx, b.Time, leases), w.player.Block(ctx), w.player.Relieve(ctx))
 }
 
 // lease starts what is to be checked of a lease, and reports whether anything is.
@@ -67,7 +64,7 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 	}
 	some = w.keepers(ctx, l, now) || some
 	for _, f := range l.Forced() {
-		name := attemptName(f.Index, f.Unit.Attempt) + "-truth"
+		name := role.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt) + "-truth"
 		if w.noted(l, name) {
 			continue
 		}
@@ -75,7 +72,7 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 		if l.TruthDisputed(w.kit.Account.Address, f) {
 			continue
 		}
-		w.checks.Start(ctx, l.Order.ID().String()+name, func(ctx context.Context) error {
+		w.checks.Start(ctx, "truth "+name, func(ctx context.Context) error {
 			if wrong, err := w.player.CheckTruth(ctx, l, f, f.Segments()); wrong || err != nil {
 				return err // who is wrong is looked at again when the dispute is over
 			}
@@ -83,7 +80,7 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 		})
 	}
 	for _, v := range l.Verdicts() {
-		t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), attemptName(v.Unit, v.Receipt.Attempt)+"-"+v.Audit.Auditor
+		t, name := job.VerdictTarget(v.Unit, v.Audit.Auditor), role.AttemptName(l.Order.ID(), v.Unit, v.Receipt.Attempt)+"-"+v.Audit.Auditor
 		if w.noted(l, name) {
 			continue
 		}
@@ -91,7 +88,7 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 		if l.Disputed(w.kit.Account.Address, t, v.Receipt.Attempt) {
 			continue
 		}
-		w.checks.Start(ctx, "verdict "+l.Order.ID().String()+name, func(ctx context.Context) error {
+		w.checks.Start(ctx, "verdict "+name, func(ctx context.Context) error {
 			if _, err := w.player.CheckAttempt(ctx, l, t, v.Receipt.Attempt); err != nil {
 				return err
 			}
@@ -101,9 +98,6 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 	return some
 }
 
-// attemptName is what notes call an attempt of a unit.
-func attemptName(unit, attempt int) string { return fmt.Sprintf("unit-%d-%d", unit, attempt) }
-
 // next returns the oldest work of a lease that has not been checked here. What
 // another disputes is looked at again when that dispute is over, if time is left
 // to dispute it then: others may challenge true work, or challenge false work
@@ -112,7 +106,7 @@ func (w *watcher) next(l *job.Lease) (t job.Target, name string, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
 		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.UnitTarget(i)) {
-			if name := attemptName(i, u.Attempt); !w.noted(l, name) {
+			if name := role.AttemptName(l.Order.ID(), i, u.Attempt); !w.noted(l, name) {
 				return job.UnitTarget(i), name, true
 			}
 		}

@@ -10,6 +10,8 @@ import (
 
 	"cosmossdk.io/collections"
 
+	"github.com/cosmos/cosmos-sdk/types/query"
+
 	"github.com/tally-network/tally/chain/module"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -283,22 +285,18 @@ func (k *Keeper) checkIndexes(ctx context.Context, n indexed) error {
 	)
 }
 
-// walker is an index, or a map that is one.
-type walker[K, V any] interface {
-	IterateRaw(ctx context.Context, start, end []byte, order collections.Order) (collections.Iterator[K, V], error)
-}
-
-func count[K, V any](ctx context.Context, name string, index walker[K, V], want int) error {
+func count[K, V any](ctx context.Context, name string, index query.Collection[K, V], want int) error {
 	all, err := index.IterateRaw(ctx, nil, nil, collections.OrderAscending)
 	if err != nil {
 		return err
 	}
 	defer all.Close()
+	n := 0
 	for ; all.Valid(); all.Next() {
-		want--
+		n++
 	}
-	if want != 0 {
-		return fmt.Errorf("index %s lacks %d entries", name, want)
+	if n != want {
+		return fmt.Errorf("index %s has %d entries, want %d", name, n, want)
 	}
 	return nil
 }

@@ -64,16 +64,17 @@ func (q queryServer) State(ctx context.Context, r *workv1.QueryStateRequest) (*w
 	}
 	l, err := q.load(ctx, id, func(l *job.Lease) job.Part {
 		p := l.Everything()
-		p.Brief = r.Brief
+		p.NoRoots = r.Brief
 		return p
 	})
-	if err == nil && r.Brief {
-		err = q.fillPast(ctx, id, l)
-	}
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	return &workv1.QueryStateResponse{Lease: canon.Marshal(&l.Lease)}, nil
+	changed, err := q.changed.Get(ctx, id[:])
+	if err != nil && !errors.Is(err, collections.ErrNotFound) {
+		return nil, err
+	}
+	return &workv1.QueryStateResponse{Lease: canon.Marshal(&l.Lease), Changed: changed}, nil
 }
 
 func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*workv1.QueryRootsResponse, error) {
@@ -81,34 +82,41 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if len(r.Units) > job.MaxUnits {
+		return nil, status.Errorf(codes.InvalidArgument, "checkpoints of %d units are asked for at once, the limit is %d", len(r.Units), job.MaxUnits)
+	}
 	res := &workv1.QueryRootsResponse{}
-	if res.Checkpoints, err = rootsOf(ctx, q.checkpoints, id, r.Units); err == nil {
-		res.Inputs, err = rootsOf(ctx, q.inputs, id, r.Rounds)
-	}
-	return res, err
-}
-
-// rootsOf returns a list of roots for each of the given parts of an order.
-func rootsOf(ctx context.Context, m collections.Map[part, []byte], id canon.Hash, which []uint32) (out []workv1.Roots, err error) {
-	if len(which) > job.MaxUnits {
-		return nil, status.Errorf(codes.InvalidArgument, "%d lists of roots are asked for at once, the limit is %d", len(which), job.MaxUnits)
-	}
-	for _, i := range which {
-		var list hashes
-		b, err := m.Get(ctx, collections.Join(id[:], i))
-		if err == nil {
-			err = canon.Unmarshal(b, &list)
-		} else if errors.Is(err, collections.ErrNotFound) {
-			err = nil
+	for n, i := range r.Units {
+		if n > 0 && i <= r.Units[n-1] {
+			return nil, status.Errorf(codes.InvalidArgument, "unit %d is asked for after unit %d: name each once, in order", i, r.Units[n-1])
 		}
+		roots, err := q.roots(ctx, collections.Join(id[:], i))
 		if err != nil {
 			return nil, err
 		}
-		v := workv1.Roots{Roots: make([]byte, 0, len(list)*len(canon.Hash{}))}
-		for _, h := range list {
-			v.Roots = append(v.Roots, h[:]...)
-		}
-		out = append(out, v)
+		res.Checkpoints = append(res.Checkpoints, roots)
+	}
+	return res, nil
+}
+
+// roots returns the checkpoints of a unit's receipt; none where there is no receipt.
+func (q queryServer) roots(ctx context.Context, at part) (out workv1.Roots, err error) {
+	raw, err := q.units.Get(ctx, at)
+	var list []byte
+	if err == nil {
+		list, err = q.checkpoints.Get(ctx, at)
+	}
+	if errors.Is(err, collections.ErrNotFound) {
+		return out, nil
+	}
+	var u job.Unit
+	var all hashes
+	if err := errors.Join(err, canon.Unmarshal(raw, &u), canon.Unmarshal(list, &all)); err != nil {
+		return out, err
+	}
+	out.Attempt = uint32(u.Attempt)
+	for _, h := range all {
+		out.Roots = append(out.Roots, h[:]...)
 	}
 	return out, nil
 }
@@ -128,22 +136,22 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 			within = collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)
 		}
 		leases, page, err = query.CollectionPaginate(ctx, q.parties, r.Pagination,
-			func(k byParty, _ collections.NoValue) (workv1.Lease, error) { return q.brief(ctx, k.K3()) },
+			func(k byParty, _ collections.NoValue) (workv1.Lease, error) { return q.summary(ctx, k.K3()) },
 			func(o *query.CollectionsPaginateOptions[byParty]) { o.Prefix = &within })
 	case r.Phase != workv1.PHASE_UNSPECIFIED:
 		leases, page, err = query.CollectionPaginate(ctx, q.phases, r.Pagination,
-			func(k byPhase, _ collections.NoValue) (workv1.Lease, error) { return q.brief(ctx, k.K2()) },
+			func(k byPhase, _ collections.NoValue) (workv1.Lease, error) { return q.summary(ctx, k.K2()) },
 			query.WithCollectionPaginationPairPrefix[int32, []byte](int32(r.Phase)))
 	default:
 		leases, page, err = query.CollectionPaginate(ctx, q.terms, r.Pagination,
-			func(id []byte, _ []byte) (workv1.Lease, error) { return q.brief(ctx, id) })
+			func(id []byte, _ []byte) (workv1.Lease, error) { return q.summary(ctx, id) })
 	}
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err
 }
 
-// brief returns a lease without units and without who was paid out of bonds, with the
+// summary returns a lease without units and without who was paid out of bonds, with the
 // newest merge. Of one that cannot be read it says why, so that the others can be listed.
-func (q queryServer) brief(ctx context.Context, raw []byte) (workv1.Lease, error) {
+func (q queryServer) summary(ctx context.Context, raw []byte) (workv1.Lease, error) {
 	id, err := canon.HashOf(raw)
 	if err != nil {
 		return workv1.Lease{}, err

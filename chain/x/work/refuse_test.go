@@ -230,7 +230,7 @@ func TestWorkQueries(t *testing.T) {
 		"all":          {workv1.QueryLeasesRequest{}, 1},
 		"active":       {workv1.QueryLeasesRequest{Phase: workv1.PHASE_ACTIVE}, 1},
 		"settled":      {workv1.QueryLeasesRequest{Phase: workv1.PHASE_SETTLED}, 0},
-		"a provider's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("p2").String(), Live: true}, 1},
+		"a provider's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("p2").String()}, 1},
 		"an auditor's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("v3").String()}, 1},
 		"consumer's":   {workv1.QueryLeasesRequest{Participant: worktest.Consumer.String()}, 1},
 		"a stranger's": {workv1.QueryLeasesRequest{Participant: chaintest.Named("q0").String()}, 0},
@@ -260,20 +260,20 @@ func TestWorkQueries(t *testing.T) {
 	if err := canon.Unmarshal(briefState.Lease, &filled); err != nil {
 		t.Fatal(err)
 	}
-	roots, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: []uint32{0, 3, 1}, Rounds: []uint32{0, 1}})
-	if err != nil || len(roots.Checkpoints) != 3 || len(roots.Inputs) != 2 {
+	roots, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: []uint32{0, 1, 3}})
+	if err != nil || len(roots.Checkpoints) != 3 {
 		t.Fatalf("%v, %v", roots, err)
 	}
-	if len(filled.Merges[0].Inputs) != 0 || len(roots.Checkpoints[1].Roots) != 0 || len(roots.Inputs[1].Roots) != 0 {
+	if len(filled.Merges[0].Inputs) != 0 || len(roots.Checkpoints[2].Roots) != 0 {
 		t.Errorf("there are inputs of %v, and %v", filled.Merges[0], roots)
 	}
-	for at, i := range map[int]int{0: 0, 2: 1} {
-		if r := filled.Units[i].Receipt; !r.Brief() || r.End() != whole.Units[i].Receipt.End() {
+	for at, i := range []int{0, 1} {
+		if r := filled.Units[i].Receipt; !r.OnlyEnd() || roots.Checkpoints[at].Attempt != uint32(r.Attempt) || r.End() != whole.Units[i].Receipt.End() {
 			t.Errorf("brief, unit %d has checkpoints %v", i, r.Checkpoints)
 		}
 		filled.Units[i].Receipt.Checkpoints = hashes(roots.Checkpoints[at])
 	}
-	filled.Merges[0].Inputs = hashes(roots.Inputs[0])
+	filled.Merges[0].Inputs = filled.Ends(0)
 	if !reflect.DeepEqual(filled, whole) {
 		t.Errorf("brief and filled it is %+v, want %+v", filled, whole)
 	}
@@ -357,6 +357,10 @@ func TestWorkQueriesRefuse(t *testing.T) {
 		}, codes.NotFound},
 		"too many roots": {func() error {
 			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: make([]uint32, job.MaxUnits+1)})
+			return err
+		}, codes.InvalidArgument},
+		"roots twice": {func() error {
+			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: []uint32{1, 1}})
 			return err
 		}, codes.InvalidArgument},
 		"no settlement": {func() error {

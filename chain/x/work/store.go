@@ -89,7 +89,10 @@ func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error)
 	l.merges, err = read(ctx, k.merges, id, l.part.Merges, func(r int, b []byte) error {
 		return canon.Unmarshal(b, &l.Merges[r])
 	})
-	if err != nil || l.part.Brief {
+	if err == nil && !l.part.NoPast {
+		err = k.fillPast(ctx, id, l)
+	}
+	if err != nil || l.part.NoRoots {
 		return err
 	}
 	l.checkpoints, err = read(ctx, k.checkpoints, id, l.part.Units, func(i int, b []byte) error {
@@ -101,9 +104,6 @@ func (k *Keeper) fill(ctx context.Context, id canon.Hash, l *loaded) (err error)
 		return nil
 	})
 	if err != nil {
-		return err
-	}
-	if err := k.fillPast(ctx, id, l); err != nil {
 		return err
 	}
 	l.inputs, err = read(ctx, k.inputs, id, l.part.Merges, func(r int, b []byte) error {
@@ -224,7 +224,7 @@ func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after 
 	for _, i := range before.part.Units {
 		at := collections.Join(id[:], uint32(i))
 		err := k.saveUnit(ctx, at, before, &after.Units[i])
-		if !before.part.Brief {
+		if !before.part.NoPast {
 			err = errors.Join(err, k.savePast(ctx, id, before, i, after.Past[i]))
 		}
 		if err != nil {

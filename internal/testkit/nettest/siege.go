@@ -19,6 +19,7 @@ import (
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/testkit/barehost"
 	"github.com/tally-network/tally/internal/testkit/spam"
+	"github.com/tally-network/tally/node/role"
 )
 
 // Blobs answers for a role in place of its store.
@@ -130,6 +131,6 @@ func (n *Network) ServeOnly(name string, to ...string) {
 	for _, friend := range to {
 		friends[n.Member(friend).Kit.Host.ID()] = true
 	}
-	kit.Serve(&job.Lease{Leads: []job.Leader{{}}}) // the first lease makes a role serve; none that comes does again
+	kit.Serve(role.Lease{Lease: &job.Lease{Leads: []job.Leader{{}}}}) // the first lease makes a role serve; none that comes does again
 	kit.Host.ServeBlocks(kit.Store, func(who peer.ID, _ canon.Hash, _ cid.Cid) bool { return friends[who] })
 }
