@@ -33,9 +33,15 @@ func (e *env) runONNX() *cobra.Command {
 such files, NAME.npy for each. Types and shapes of the inputs must be those of the
 model; symbolic extents follow from them. External data may lie in the model's
 directory. The same inputs give the same bits on every machine: each output is
-shown with the root by which the network knows it.`,
+shown with the root by which the network knows it.
+
+With --explain it runs the model twice, and shows how the second run was computed:
+for each group of nodes that runs as one its time, its speed, its kernel with
+blocking and packing, and what is fused with it. --trace writes the same for
+https://ui.perfetto.dev and other viewers of Chrome's trace events.`,
 		Example: `  tally run-onnx mnist.onnx --input Input3=digit.npy
-  tally run-onnx encoder.onnx --input ids=ids.npy --input mask=mask.npy --out results --json`,
+  tally run-onnx encoder.onnx --input ids=ids.npy --input mask=mask.npy --out results --json
+  tally run-onnx resnet.onnx --input image=cat.npy --explain --trace resnet.json`,
 		Args: arguments("run-onnx MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.model = args[0]
@@ -47,6 +53,8 @@ shown with the root by which the network knows it.`,
 	f.StringVar(&r.out, "out", ".", "directory for the outputs, made if it is missing")
 	f.StringVar(&r.executor, "executor", model.Executors[0], "what computes: cpu, or reference, which is slow and defines the result")
 	f.TextVar(&r.profile, "profile", op.FP32, "arithmetic of matrix products: fp32, mixed (factors as bfloat16) or int8")
+	f.BoolVar(&r.explain, "explain", false, "show what ran, by which kernel, and how long it took")
+	f.StringVar(&r.trace, "trace", "", "file for a trace of the run, as trace events in JSON")
 	f.Var(within(&r.memory, 1, maxMemoryMB), "memory-mb", "refuse models that need more memory than this")
 	return cmd
 }
@@ -65,19 +73,22 @@ type onnxRun struct {
 	executor string
 	profile  op.Profile
 	memory   uint64
+	explain  bool
+	trace    string
 }
 
 // ranModel is what tally run-onnx tells.
 type ranModel struct {
-	Model      string      `json:"model"`
-	Executor   string      `json:"executor"`
-	Profile    op.Profile  `json:"profile"`
-	Inputs     []ranTensor `json:"inputs"`
-	Outputs    []ranTensor `json:"outputs"`
-	Operators  []string    `json:"operators"`
-	Primitives int         `json:"primitives"`
-	FLOPs      int         `json:"flops"`
-	Seconds    float64     `json:"seconds"`
+	Model      string        `json:"model"`
+	Executor   string        `json:"executor"`
+	Profile    op.Profile    `json:"profile"`
+	Inputs     []ranTensor   `json:"inputs"`
+	Outputs    []ranTensor   `json:"outputs"`
+	Operators  []string      `json:"operators"`
+	Primitives int           `json:"primitives"`
+	FLOPs      int           `json:"flops"`
+	Seconds    float64       `json:"seconds"`
+	Tasks      []engine.Task `json:"tasks,omitempty"` // of --explain
 }
 
 type ranTensor struct {
@@ -117,14 +128,14 @@ func (r *onnxRun) run(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	out, err := m.Run(ctx, engine.Bounded(exec, r.memory<<20), in)
+	out, tasks, err := r.compute(ctx, m, engine.Bounded(exec, r.memory<<20), in)
 	if err != nil {
 		return err
 	}
 	flops, _ := m.Program.Cost()
 	told := ranModel{
 		Model: r.model, Executor: exec.Name(), Profile: r.profile, Inputs: []ranTensor{}, Outputs: []ranTensor{}, Operators: summary.Operators,
-		Primitives: len(m.Program.Nodes), FLOPs: flops, Seconds: float64(time.Since(begun).Milliseconds()) / 1000,
+		Primitives: len(m.Program.Nodes), FLOPs: flops, Seconds: float64(time.Since(begun).Milliseconds()) / 1000, Tasks: tasks,
 	}
 	for _, name := range summary.Inputs {
 		t := in[name]
@@ -135,6 +146,22 @@ func (r *onnxRun) run(ctx context.Context) error {
 		return err
 	}
 	return r.e.show(told, func(w io.Writer) { told.tell(w) })
+}
+
+// compute runs the model, and explains it where that is wanted.
+func (r *onnxRun) compute(ctx context.Context, m *model.Model, exec engine.Executor, in model.Values) (model.Values, []engine.Task, error) {
+	if !r.explain && r.trace == "" {
+		out, err := m.Run(ctx, exec, in)
+		return out, nil, err
+	}
+	out, tasks, err := m.Explain(ctx, exec, in)
+	if err == nil && r.trace != "" {
+		err = writeTrace(r.trace, tasks)
+	}
+	if !r.explain {
+		tasks = nil
+	}
+	return out, tasks, err
 }
 
 // read reads the files that --input names.
@@ -231,5 +258,8 @@ func (r *ranModel) tell(w io.Writer) {
 	}
 	for _, t := range r.Outputs {
 		fmt.Fprintf(w, "  out  %s %s%v, root %s, in %s\n", t.Name, t.Type, t.Shape, t.Root, t.File)
+	}
+	if len(r.Tasks) > 0 {
+		explain(w, r.Tasks)
 	}
 }

@@ -117,6 +117,45 @@ func check(inputs []graph.Value, in Values) error {
 // Run computes the outputs for inputs that agree with those that m was made
 // for.
 func (m *Model) Run(ctx context.Context, e engine.Executor, in Values) (Values, error) {
+	state, err := m.bind(in)
+	if err != nil {
+		return nil, err
+	}
+	after, err := engine.Run(ctx, e, m.Program, graph.Inputs{States: []*graph.State{state}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m.outputs(after), nil
+}
+
+// Explain computes the outputs twice, and returns them with the tasks of the second run: in
+// the first, fresh memory is taken into use.
+func (m *Model) Explain(ctx context.Context, e engine.Executor, in Values) (Values, []engine.Task, error) {
+	state, err := m.bind(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := e.Prepare(m.Program)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, ok := r.(engine.Explainer)
+	if !ok {
+		return nil, nil, fmt.Errorf("executor %s has no plan to explain: use cpu", e.Name())
+	}
+	inputs := graph.Inputs{States: []*graph.State{state}}
+	if _, err := x.Run(ctx, inputs, nil); err != nil {
+		return nil, nil, err
+	}
+	after, tasks, err := x.Explain(ctx, inputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.outputs(after), tasks, nil
+}
+
+// bind returns the state from which a run computes the outputs for inputs.
+func (m *Model) bind(in Values) (*graph.State, error) {
 	given := Values{}
 	for name, t := range in {
 		given[name] = t
@@ -142,13 +181,14 @@ func (m *Model) Run(ctx context.Context, e engine.Executor, in Values) (Values, 
 		}
 		state.Tensors = append(state.Tensors, t)
 	}
-	after, err := engine.Run(ctx, e, m.Program, graph.Inputs{States: []*graph.State{state}}, nil)
-	if err != nil {
-		return nil, err
-	}
+	return state, nil
+}
+
+// outputs returns the outputs that a run has computed.
+func (m *Model) outputs(after *graph.State) Values {
 	out := Values{}
 	for _, v := range m.Outputs {
 		out[v.Name] = after.Find("out/" + v.Name)
 	}
-	return out, nil
+	return out
 }

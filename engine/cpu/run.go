@@ -62,13 +62,23 @@ const collectBytes = 16 << 20
 
 // Run implements engine.Runner.
 func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
-	inputs, err := r.program.Bind(in)
-	if err != nil {
-		return nil, err
-	}
 	p := &r.fused
 	if observe != nil {
 		p = &r.unfused
+	}
+	return r.run(ctx, p, in, func(a *workspace, t int) error {
+		if err := a.runTask(t); err != nil || observe == nil {
+			return err
+		}
+		return observe(t, a.outputs[t])
+	})
+}
+
+// run runs a plan of the program, task after task, by do.
+func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func(a *workspace, t int) error) (*graph.State, error) {
+	inputs, err := r.program.Bind(in)
+	if err != nil {
+		return nil, err
 	}
 	a, err := p.acquire(r.threads)
 	if err != nil {
@@ -88,14 +98,8 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := a.runTask(&pl.Tasks[i]); err != nil {
-			n := pl.Tasks[i].Nodes[0]
-			return nil, fmt.Errorf("node %d (%s): %w", n, r.program.Nodes[n].Origin.Op, err)
-		}
-		if observe != nil {
-			if err := observe(i, a.outputs[i]); err != nil {
-				return nil, err
-			}
+		if err := do(a, i); err != nil {
+			return nil, err
 		}
 	}
 	out := &graph.State{Slots: r.program.Slots, Tensors: make([]*tensor.Tensor, len(r.program.Slots))}
@@ -123,8 +127,9 @@ func (a *workspace) get(ref graph.Ref) *tensor.Tensor {
 	return a.inputs(ref)
 }
 
-// runTask runs a task. What outlives the run gets memory of its own.
-func (a *workspace) runTask(t *plan.Task) error {
+// runTask runs task i of the plan. What outlives the run gets memory of its own.
+func (a *workspace) runTask(i int) error {
+	t := &a.plan.Tasks[i]
 	a.task, a.args, a.outs = t, a.args[:0], a.outs[:0]
 	for _, ref := range t.Args {
 		a.args = append(a.args, a.get(ref))
@@ -141,7 +146,10 @@ func (a *workspace) runTask(t *plan.Task) error {
 	for _, w := range a.workers {
 		w.Round++
 	}
-	return a.pool.run(t.Blocks(), t.Grain, a.run)
+	if err := a.pool.run(t.Blocks(), t.Grain, a.run); err != nil {
+		return fmt.Errorf("node %d (%s): %w", t.Nodes[0], a.plan.Program.Nodes[t.Nodes[0]].Origin.Op, err)
+	}
+	return nil
 }
 
 // stateTensor returns a tensor for node i, which is part of the new state.

@@ -11,6 +11,9 @@ type Kernel interface {
 	// the primitive, and the output overlaps no operand. They are those of the
 	// worker's last run, unless another round has begun.
 	Run(w *Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error
+
+	// Describe says how it computes.
+	Describe() Description
 }
 
 // Producer is a kernel whose blocks are runs of contiguous elements of the output, so

@@ -21,6 +21,10 @@ func (pl *Plan) placeHead(arena *mem.Planner, k *Task, over func(o int) []int) {
 	pl.offset[head] = arena.Allocate(pl.size(head))
 }
 
+// Place returns where the output of a node lies in the arena, None for what is not there,
+// and its bytes.
+func (pl *Plan) Place(i int) (offset, bytes int) { return pl.offset[i], pl.size(i) }
+
 // size returns the bytes of a node's output.
 func (pl *Plan) size(i int) int {
 	n := &pl.Program.Nodes[i]

@@ -27,6 +27,9 @@ type Work interface {
 
 	// Run computes blocks lo…hi−1, as kernel.Kernel's Run does.
 	Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error
+
+	// Describe says how it computes them.
+	Describe() kernel.Description
 }
 
 // single is the work of a kernel that has one output.
