@@ -63,6 +63,8 @@ var questions = []question{
 	{"work", "Units", "The units of a lease", "tally query work units 3f09… --from 0 --limit 8"},
 	{"work", "Unit", "One unit of a lease", "tally query work unit 3f09… 3"},
 	{"work", "State", "A lease as its parties read it", "tally query work state 3f09…"},
+	{"work", "Live", "Leases that are not settled, and the height at which each changed last", "tally query work live --participant tally1…"},
+	{"work", "Roots", "The checkpoints of units' receipts", "tally query work roots 3f09… --units 0,1"},
 	{"work", "Settlement", "How a lease ended", "tally query work settlement 3f09…"},
 	{"work", "Params", "The rules of leases", "tally query work params"},
 	{"dispute", "Dispute", "One dispute and how far it has narrowed", "tally query dispute dispute 1"},

@@ -60,7 +60,7 @@ func (k *Kit) Fill(ctx context.Context, l *job.Lease, p job.Part) (*job.Lease, e
 	filled := *l
 	filled.Units, filled.Merges = slices.Clone(l.Units), slices.Clone(l.Merges)
 	for _, r := range p.Merges {
-		if !l.Merges[r].Root.IsZero() {
+		if m := &l.Merges[r]; !m.Root.IsZero() && len(m.Inputs) == 0 {
 			filled.Merges[r].Inputs = l.Ends(r)
 		}
 	}

@@ -176,6 +176,10 @@ func (n *Network) Check(l *job.Lease) error {
 	if l.Phase != job.Settled || l.Ledger.Escrow != 0 {
 		return fmt.Errorf("the lease is %v with %d utally in escrow", l.Phase, l.Ledger.Escrow)
 	}
+	l, err := n.Consumer.Kit.Fill(n.ctx, l, l.Everything())
+	if err != nil {
+		return err
+	}
 	if err := l.Check(); err != nil {
 		return err
 	}
