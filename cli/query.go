@@ -191,8 +191,10 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 		limit := uint64(100)
 		set.Var(within(&limit, 1, app.MaxPage), flags.FlagLimit, "entries of a page")
 		set.String(flags.FlagPageKey, "", "next_key of the page before")
-	case f.Message() != nil || f.IsList():
+	case f.Message() != nil:
 		// Requests by hand hold nothing of the kind.
+	case f.IsList():
+		set.String(name, "", "numbers, with commas between them")
 	case f.Enum() != nil:
 		set.String(name, "", "one of "+strings.Join(enumNames(f.Enum()), ", "))
 	case f.Kind() == protoreflect.BoolKind:
@@ -247,11 +249,22 @@ func fill(m protoreflect.MessageDescriptor, values map[string]string) ([]byte, e
 		case f.Kind() == protoreflect.StringKind || f.Kind() == protoreflect.BytesKind:
 			request[string(f.Name())] = text
 		default:
-			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s %q is no number", f.Name(), text)
+			var numbers []json.Number
+			parts := []string{text}
+			if f.IsList() {
+				parts = strings.Split(text, ",")
 			}
-			request[string(f.Name())] = json.Number(strconv.FormatUint(n, 10))
+			for _, one := range parts {
+				n, err := strconv.ParseUint(strings.TrimSpace(one), 10, 64)
+				if err != nil {
+					return nil, fmt.Errorf("%s %q is no number", f.Name(), one)
+				}
+				numbers = append(numbers, json.Number(strconv.FormatUint(n, 10)))
+			}
+			request[string(f.Name())] = numbers
+			if !f.IsList() {
+				request[string(f.Name())] = numbers[0]
+			}
 		}
 	}
 	return json.Marshal(request)
