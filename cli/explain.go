@@ -16,15 +16,15 @@ import (
 func explain(w io.Writer, tasks []engine.Task) {
 	var all, flops int64
 	for i := range tasks {
-		all += tasks[i].TookNs
+		all += int64(tasks[i].Took)
 		flops += int64(tasks[i].FLOPs)
 	}
 	fmt.Fprintf(w, "\n%d tasks in %.1f µs, %.1f GFLOP/s\n", len(tasks), float64(all)/1000, ratio(flops, all))
 	fmt.Fprintf(w, "%4s %9s %5s %8s %7s %6s  %s\n", "task", "µs", "%", "GFLOP/s", "GB/s", "node", "operators, and how they run")
 	for i := range tasks {
 		t := &tasks[i]
-		fmt.Fprintf(w, "%4d %9.1f %5.1f %8.1f %7.1f %6d  %s\n", i, float64(t.TookNs)/1000, 100*ratio(t.TookNs, all),
-			ratio(int64(t.FLOPs), t.TookNs), ratio(int64(t.Bytes), t.TookNs), t.Nodes[0], short(t.Ops, 60))
+		fmt.Fprintf(w, "%4d %9.1f %5.1f %8.1f %7.1f %6d  %s\n", i, float64(t.Took)/1000, 100*ratio(int64(t.Took), all),
+			ratio(int64(t.FLOPs), int64(t.Took)), ratio(int64(t.Bytes), int64(t.Took)), t.Nodes[0], clip(t.Ops, 60))
 		for _, line := range []struct{ what, text string }{
 			{t.Kernel + ":", t.Blocking + fmt.Sprintf("; %d blocks, %d worth a thread", t.Blocks, t.Grain)},
 			{"packing:", t.Packing}, {"fused:", t.Fusion}, {"place:", places(t.Outputs)},
@@ -34,14 +34,6 @@ func explain(w io.Writer, tasks []engine.Task) {
 			}
 		}
 	}
-}
-
-// short cuts a text that is too long for a line.
-func short(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + " …"
 }
 
 // places says where outputs lie.
@@ -84,7 +76,7 @@ func writeTrace(name string, tasks []engine.Task) error {
 	}{[]traceEvent{}}
 	for _, t := range tasks {
 		trace.Events = append(trace.Events, traceEvent{
-			Name: t.Kernel + " " + t.Ops, Cat: "task", Phase: "X", At: float64(t.BeginNs) / 1000, Took: float64(t.TookNs) / 1000, PID: 1, TID: 1, Args: t,
+			Name: t.Kernel + " " + t.Ops, Cat: "task", Phase: "X", At: float64(t.Begin) / 1000, Took: float64(t.Took) / 1000, PID: 1, TID: 1, Args: t,
 		})
 	}
 	f, err := os.Create(name)

@@ -30,8 +30,8 @@ type Task struct {
 
 	Outputs []Place `json:"outputs"`
 
-	BeginNs int64 `json:"begin_ns"` // since the run began
-	TookNs  int64 `json:"took_ns"`
+	Begin time.Duration `json:"begin_ns"` // since the run began
+	Took  time.Duration `json:"took_ns"`
 }
 
 // Place is where the output of a node lies.
@@ -40,9 +40,3 @@ type Place struct {
 	Offset int `json:"offset"` // bytes, in the arena; −1: memory of its own, which outlives the run
 	Bytes  int `json:"bytes"`
 }
-
-// Begin returns when the task began, since the run did.
-func (t *Task) Begin() time.Duration { return time.Duration(t.BeginNs) }
-
-// Took returns how long the task took.
-func (t *Task) Took() time.Duration { return time.Duration(t.TookNs) }

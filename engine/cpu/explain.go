@@ -22,7 +22,7 @@ func (r *runner) Explain(ctx context.Context, in graph.Inputs) (*graph.State, []
 			begun = now
 		}
 		err := a.runTask(t)
-		x.BeginNs, x.TookNs = now.Sub(begun).Nanoseconds(), time.Since(now).Nanoseconds()
+		x.Begin, x.Took = now.Sub(begun), time.Since(now)
 		tasks = append(tasks, x)
 		return err
 	})

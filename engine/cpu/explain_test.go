@@ -72,11 +72,11 @@ func checkTasks(t *testing.T, name string, p *graph.Program, tasks []engine.Task
 	flops, written := 0, map[int]bool{}
 	for i, x := range tasks {
 		flops += x.FLOPs
-		if i == 0 && !strings.HasPrefix(x.Kernel, name) || x.Blocking == "" || x.Bytes <= 0 || x.Blocks <= 0 || x.TookNs <= 0 {
+		if i == 0 && !strings.HasPrefix(x.Kernel, name) || x.Blocking == "" || x.Bytes <= 0 || x.Blocks <= 0 || x.Took <= 0 {
 			t.Errorf("%s: task %d says %+v", name, i, x)
 		}
-		if i > 0 && x.BeginNs < tasks[i-1].BeginNs+tasks[i-1].TookNs {
-			t.Errorf("%s: task %d begins at %v, before task %d has ended", name, i, x.Begin(), i-1)
+		if i > 0 && x.Begin < tasks[i-1].Begin+tasks[i-1].Took {
+			t.Errorf("%s: task %d begins at %v, before task %d has ended", name, i, x.Begin, i-1)
 		}
 		for _, o := range x.Outputs {
 			if written[o.Node] || !slices.Contains(x.Nodes, o.Node) {
