@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"cosmossdk.io/collections"
+	errorsmod "cosmossdk.io/errors"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -82,8 +83,14 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	if len(r.Units) > job.MaxUnits {
-		return nil, status.Errorf(codes.InvalidArgument, "checkpoints of %d units are asked for at once, the limit is %d", len(r.Units), job.MaxUnits)
+	if n := len(r.Units); n == 0 || n > job.MaxUnits {
+		return nil, status.Errorf(codes.InvalidArgument, "checkpoints of %d units are asked for: name 1 to %d, as units", n, job.MaxUnits)
+	}
+	switch has, err := q.terms.Has(ctx, id[:]); {
+	case err != nil:
+		return nil, err
+	case !has:
+		return nil, asStatus(errorsmod.Wrap(ErrNoLease, id.String()))
 	}
 	res := &workv1.QueryRootsResponse{}
 	for n, i := range r.Units {

@@ -359,6 +359,14 @@ func TestWorkQueriesRefuse(t *testing.T) {
 			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: make([]uint32, job.MaxUnits+1)})
 			return err
 		}, codes.InvalidArgument},
+		"roots of nothing": {func() error {
+			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String()})
+			return err
+		}, codes.InvalidArgument},
+		"roots of no lease": {func() error {
+			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: none, Units: []uint32{0}})
+			return err
+		}, codes.NotFound},
 		"roots twice": {func() error {
 			_, err := p.Work.Roots(ctx, &workv1.QueryRootsRequest{Order: p.ID.String(), Units: []uint32{1, 1}})
 			return err
