@@ -11,6 +11,7 @@ import (
 
 	gogoproto "github.com/cosmos/gogoproto/proto"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
@@ -128,6 +129,17 @@ func TestFill(t *testing.T) {
 		if (err == nil) != ok || ok && string(got) != `{"order":"ab","unit":3}` {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
+	}
+}
+
+func TestFlagsOfQueriesSayWhatTheyAreFor(t *testing.T) {
+	for _, q := range questions {
+		cmd := q.command()
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("tally query %s %s --%s has no description", q.module, cmd.Name(), f.Name)
+			}
+		})
 	}
 }
 

@@ -81,7 +81,7 @@ func writeTrace(name string, tasks []engine.Task) error {
 	}
 	f, err := os.Create(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("--trace: %w", err)
 	}
 	return errors.Join(json.NewEncoder(f).Encode(trace), f.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,7 +21,7 @@ var hints = []struct {
 	fits func(error) bool
 	next string
 }{
-	{as[*home.BusyError], "stop that process first, or name another directory; tally order show, ls and validate, and tally query, need no directory of their own"},
+	{as[*home.BusyError], "stop that process first, or name another directory; tally train without --wait ends once the network has the files; tally order show, ls and validate, and tally query, need no directory of their own"},
 	{as[*engine.LargeError], "raise --memory-mb, or memory_gb in tally.yaml, as far as this machine has memory"},
 	{is(errNoOffer), "change in the order what the offers above do not meet; tally train would wait until it expires"},
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
@@ -37,8 +38,7 @@ var hints = []struct {
 	{says("no node"), "name a running network: --endpoints DIR/endpoints.json of a devnet, or --rpc and --grpc of a node"},
 	{says("is in no block yet"), "ask with tally query tx HASH whether it came through, before you send it again"},
 	{says("no block from"), "start the node, or correct the node in tally.yaml"},
-	{is(syscall.ECONNREFUSED), "nobody listens there: start the network, or correct the address"},
-	{says("connection refused"), "nobody listens there: start the network, or correct the address (--node, or node in tally.yaml)"},
+	{or(is(syscall.ECONNREFUSED), says("connection refused")), "nobody listens there: start the network, name a home of it with --home, or correct the address (--node, or node in tally.yaml)"},
 	{is(syscall.ENOSPC), "free some disk space, then do the same again"},
 	{is(syscall.EADDRINUSE), "another program listens there: name another address in tally.yaml"},
 	{says("account sequence mismatch"), "wait for the next block: the account's transaction before this one is in none yet"},
@@ -76,6 +76,12 @@ func is(target error) func(error) bool {
 func as[E error](err error) bool {
 	var e E
 	return errors.As(err, &e)
+}
+
+func or(fits ...func(error) bool) func(error) bool {
+	return func(err error) bool {
+		return slices.ContainsFunc(fits, func(f func(error) bool) bool { return f(err) })
+	}
 }
 
 // says is for errors of others that are texts alone.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,13 +43,13 @@ copy of the text and an ONNX model: the forward graph of a character-level GPT f
 the text. Any other ONNX model in the supported operators does as well.`,
 		Example: "  tally order new shakespeare --text shakespeare.txt\n  tally train shakespeare/order.yaml --wait --home tally-devnet/consumer",
 		Args:    arguments("new DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			r, err := beginOrder(args[0], body, g, batch)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := beginOrder(cmd.Context(), args[0], body, g, batch)
 			if err != nil {
 				return err
 			}
 			return e.show(r, func(w io.Writer) {
-				fmt.Fprintf(w, "%s has %d parameters for %d characters\nEdit %s, then\n  tally order validate %s\n", r.Model, r.Parameters, r.Vocabulary, r.Order, r.Order)
+				fmt.Fprintf(w, "%s has %d parameters for %d characters\nEdit %s, then\n  tally order validate %s --home HOME\nwhere HOME is the consumer's: tally-devnet/consumer on a devnet\n", r.Model, r.Parameters, r.Vocabulary, r.Order, r.Order)
 			})
 		},
 	}
@@ -64,7 +65,7 @@ the text. Any other ONNX model in the supported operators does as well.`,
 }
 
 // beginOrder writes the files of a new order. It replaces none.
-func beginOrder(dir, textFile string, g demo.GPT, batch int) (*begun, error) {
+func beginOrder(ctx context.Context, dir, textFile string, g demo.GPT, batch int) (*begun, error) {
 	if textFile == "" {
 		return nil, errors.New("--text is missing: name a text file to train on")
 	}
@@ -86,11 +87,13 @@ func beginOrder(dir, textFile string, g demo.GPT, batch int) (*begun, error) {
 	if n := g.Parameters(); n > maxNew {
 		return nil, fmt.Errorf("the model would have %d parameters, limit %d: give a smaller --width or fewer --layers", n, maxNew)
 	}
-	model, err := g.Graph(batch)
-	if err != nil {
-		return nil, err
-	}
-	b, err := onnx.Write(model)
+	b, err := interruptible(ctx, func() ([]byte, error) {
+		model, err := g.Graph(batch)
+		if err != nil {
+			return nil, err
+		}
+		return onnx.Write(model)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ var questions = []question{
 	{"work", "Unit", "One unit of a lease", "tally query work unit 3f09… 3"},
 	{"work", "State", "A lease as its parties read it", "tally query work state 3f09…"},
 	{"work", "Live", "Leases that are not settled, and the height at which each changed last", "tally query work live --participant tally1…"},
-	{"work", "Roots", "The checkpoints of units' receipts", "tally query work roots 3f09… --units 0,1"},
+	{"work", "Roots", "The checkpoints of units' receipts, in the order of --units: roots of 32 bytes, in base64", "tally query work roots 3f09… --units 0,1"},
 	{"work", "Settlement", "How a lease ended", "tally query work settlement 3f09…"},
 	{"work", "Params", "The rules of leases", "tally query work params"},
 	{"dispute", "Dispute", "One dispute and how far it has narrowed", "tally query dispute dispute 1"},
@@ -77,11 +78,29 @@ var questions = []question{
 	{"supply", "Check", "Whether every ledger adds up", "tally query supply check"},
 }
 
+// fieldUse says what the fields of requests are for that are no enums and no pages.
+var fieldUse = map[string]string{
+	"brief":         "without checkpoints and what only disputes need",
+	"consumer":      "account that posted them",
+	"denom":         "denomination, such as utally",
+	"from":          "first unit",
+	"limit":         "units at most; 0: all",
+	"live":          "leave out those that are settled",
+	"open":          "leave out those that are over",
+	"order":         "whole id of an order",
+	"participant":   "account that takes part",
+	"peer_key":      "network key, in base64",
+	"resolve_denom": "name denominations as people do",
+	"units":         "numbers of units, rising, with commas between them",
+	"validator":     "account of a validator",
+}
+
 func (e *env) query() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "query", Aliases: []string{"q"}, GroupID: "chain",
 		Short: "Ask the chain",
-		Long:  `Asks a node of the chain: the one of the home, or of --node.`,
+		Long: `Asks a node of the chain: the one of the home, or of --node. Lists come in pages;
+next_key of one is the --page-key of the next, and there are no totals.`,
 		Example: `  tally query provider peers --home tally-devnet/consumer
   tally query bank all-balances tally1… --node http://203.0.113.7:26657 --json`,
 	}
@@ -164,10 +183,17 @@ func (q question) command() *cobra.Command {
 		if err := c.Invoke(cmd.Context(), fmt.Sprintf("/%s/%s", name, q.method), in, out); err != nil {
 			return err
 		}
-		return c.PrintProto(out)
+		b, err := c.Codec.MarshalJSON(out)
+		if err != nil {
+			return err
+		}
+		return c.PrintRaw(noTotal.ReplaceAll(b, []byte("$1}")))
 	}
 	return cmd
 }
+
+// noTotal finds the total of a page. Nodes count none, and 0 would be read as one.
+var noTotal = regexp.MustCompile(`("pagination":\{"next_key":[^,}]*),"total":"0"\}`)
 
 // inPath returns the fields of a request that stand in the path of its route.
 func inPath(method protoreflect.MethodDescriptor) (names []string) {
@@ -185,7 +211,7 @@ func inPath(method protoreflect.MethodDescriptor) (names []string) {
 
 // addFlag adds the flags of a request's field.
 func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
-	name := strings.ReplaceAll(string(f.Name()), "_", "-")
+	name, use := strings.ReplaceAll(string(f.Name()), "_", "-"), fieldUse[string(f.Name())]
 	switch {
 	case f.Message() != nil && f.Message().FullName() == page:
 		limit := uint64(100)
@@ -193,18 +219,14 @@ func addFlag(set *pflag.FlagSet, f protoreflect.FieldDescriptor) {
 		set.String(flags.FlagPageKey, "", "next_key of the page before")
 	case f.Message() != nil:
 		// Requests by hand hold nothing of the kind.
-	case f.IsList():
-		set.String(name, "", "numbers, with commas between them")
 	case f.Enum() != nil:
 		set.String(name, "", "one of "+strings.Join(enumNames(f.Enum()), ", "))
 	case f.Kind() == protoreflect.BoolKind:
-		set.Bool(name, false, "")
-	case f.Kind() == protoreflect.BytesKind:
-		set.String(name, "", "base64")
-	case f.Kind() == protoreflect.StringKind:
-		set.String(name, "", "")
+		set.Bool(name, false, use)
+	case f.IsList(), f.Kind() == protoreflect.BytesKind, f.Kind() == protoreflect.StringKind:
+		set.String(name, "", use)
 	default:
-		set.Var(within(new(uint64), 0, math.MaxUint64), name, "")
+		set.Var(within(new(uint64), 0, math.MaxUint64), name, use)
 	}
 }
 

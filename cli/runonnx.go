@@ -89,6 +89,7 @@ type ranModel struct {
 	FLOPs      int           `json:"flops"`
 	Seconds    float64       `json:"seconds"`
 	Tasks      []engine.Task `json:"tasks,omitempty"` // of --explain
+	Trace      string        `json:"trace,omitempty"` // the file of it
 }
 
 type ranTensor struct {
@@ -118,12 +119,15 @@ func (r *onnxRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(filepath.Dir(r.model))
+	folder, _ := filepath.Split(r.model) // as it is written: cleaned of link/.. it is another
+	root, err := os.OpenRoot(folder + ".")
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	m, err := model.Load(file, size, onnx.Options{Files: root}, r.profile, in)
+	m, err := interruptible(ctx, func() (*model.Model, error) {
+		return model.Load(file, size, onnx.Options{Files: root}, r.profile, in)
+	})
 	if err != nil {
 		return err
 	}
@@ -136,6 +140,7 @@ func (r *onnxRun) run(ctx context.Context) error {
 	told := ranModel{
 		Model: r.model, Executor: exec.Name(), Profile: r.profile, Inputs: []ranTensor{}, Outputs: []ranTensor{}, Operators: summary.Operators,
 		Primitives: len(m.Program.Nodes), FLOPs: flops, Seconds: float64(time.Since(begun).Milliseconds()) / 1000, Tasks: tasks,
+		Trace: r.trace,
 	}
 	for _, name := range summary.Inputs {
 		t := in[name]
@@ -261,5 +266,8 @@ func (r *ranModel) tell(w io.Writer) {
 	}
 	if len(r.Tasks) > 0 {
 		explain(w, r.Tasks)
+	}
+	if r.Trace != "" {
+		fmt.Fprintf(w, "\nThe trace is in %s: open it at https://ui.perfetto.dev\n", r.Trace)
 	}
 }

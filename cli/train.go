@@ -125,7 +125,7 @@ func (b *buyer) watchNode(ctx context.Context) {
 
 func (e *env) train() *cobra.Command {
 	b := e.buyer()
-	var wait, force bool
+	var wait, force, again bool
 	var out string
 	var allow []string
 	cmd := &cobra.Command{
@@ -135,6 +135,10 @@ func (e *env) train() *cobra.Command {
 be trained is refused before any money moves. It returns when the network has the
 order's files, and with --wait when the order is settled and the model is here,
 with a proof of it.
+
+The same order gives the same bits. So an order that this account has posted already is
+taken up where it stands, and not paid for twice, unless it ended without its result;
+--again posts it once more.
 
 Everybody who works on the order sees the model and the text. So an order file,
 which somebody else may have written, names files in its own folder and below, none
@@ -160,7 +164,7 @@ An order file, with paths relative to it:
 				return err
 			}
 			defer func() { err = errors.Join(err, b.home.Close()) }()
-			return b.train(cmd.Context(), s, wait, out)
+			return b.train(cmd.Context(), s, again, wait, out)
 		},
 	}
 	f := cmd.Flags()
@@ -168,6 +172,7 @@ An order file, with paths relative to it:
 	f.BoolVar(&wait, "wait", false, "wait until the order is settled, and fetch model and proof")
 	f.StringVar(&out, "out", "", "directory for model and proof (default order-ID)")
 	f.BoolVar(&force, "force", false, "overwrite the model and proof that are in the --out directory")
+	f.BoolVar(&again, "again", false, "post the order, and pay for it, though it was posted before")
 	b.peer(f)
 	return cmd
 }
@@ -180,41 +185,21 @@ type trained struct {
 	HeldOutLossFirst float32 `json:"heldout_loss_first"`
 }
 
-func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string) error {
+func (b *buyer) train(ctx context.Context, s consume.Spec, again, wait bool, out string) error {
 	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
 	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
 	if err != nil {
 		return err
 	}
-	p := &d.Problem
 	t := trained{LossFirst: d.Loss}
 	if t.HeldOutLossFirst, err = d.Work.Loss(ctx, d.Work.Training.Start, d.HeldOut, b.kit.Exec); err != nil {
 		return err
 	}
-	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", p.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
-	o, err := d.Order(b.kit)
+	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
+	id, err := b.place(ctx, d, again)
 	if err != nil {
 		return err
 	}
-	if err := consume.Afford(ctx, b.kit, &o); err != nil {
-		return err
-	}
-	q, err := consume.Quote(ctx, b.kit, &o)
-	if err != nil {
-		return err
-	}
-	if q.Best == "" {
-		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
-	}
-	deposit, err := consume.Deposit(ctx, b.kit, &o)
-	if err != nil {
-		return err
-	}
-	id, err := consume.Post(ctx, b.kit, &o)
-	if err != nil {
-		return err
-	}
-	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
 	last, err := b.follow(ctx, id, func(p consume.Progress) bool { return !wait && p.HandedOver })
 	if err != nil {
 		return err
@@ -224,13 +209,54 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, wait bool, out string
 	}
 	if !wait {
 		return b.e.show(t, func(w io.Writer) {
-			fmt.Fprintf(w, "The network has the order's files and goes on alone. See how it gets on:\n  tally order watch %s --home %s\n", id, b.home.Dir)
+			stands := "The network has the order's files and goes on alone. See how it gets on:"
+			if last.Ended() {
+				stands = "The order is settled. Fetch the model:"
+			}
+			fmt.Fprintf(w, "%s\n  tally order watch %s --home %s\n", stands, id, b.home.Dir)
 		})
 	}
 	if t.Delivery, err = b.deliver(ctx, last.Lease, out); err != nil {
 		return err
 	}
 	return b.e.show(t, func(w io.Writer) { delivered(w, &t) })
+}
+
+// place posts a draft, or finds the order by which it was posted before.
+func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.Hash, error) {
+	o, err := d.Order(b.kit)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	if !again {
+		id, p, err := consume.Earlier(ctx, b.kit, &o)
+		if err != nil {
+			return id, err
+		}
+		if p != nil {
+			b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", id)
+			return id, consume.Discard(b.kit)
+		}
+	}
+	if err := consume.Afford(ctx, b.kit, &o); err != nil {
+		return canon.Hash{}, err
+	}
+	q, err := consume.Quote(ctx, b.kit, &o)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	if q.Best == "" {
+		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
+	}
+	deposit, err := consume.Deposit(ctx, b.kit, &o)
+	if err != nil {
+		return canon.Hash{}, err
+	}
+	id, err := consume.Post(ctx, b.kit, &o)
+	if err == nil {
+		b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, o.Problem.Units(), o.Problem.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
+	}
+	return id, err
 }
 
 // follow tells how an order gets on until it ends or until is satisfied. It
@@ -243,6 +269,9 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 	p, err := consume.Follow(ctx, b.kit, id, func(p consume.Progress) bool {
 		if now := p.String(); now != told {
 			told = now
+			if left := p.Left(b.kit.Chain.Head().Time); left > 0 {
+				now += fmt.Sprintf("; about %v left", left.Round(time.Second))
+			}
 			b.tell("%s", now)
 		}
 		return until(p)

@@ -187,3 +187,29 @@ func TestProgressInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestProgressTellsWhatIsLeft(t *testing.T) {
+	lease := func(phase job.Phase, round int) *job.Lease {
+		l := &job.Lease{Phase: phase, MatchedAt: 1_000, Round: round, Merges: make([]job.Merge, 4), WindowEnd: 9_000}
+		l.Order.Conditions.Window = 3_000
+		return l
+	}
+	const now = 5_000
+	for _, c := range []struct {
+		name  string
+		lease *job.Lease
+		want  time.Duration
+	}{
+		{"in the book", nil, 0},
+		{"in the first round", lease(job.Active, 0), 0},
+		{"a round of four in 4 s", lease(job.Active, 1), 15 * time.Second},
+		{"all but one in 4 s", lease(job.Active, 3), 4333 * time.Millisecond},
+		{"closing", lease(job.Closing, 4), 4 * time.Second},
+		{"settled", lease(job.Settled, 4), 0},
+	} {
+		p := Progress{Lease: c.lease}
+		if got := p.Left(now); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -61,6 +62,23 @@ func (p *Progress) String() string {
 		text += "; stopped early: " + l.Reason
 	}
 	return text
+}
+
+// Left returns about how long the order will go on after now, a protocol time in ms: as
+// fast as until now, and then the window in which all can be challenged. It is 0 while
+// nobody can tell.
+func (p *Progress) Left(now int64) time.Duration {
+	l := p.Lease
+	switch {
+	case l == nil:
+		return 0
+	case l.Phase == job.Closing:
+		return time.Duration(max(l.WindowEnd-now, 0)) * time.Millisecond
+	case l.Phase != job.Active || l.Round == 0:
+		return 0
+	}
+	round := max(now-l.MatchedAt, 0) / int64(l.Round)
+	return time.Duration(round*int64(len(l.Merges)-l.Round)+l.Order.Conditions.Window) * time.Millisecond
 }
 
 // Look asks the chain how an order stands.

@@ -123,6 +123,13 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
+	for _, other := range allow {
+		if info, err := os.Stat(other); err != nil {
+			return s, fmt.Errorf("the folder to allow: %w", err)
+		} else if !info.IsDir() {
+			return s, fmt.Errorf("%s, which is to be allowed, is a file: name its folder", other)
+		}
+	}
 	folder, _ := filepath.Split(name) // as it is written: cleaned of link/.. it is another
 	s.Folders = append([]string{folder + "."}, allow...)
 	for _, p := range []*string{&s.Problem.Model, &s.Problem.Continue, &s.Problem.Text} {

@@ -134,6 +134,19 @@ func TestFilesOutsideTheFolderAreRefused(t *testing.T) {
 }
 
 // Where an order lies says the disk: above a link by letters is another folder.
+func TestFoldersToAllowAreThere(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "order.yaml")
+	if err := os.WriteFile(name, []byte("kind: TrainingOrder\nproblem: {model: a, text: b}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]string{dir: "", filepath.Join(dir, "none"): "the folder to allow", name: "is a file"} {
+		if _, err := ReadSpec(name, folder); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}
+
 func TestOrderBehindALinkKeepsToItsFolder(t *testing.T) {
 	top := t.TempDir()
 	mine, order := filepath.Join(top, "mine"), filepath.Join(top, "order")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -44,6 +45,9 @@ func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*wor
 	if r.Participant == "" {
 		leases, page, err := query.CollectionPaginate(ctx, q.changed, r.Pagination, live)
 		return &workv1.QueryLiveResponse{Leases: leases, Pagination: page}, err
+	}
+	if _, err := address.Parse(r.Participant); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	within := collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)
 	leases, page, err := query.CollectionPaginate(ctx, q.parties, r.Pagination,
@@ -138,6 +142,9 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 	case r.Phase != workv1.PHASE_UNSPECIFIED && r.Participant != "":
 		return nil, status.Error(codes.InvalidArgument, "ask by phase or by participant, not by both")
 	case r.Participant != "":
+		if _, err := address.Parse(r.Participant); err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
 		within := collections.TriplePrefix[string, bool, []byte](r.Participant)
 		if r.Live {
 			within = collections.TripleSuperPrefix[string, bool, []byte](r.Participant, false)

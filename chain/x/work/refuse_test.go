@@ -379,6 +379,14 @@ func TestWorkQueriesRefuse(t *testing.T) {
 			_, err := p.Work.Leases(ctx, &workv1.QueryLeasesRequest{Phase: 1, Participant: worktest.Consumer.String()})
 			return err
 		}, codes.InvalidArgument},
+		"live leases of a name": {func() error {
+			_, err := p.Work.Live(ctx, &workv1.QueryLiveRequest{Participant: "bogus"})
+			return err
+		}, codes.InvalidArgument},
+		"leases of a name": {func() error {
+			_, err := p.Work.Leases(ctx, &workv1.QueryLeasesRequest{Participant: "bogus"})
+			return err
+		}, codes.InvalidArgument},
 	} {
 		if err := x.call(); status.Code(err) != x.want {
 			t.Errorf("%s: %v", name, err)
