@@ -49,7 +49,7 @@ const (
 
 // Node is a running node.
 type Node struct {
-	app      *app.App
+	app      *turns
 	comet    *cmtnode.Node
 	client   *local.Local
 	queries  queries
@@ -111,13 +111,14 @@ func (n *Node) openApp(logger log.Logger, chainID, dir string) error {
 	if err != nil {
 		return fmt.Errorf("open the application's database (is another process using it?): %w", err)
 	}
-	n.app, err = app.New(logger, db, chainID,
+	a, err := app.New(logger, db, chainID,
 		baseapp.SetMinGasPrices("0"+coin.Denom),
 		baseapp.SetPruning(pruningtypes.NewCustomPruningOptions(keepBlocks, pruneEvery)),
 	)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
+	n.app = &turns{App: a}
 	n.closers = append(n.closers, n.app.Close)
 	return nil
 }
@@ -148,7 +149,7 @@ func (n *Node) openComet(ctx context.Context, logger log.Logger, conf *cmtcfg.Co
 	}
 	boundSearches(env, dbs.index)
 	env.Config.MaxSubscriptionClients = maxConns // those of strangers are websockets, which are counted
-	n.queries = queries{n.client, n.app, env}
+	n.queries = queries{n.client, n.app.App, env}
 	if err := n.registry.Register(metrics{n}); err != nil {
 		return err
 	}

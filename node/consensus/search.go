@@ -22,7 +22,6 @@ import (
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
 
-	"github.com/tally-network/tally/chain/app"
 )
 
 // Limits on one search. CometBFT reads all that is found before it makes a page.
@@ -138,7 +137,7 @@ type txService struct {
 	during func(context.Context) txtypes.ServiceServer
 }
 
-func newTxService(c client.Context, a *app.App) txService {
+func newTxService(c client.Context, a *turns) txService {
 	during := func(ctx context.Context) txtypes.ServiceServer {
 		return authtx.NewTxServer(c.WithCmdContext(ctx), a.Simulate, a.Registry)
 	}

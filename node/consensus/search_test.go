@@ -110,7 +110,7 @@ func TestPagesOfBlocksAreBounded(t *testing.T) {
 	if _, err := q.TxSearch(gone, "tx.height>0", false, nil, nil, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("transactions, for nobody: %v", err)
 	}
-	s := newTxService(client.Context{}.WithClient(q), &app.App{App: &runtime.App{}})
+	s := newTxService(client.Context{}.WithClient(q), &turns{App: &app.App{App: &runtime.App{}}})
 	if _, err := s.GetTxsEvent(gone, &txtypes.GetTxsEventRequest{Query: "tx.height>0"}); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Errorf("transactions by gRPC, for nobody: %v", err)
 	}

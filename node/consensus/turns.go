@@ -1,0 +1,41 @@
+package consensus
+
+import (
+	"sync"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+
+	sdk "github.com/cosmos/cosmos-sdk/types"
+
+	"github.com/tally-network/tally/chain/app"
+)
+
+// turns is the application, with trials of transactions and blocks taking turns: a trial
+// reads the trees into which a block is written. Over ABCI, CometBFT's one lock does that;
+// over gRPC, trials come beside it. They run together, and a block waits for those that
+// have begun.
+type turns struct {
+	*app.App
+	block sync.RWMutex
+}
+
+// FinalizeBlock implements abci.Application.
+func (t *turns) FinalizeBlock(req *abci.RequestFinalizeBlock) (*abci.ResponseFinalizeBlock, error) {
+	t.block.Lock()
+	defer t.block.Unlock()
+	return t.App.FinalizeBlock(req)
+}
+
+// Commit implements abci.Application.
+func (t *turns) Commit() (*abci.ResponseCommit, error) {
+	t.block.Lock()
+	defer t.block.Unlock()
+	return t.App.Commit()
+}
+
+// Simulate tries a transaction.
+func (t *turns) Simulate(tx []byte) (sdk.GasInfo, *sdk.Result, error) {
+	t.block.RLock()
+	defer t.block.RUnlock()
+	return t.App.Simulate(tx)
+}
