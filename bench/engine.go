@@ -8,7 +8,7 @@ import (
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 )
 
 // work is one thing that the engine is measured by.
@@ -148,7 +148,7 @@ func hashing(name string, n int) work {
 	return work{name: name, unit: "GB/s", prepare: func(_ context.Context, threads int) (func() error, func(float64) float64, error) {
 		x := normal(tensor.Float32, tensor.Shape{n, n})
 		do := func() error {
-			engine.Root(x, threads)
+			merkle.Root(x, threads)
 			return nil
 		}
 		return do, func(s float64) float64 { return float64(len(x.Bytes())) / s / 1e9 }, nil

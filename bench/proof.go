@@ -16,8 +16,8 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
-	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/node/demo"
 	"github.com/tally-network/tally/store"
 )
@@ -66,7 +66,7 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 	}
 	var state []byte
 	keep := func(at *graph.State) error { // as a provider does, while it computes the next segment
-		if _, err := engine.StateRoot(at, threads); err != nil {
+		if _, err := merkle.StateRoot(at, threads); err != nil {
 			return err
 		}
 		state = canon.Encode(at.Encode)
@@ -98,7 +98,7 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 			return nil, err
 		}
 		begun := time.Now()
-		if _, err := engine.StateRoot(in.States[0], threads); err != nil {
+		if _, err := merkle.StateRoot(in.States[0], threads); err != nil {
 			return nil, err
 		}
 		if i > 0 { // the first one warms up

@@ -8,9 +8,11 @@ import (
 )
 
 // A layer says what the packages below a folder may import. The deepest layer
-// that holds a package counts. A package may always import its own layer.
+// that holds a package counts. A package may always import its own layer, unless that is
+// alone.
 type layer struct {
 	folder string
+	alone  bool     // imports nothing of the folders below it
 	own    []string // folders of this repository
 	// foreign are the modules outside the standard library; "*" stands for any.
 	foreign []string
@@ -69,7 +71,9 @@ var layers = []layer{
 	{folder: "engine/cpu/fuse", own: append(cpuRooms(5), "core/graph")},         // takes producers as they come
 	{folder: "engine/cpu/plan", own: append(cpuRooms(9), "core/graph")},         // alone chooses kernels
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
-	{folder: "engine", own: []string{"core"}},
+	{folder: "engine/merkle", own: []string{"core", "engine", "engine/cpu/asm"}},
+	{folder: "engine/cpu", own: []string{"core", "engine"}},
+	{folder: "engine", own: []string{"core"}, alone: true}, // an interface imports no implementation
 	{folder: "internal/bounded"},
 	{folder: "format/yaml", foreign: yaml},
 	{folder: "format", own: []string{"core"}, foreign: []string{"google.golang.org/protobuf/encoding/protowire"}},
@@ -114,7 +118,7 @@ func TestImports(t *testing.T) {
 
 func (l layer) refuses(p string, test bool) string {
 	if own, ok := strings.CutPrefix(p, module+"/"); ok {
-		if under(own, l.folder) || under(own, l.own...) || test && under(own, append(l.tests, forTests.own...)...) {
+		if own == l.folder || !l.alone && under(own, l.folder) || under(own, l.own...) || test && under(own, append(l.tests, forTests.own...)...) {
 			return ""
 		}
 		if under(own, "internal/testkit") {
@@ -174,6 +178,7 @@ func TestLayersRefuse(t *testing.T) {
 		{"engine/cpu/gemm", path.Join(module, "engine/cpu/affine"), false, false},
 		{"engine/cpu/kernel", path.Join(module, "engine/cpu/gemm"), false, true},
 		{"engine/cpu/plan", path.Join(module, "engine/cpu"), false, true},
+		{"engine", path.Join(module, "engine/cpu/asm"), false, true},
 		{"node", path.Join(module, "cli"), false, true},
 		{"node", path.Join(module, "internal/testkit/nettest"), false, true},
 		{"node", path.Join(module, "internal/testkit/nettest"), true, false},

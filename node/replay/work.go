@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/format/text"
 )
@@ -271,7 +272,7 @@ func ReadState(b []byte, root canon.Hash, threads int) (s *graph.State, err erro
 	if err = canon.Decode(b, func(d *canon.Decoder) { s = graph.DecodeState(d) }); err != nil {
 		return nil, err
 	}
-	got, err := engine.StateRoot(s, threads)
+	got, err := merkle.StateRoot(s, threads)
 	if err == nil && got != root {
 		err = fmt.Errorf("state has root %v, want %v", got.Short(), root.Short())
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -90,7 +90,7 @@ func (k *Kit) remerge(ctx context.Context, l *job.Lease, w *replay.Work, root ca
 		return nil, err
 	}
 	// A wrong merge is no state that anybody could keep.
-	if got, err := engine.StateRoot(s, k.Threads); err != nil || got != root {
+	if got, err := merkle.StateRoot(s, k.Threads); err != nil || got != root {
 		return nil, errors.Join(missing, err)
 	}
 	_, _, err = k.KeepState(l.Order.ID(), s)

@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/core/erasure"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/node/replay"
 )
 
@@ -169,7 +169,7 @@ func (k *Kit) choose(code erasure.Code, slots []graph.Slot, root canon.Hash, oth
 		if err != nil {
 			return nil, nil // a number twice
 		}
-		if got, err := engine.StateRoot(s, k.Threads); err != nil || got != root {
+		if got, err := merkle.StateRoot(s, k.Threads); err != nil || got != root {
 			return nil, err
 		}
 		return s, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/store"
@@ -170,7 +170,7 @@ func (k *Kit) CheckpointsOf(ctx context.Context, l *job.Lease, r *job.Receipt) (
 // KeepState stores a state for a lease and notes where, so that it is found by
 // its root even after the work that it came from is void.
 func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref, error) {
-	root, err := engine.StateRoot(s, k.Threads)
+	root, err := merkle.StateRoot(s, k.Threads)
 	if err != nil {
 		return root, store.Ref{}, err
 	}

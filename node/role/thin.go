@@ -9,7 +9,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/store"
 )
 
@@ -135,7 +135,7 @@ func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root can
 	if err != nil {
 		return nil, err
 	}
-	if got, err := engine.StateRoot(s, k.Threads); err != nil || got != root {
+	if got, err := merkle.StateRoot(s, k.Threads); err != nil || got != root {
 		return nil, errors.Join(fmt.Errorf("checkpoint %d of unit %d does not follow from checkpoint %d", to, r.Unit, from), err)
 	}
 	_, _, err = k.KeepState(id, s)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 )
 
 // Truth re-executes segments of a receipt's unit, each from the checkpoint that it
@@ -30,14 +30,14 @@ func (k *Kit) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments 
 			if state, err = unit.Play(ctx, state, first, last, nil); err != nil {
 				return nil, err
 			}
-			if o.Before, err = engine.StateRoot(state, k.Threads); err != nil {
+			if o.Before, err = merkle.StateRoot(state, k.Threads); err != nil {
 				return nil, err
 			}
 		}
 		if state, err = unit.Play(ctx, state, last, last+1, nil); err != nil {
 			return nil, err
 		}
-		if o.End, err = engine.StateRoot(state, k.Threads); err != nil {
+		if o.End, err = merkle.StateRoot(state, k.Threads); err != nil {
 			return nil, err
 		}
 		outcomes = append(outcomes, o)

@@ -12,7 +12,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
-	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/merkle"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/role"
 )
@@ -187,7 +187,7 @@ func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attes
 	if err != nil {
 		return nil, err
 	}
-	if right, err := engine.StateRoot(piece, w.kit.Threads); err != nil || right == kept.Roots[at-1] {
+	if right, err := merkle.StateRoot(piece, w.kit.Threads); err != nil || right == kept.Roots[at-1] {
 		return nil, err
 	}
 	if piece, err = w.kit.Piece(ctx, l, a, kept, at); err != nil {

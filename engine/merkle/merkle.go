@@ -1,4 +1,11 @@
-package engine
+// Package merkle hashes tensors and states fast: on several threads, and two tiles at a
+// time where the machine has the instructions.
+//
+// Call [StateRoot] for a model's state, [Root] for one tensor, [Roots] for several at once.
+//
+// Invariant: the roots are those that core/tensor and core/graph define, bit for bit, on
+// any number of threads.
+package merkle
 
 import (
 	"sort"
@@ -6,6 +13,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 )
 
@@ -33,7 +41,7 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		}
 		return nil
 	}
-	_ = Split(threads, total, tileGrain, hash) // hash cannot fail
+	_ = engine.Split(threads, total, tileGrain, hash) // hash cannot fail
 	roots := make([]canon.Hash, len(tensors))
 	for i, t := range tensors {
 		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.Root(leaves[i]))
@@ -81,18 +89,13 @@ func Root(t *tensor.Tensor, threads int) canon.Hash {
 	return Roots([]*tensor.Tensor{t}, threads)[0]
 }
 
-// StateTree returns the tree that s.Keyed returns, hashing on several threads.
-func StateTree(s *graph.State, threads int) (*canon.Keyed, error) {
+// StateRoot returns s's root, hashing on several threads.
+func StateRoot(s *graph.State, threads int) (canon.Hash, error) {
 	entries := make([]canon.Entry, len(s.Slots))
 	for i, root := range Roots(s.Tensors, threads) {
 		entries[i] = canon.Entry{Key: s.Slots[i].Name, Value: root}
 	}
-	return canon.NewKeyed(entries)
-}
-
-// StateRoot returns s's root, hashing on several threads.
-func StateRoot(s *graph.State, threads int) (canon.Hash, error) {
-	k, err := StateTree(s, threads)
+	k, err := canon.NewKeyed(entries)
 	if err != nil {
 		return canon.Hash{}, err
 	}
