@@ -16,6 +16,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/engine/merkle"
 	"github.com/tally-network/tally/node/demo"
@@ -64,36 +65,14 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var state []byte
-	keep := func(at *graph.State) error { // as a provider does, while it computes the next segment
-		if _, err := merkle.StateRoot(at, threads); err != nil {
-			return err
-		}
-		state = canon.Encode(at.Encode)
-		_, err := s.PutBytes("bench", state)
-		return err
-	}
-	segment := func(beside func(*graph.State) error) (time.Duration, error) {
-		begun := time.Now()
-		var save errgroup.Group
-		at := in.States[0]
-		save.Go(func() error { return beside(at) })
-		for range interval {
-			next, err := run.Run(ctx, in, nil)
-			if err != nil {
-				return 0, errors.Join(err, save.Wait())
-			}
-			in.States[0] = next
-		}
-		return time.Since(begun), save.Wait()
-	}
+	t := &provenTraining{run: run, in: in, store: s, threads: threads}
 	var plain, proven, roots []float64
 	for i := range rounds + 1 { // interleaved, so that load slows all alike
-		without, err := segment(func(*graph.State) error { return nil })
+		without, err := t.segment(ctx, func(*graph.State) error { return nil })
 		if err != nil {
 			return nil, err
 		}
-		with, err := segment(keep)
+		with, err := t.segment(ctx, t.keep)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +87,7 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 	step, root := middle(plain)/interval, middle(roots)
 	rows := []Row{
 		row("proof: training step", "s", step),
-		row("proof: checkpoint", "MB", float64(len(state))/1e6),
+		row("proof: checkpoint", "MB", float64(t.bytes)/1e6),
 		row("proof: root of a state", "s", root),
 		row("proof: roots and checkpoints", "% of training", 100*(middle(proven)-1)).atMost(3),
 		row("audit: computation for 5 % of the segments", "% of training", 100*audited*(1+2*root/(interval*step))).atMost(6), // the roots before the last step, and after
@@ -120,6 +99,43 @@ func proving(ctx context.Context, o Options) ([]Row, error) {
 		rows = append(rows, row(name, "%", 100*float64(odds)/proof.Certain))
 	}
 	return rows, nil
+}
+
+// provenTraining trains a segment after the other.
+type provenTraining struct {
+	run     engine.Runner
+	in      graph.Inputs
+	store   *store.Store
+	threads int
+	bytes   int // of a checkpoint
+}
+
+// keep hashes and stores a checkpoint, as a provider does while it computes the next
+// segment.
+func (t *provenTraining) keep(at *graph.State) error {
+	if _, err := merkle.StateRoot(at, t.threads); err != nil {
+		return err
+	}
+	state := canon.Encode(at.Encode)
+	t.bytes = len(state)
+	_, err := t.store.PutBytes("bench", state)
+	return err
+}
+
+// segment trains for an interval, and meanwhile does something with the state before it.
+func (t *provenTraining) segment(ctx context.Context, beside func(*graph.State) error) (time.Duration, error) {
+	begun := time.Now()
+	var save errgroup.Group
+	at := t.in.States[0]
+	save.Go(func() error { return beside(at) })
+	for range interval {
+		next, err := t.run.Run(ctx, t.in, nil)
+		if err != nil {
+			return 0, errors.Join(err, save.Wait())
+		}
+		t.in.States[0] = next
+	}
+	return time.Since(begun), save.Wait()
 }
 
 // The models whose disputes are compared, of 10⁵ to 10⁹ parameters.

@@ -91,24 +91,33 @@ func (e *env) prepare(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if e.json {
-		for name, value := range map[string]string{flags.FlagOutput: flags.OutputFormatJSON, flags.FlagSkipConfirmation: "true"} {
-			if f := cmd.Flags().Lookup(name); f != nil && !f.Changed {
-				if err := cmd.Flags().Set(name, value); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if f := cmd.Flags(); f.Lookup(flags.FlagGasPrices) != nil && !f.Changed(flags.FlagGasPrices) && !f.Changed(flags.FlagFees) {
-		if err := f.Set(flags.FlagGasPrices, gasPrices); err != nil {
-			return err
-		}
+	if err := presets(cmd.Flags(), e.json); err != nil {
+		return err
 	}
 	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || verb.Name() != "tx" {
 		return err
 	}
 	return refuseAloud(cmd)
+}
+
+// presets sets what the SDK's commands do if no flag says otherwise.
+func presets(f *pflag.FlagSet, json bool) error {
+	values := map[string]string{}
+	if json {
+		values[flags.FlagOutput], values[flags.FlagSkipConfirmation] = flags.OutputFormatJSON, "true"
+	}
+	if !f.Changed(flags.FlagFees) {
+		values[flags.FlagGasPrices] = gasPrices
+	}
+	for name, value := range values {
+		if flag := f.Lookup(name); flag == nil || flag.Changed {
+			continue
+		}
+		if err := f.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // What the SDK's commands pay if no flag says otherwise.

@@ -10,9 +10,10 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// others are the adversaries that forge no unit, or do more than that.
+// others are the adversaries that forge no unit, or do more than that. play sets the
+// scene, and returns those whose profit counts.
 func others(t *training, pay float64) (out []experiment) {
-	add := func(name string, a assurance, play func(s *scene) (who []string)) {
+	add := func(name string, a assurance, play func(s *scene) []string) {
 		out = append(out, experiment{Row: Row{Name: name, Policy: a.name, UnitPay: pay}, run: func(r *rand.Rand) (outcome, error) {
 			s, err := newScene(t, a, r)
 			if err != nil {
@@ -51,6 +52,18 @@ func others(t *training, pay float64) (out []experiment) {
 		s.truthful = true
 		return []string{cheater, griever}
 	})
+	questions(add)
+	for _, g := range []struct {
+		name  string
+		again int
+	}{{"griefing challenge", 0}, {"delay by repeated challenges", 3}} {
+		add(g.name, audited, func(s *scene) []string { return s.grief(1, g.again) })
+	}
+	return out
+}
+
+// questions adds the adversaries who are asked for what they should keep, or ask.
+func questions(add func(name string, a assurance, play func(s *scene) []string)) {
 	last := func(q proof.Question) bool { return q.State == segments }
 	for _, k := range []struct {
 		name     string
@@ -81,13 +94,6 @@ func others(t *training, pay float64) (out []experiment) {
 		s.asking = asking{who: griever, keeper: s.lease.Files.Keepers[0].Account, times: 8}
 		return []string{griever}
 	})
-	for _, g := range []struct {
-		name  string
-		again int
-	}{{"griefing challenge", 0}, {"delay by repeated challenges", 3}} {
-		add(g.name, audited, func(s *scene) []string { return s.grief(1, g.again) })
-	}
-	return out
 }
 
 // grief lets somebody challenge the first attempt of a unit without looking, and

@@ -208,19 +208,7 @@ func lowerUnique(c *Call) ([]view, error) {
 		}
 		return 0
 	}
-	sorted := make([]int, n)
-	for i := range sorted {
-		sorted[i] = i
-	}
-	slices.SortStableFunc(sorted, compare)
-	var first []int        // part that comes first of each kind
-	kind := make([]int, n) // of each part
-	for i, p := range sorted {
-		if i == 0 || compare(sorted[i-1], p) != 0 {
-			first = append(first, p)
-		}
-		kind[p] = len(first) - 1
-	}
+	first, kind := kinds(n, compare)
 	number := make([]int, len(first)) // of each kind among the results
 	for i := range number {
 		number[i] = i
@@ -255,14 +243,41 @@ func lowerUnique(c *Call) ([]view, error) {
 	}
 	out := []view{c.l.hold(y)}
 	for _, list := range [][]int{firsts, kind, counts} {
-		t, err := tensor.New(tensor.Int64, tensor.Shape{len(list)})
+		t, err := int64s(list)
 		if err != nil {
 			return nil, err
-		}
-		for i, v := range list {
-			t.Set(i, tensor.Word(v))
 		}
 		out = append(out, c.l.hold(t))
 	}
 	return out, nil
+}
+
+// kinds sorts n parts, and returns the first part of each kind, in their order, and the
+// kind of each part.
+func kinds(n int, compare func(p, q int) int) (first, kind []int) {
+	sorted := make([]int, n)
+	for i := range sorted {
+		sorted[i] = i
+	}
+	slices.SortStableFunc(sorted, compare)
+	kind = make([]int, n)
+	for i, p := range sorted {
+		if i == 0 || compare(sorted[i-1], p) != 0 {
+			first = append(first, p)
+		}
+		kind[p] = len(first) - 1
+	}
+	return first, kind
+}
+
+// int64s returns a list as a tensor of one axis.
+func int64s(list []int) (*tensor.Tensor, error) {
+	t, err := tensor.New(tensor.Int64, tensor.Shape{len(list)})
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range list {
+		t.Set(i, tensor.Word(v))
+	}
+	return t, nil
 }

@@ -91,116 +91,159 @@ const maxSteps = 1 << 12
 // expandLinearAttention writes the recurrence step by step, in float32: the
 // state decays, takes what is new along each key, and is read along each query.
 func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
-	rule := c.text("update_rule")
-	gated, delta := rule == "gated" || rule == "gated_delta", rule == "delta" || rule == "gated_delta"
-	if !gated && !delta && rule != "linear" {
-		return nil, fmt.Errorf("update_rule %q is not supported; use linear, gated, delta or gated_delta", rule)
-	}
-	if gated != c.has(4) || delta != c.has(5) {
-		return nil, fmt.Errorf("update_rule %q goes with decay: %v, and with beta: %v", rule, gated, delta)
-	}
-	if err := c.floats(); err != nil {
-		return nil, err
-	}
-	of := tensor.Float32 // that it is computed in
-	if c.In[0].Type == tensor.Float64 {
-		of = tensor.Float64
-	}
-	convert := func(x string, from, to tensor.DType) string {
-		if from == to {
-			return x
-		}
-		return castTo(b, x, to)
-	}
-	unpacked := func(i, heads int) (string, tensor.Shape, error) {
-		if len(c.In[i].Shape) != 3 {
-			return "", nil, fmt.Errorf("input %q has shape %v, but should have 3 axes", c.Inputs[i], c.In[i].Shape)
-		}
-		return c.unpacked(b, convert(c.Inputs[i], c.In[i].Type, of), c.In[i].Shape, heads)
-	}
-	heads, shared := c.int("q_num_heads"), c.int("kv_num_heads")
-	q, qs, err := unpacked(0, heads)
+	a, err := newLinearAttention(c, b)
 	if err != nil {
 		return nil, err
-	}
-	k, ks, err := unpacked(1, shared)
-	if err != nil {
-		return nil, err
-	}
-	v, vs, err := unpacked(2, shared)
-	if err != nil {
-		return nil, err
-	}
-	batch, steps, size, width := qs[0], qs[2], qs[3], vs[3]
-	state := tensor.Shape{batch, shared, size, width}
-	switch {
-	case heads%shared != 0 || !ks.Equal(tensor.Shape{batch, shared, steps, size}) || !vs.Equal(tensor.Shape{batch, shared, steps, width}):
-		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", qs, ks, vs)
-	case steps < 1 || steps > maxSteps:
-		return nil, fmt.Errorf("the sequence has %d steps, and may have 1 to %d", steps, maxSteps)
-	case c.has(3) && !c.In[3].Shape.Equal(state):
-		return nil, fmt.Errorf("past_state has shape %v, but should have %v", c.In[3].Shape, state)
 	}
 	// A value for each head, or one for all; for each element of the keys, or one for all.
-	gate := func(i int, options ...tensor.Shape) (string, error) {
-		have := c.In[i].Shape
-		for _, s := range options {
-			if have.Equal(tensor.Shape{batch, steps, s[0] * s[1]}) {
-				x, _, err := c.unpacked(b, convert(c.Inputs[i], c.In[i].Type, of), have, s[0])
-				return x, err
-			}
-		}
-		return "", fmt.Errorf("input %q has shape %v, which does not go with keys of shape %v", c.Inputs[i], have, c.In[1].Shape)
-	}
 	decay, beta := "", ""
-	if gated {
-		if decay, err = gate(4, tensor.Shape{shared, 1}, tensor.Shape{shared, size}); err != nil {
+	if a.gated {
+		if decay, err = a.gate(4, tensor.Shape{a.shared, 1}, tensor.Shape{a.shared, a.size}); err != nil {
 			return nil, err
 		}
 		decay = swapLast(b, b.Op("Exp", decay), 4)
 	}
-	if delta {
-		if beta, err = gate(5, tensor.Shape{shared, 1}, tensor.Shape{1, 1}); err != nil {
+	if a.delta {
+		if beta, err = a.gate(5, tensor.Shape{a.shared, 1}, tensor.Shape{1, 1}); err != nil {
 			return nil, err
 		}
 	}
 	scale := float64(c.float("scale"))
 	if scale == 0 {
-		scale = 1 / math.Sqrt(float64(size))
+		scale = 1 / math.Sqrt(float64(a.size))
 	}
-	q = b.Op("Mul", q, b.Const(real(of, scale)))
-	kept, present := b.Op("Expand", b.Const(number(of, 0)), b.Ints(state...)), c.In[0].Type
+	a.q = b.Op("Mul", a.q, b.Const(real(a.of, scale)))
+	state, present := b.Op("Expand", b.Const(number(a.of, 0)), b.Ints(a.state()...)), c.In[0].Type
 	if c.has(3) {
 		present = c.In[3].Type
-		kept = convert(c.Inputs[3], present, of)
+		state = a.convert(c.Inputs[3], present, a.of)
 	}
-	cut := func(x string, a int) []string {
+	y, state, err := a.recur(state, decay, beta)
+	if err != nil {
+		return nil, err
+	}
+	return []string{a.convert(y, a.of, c.In[0].Type), a.convert(state, a.of, present)}, nil
+}
+
+// linearAttention is one call of LinearAttention, its inputs with an axis for heads:
+// q [batch heads steps size], k [batch shared steps size], v [batch shared steps width].
+type linearAttention struct {
+	c            *Call
+	b            *graph.Builder
+	of           tensor.DType // that it is computed in
+	gated, delta bool         // the state decays; only what it does not yet give is new
+	q, k, v      string
+
+	heads, shared, batch, steps, size, width int
+}
+
+func newLinearAttention(c *Call, b *graph.Builder) (*linearAttention, error) {
+	rule := c.text("update_rule")
+	a := &linearAttention{
+		c: c, b: b, of: tensor.Float32, gated: rule == "gated" || rule == "gated_delta", delta: rule == "delta" || rule == "gated_delta",
+		heads: c.int("q_num_heads"), shared: c.int("kv_num_heads"),
+	}
+	if !a.gated && !a.delta && rule != "linear" {
+		return nil, fmt.Errorf("update_rule %q is not supported; use linear, gated, delta or gated_delta", rule)
+	}
+	if a.gated != c.has(4) || a.delta != c.has(5) {
+		return nil, fmt.Errorf("update_rule %q goes with decay: %v, and with beta: %v", rule, a.gated, a.delta)
+	}
+	err := c.floats()
+	if err != nil {
+		return nil, err
+	}
+	if c.In[0].Type == tensor.Float64 {
+		a.of = tensor.Float64
+	}
+	var shapes [3]tensor.Shape
+	for i, x := range []*string{&a.q, &a.k, &a.v} {
+		heads := a.shared
+		if i == 0 {
+			heads = a.heads
+		}
+		if len(c.In[i].Shape) != 3 {
+			return nil, fmt.Errorf("input %q has shape %v, but should have 3 axes", c.Inputs[i], c.In[i].Shape)
+		}
+		if *x, shapes[i], err = a.unpacked(i, heads); err != nil {
+			return nil, err
+		}
+	}
+	qs, ks, vs := shapes[0], shapes[1], shapes[2]
+	a.batch, a.steps, a.size, a.width = qs[0], qs[2], qs[3], vs[3]
+	switch {
+	case a.heads%a.shared != 0 || !ks.Equal(tensor.Shape{a.batch, a.shared, a.steps, a.size}) || !vs.Equal(tensor.Shape{a.batch, a.shared, a.steps, a.width}):
+		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", qs, ks, vs)
+	case a.steps < 1 || a.steps > maxSteps:
+		return nil, fmt.Errorf("the sequence has %d steps, and may have 1 to %d", a.steps, maxSteps)
+	case c.has(3) && !c.In[3].Shape.Equal(a.state()):
+		return nil, fmt.Errorf("past_state has shape %v, but should have %v", c.In[3].Shape, a.state())
+	}
+	return a, nil
+}
+
+// state is the shape of the state: for each head a matrix from keys to values.
+func (a *linearAttention) state() tensor.Shape {
+	return tensor.Shape{a.batch, a.shared, a.size, a.width}
+}
+
+func (a *linearAttention) convert(x string, from, to tensor.DType) string {
+	if from == to {
+		return x
+	}
+	return castTo(a.b, x, to)
+}
+
+// unpacked gives an input an axis for heads.
+func (a *linearAttention) unpacked(i, heads int) (string, tensor.Shape, error) {
+	x := a.convert(a.c.Inputs[i], a.c.In[i].Type, a.of)
+	return a.c.unpacked(a.b, x, a.c.In[i].Shape, heads)
+}
+
+// gate returns an input of one of the forms [heads elements], for each step of each
+// sequence.
+func (a *linearAttention) gate(i int, forms ...tensor.Shape) (string, error) {
+	have := a.c.In[i].Shape
+	for _, s := range forms {
+		if have.Equal(tensor.Shape{a.batch, a.steps, s[0] * s[1]}) {
+			x, _, err := a.unpacked(i, s[0])
+			return x, err
+		}
+	}
+	return "", fmt.Errorf("input %q has shape %v, which does not go with keys of shape %v", a.c.Inputs[i], have, a.c.In[1].Shape)
+}
+
+// recur writes the steps, and returns what they read [batch steps heads·width] and the
+// last state.
+func (a *linearAttention) recur(state, decay, beta string) (y, last string, err error) {
+	b := a.b
+	each := func(x string, axis int) []string {
 		if x == "" {
-			return make([]string, steps)
+			return make([]string, a.steps)
 		}
-		return apart(b, x, steps, a)
+		return apart(b, x, a.steps, axis)
 	}
-	qt, kt, columns, vt := cut(q, 2), cut(k, 2), cut(swapLast(b, k, 4), 3), cut(v, 2)
-	decays, betas := cut(decay, 3), cut(beta, 2)
+	queries, keys, columns, values := each(a.q, 2), each(a.k, 2), each(swapLast(b, a.k, 4), 3), each(a.v, 2)
+	decays, betas := each(decay, 3), each(beta, 2)
+	group := a.heads / a.shared
 	var out []string
-	for t := range steps {
-		if gated {
-			kept = b.Op("Mul", kept, decays[t])
+	for t := range a.steps {
+		if a.gated {
+			state = b.Op("Mul", state, decays[t])
 		}
-		news := vt[t]
-		if delta {
-			news = b.Op("Mul", betas[t], b.Op("Sub", news, b.Op("MatMul", kt[t], kept)))
+		news := values[t]
+		if a.delta {
+			news = b.Op("Mul", betas[t], b.Op("Sub", news, b.Op("MatMul", keys[t], state)))
 		}
-		kept = b.Op("Add", kept, b.Op("Mul", columns[t], news))
-		asked := reshaped(b, qt[t], tensor.Shape{batch, heads, 1, size}, tensor.Shape{batch, shared, heads / shared, size})
-		o := b.Op("MatMul", asked, kept)
-		out = append(out, reshaped(b, o, tensor.Shape{batch, shared, heads / shared, width}, tensor.Shape{batch, 1, heads * width}))
-		if err := c.settle(); err != nil {
-			return nil, fmt.Errorf("step %d: %w", t, err)
+		state = b.Op("Add", state, b.Op("Mul", columns[t], news))
+		query := reshaped(b, queries[t], tensor.Shape{a.batch, a.heads, 1, a.size}, tensor.Shape{a.batch, a.shared, group, a.size})
+		o := b.Op("MatMul", query, state)
+		out = append(out, reshaped(b, o, tensor.Shape{a.batch, a.shared, group, a.width}, tensor.Shape{a.batch, 1, a.heads * a.width}))
+		if err := a.c.settle(); err != nil {
+			return "", "", fmt.Errorf("step %d: %w", t, err)
 		}
 	}
-	y := b.With(graph.Int("axis", 1)).Op("Concat", out...)
-	return []string{convert(y, of, c.In[0].Type), convert(kept, of, present)}, nil
+	return b.With(graph.Int("axis", 1)).Op("Concat", out...), state, nil
 }
 
 // expandCausalConv convolves every channel with its own kernel, after as many

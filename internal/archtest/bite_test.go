@@ -106,7 +106,7 @@ func TestChecksBite(t *testing.T) {
 
 func TestMachineLines(t *testing.T) {
 	for line, want := range map[string]bool{
-		`dir := "/home/me/tally"`: true, "cd /work/tally": true, "`/tmp/x`": true, `C:\\go`: true, "(/root/.cache)": true,
+		`dir := "/home/ada/models"`: true, "cd /work/models": true, "`/tmp/x`": true, `C:\\models`: true, "(/root/models)": true,
 		`import "tally/work/v1"`: false, "https://x.org/home/": false, "node/home/home.go": false, "tmp/": false,
 	} {
 		if machine.MatchString(line) != want {
