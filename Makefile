@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before coalitions soak siege bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before coalitions soak siege race bench kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -109,6 +109,10 @@ soak: ## Kill and restart networks SOAK times
 
 siege: ## Besiege whole networks with strangers, liars and silence
 	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingKeepers|KeeperOfFiles|Strangers' ./p2p ./internal/testkit/nettest
+
+# What several goroutines share; the detector is of C, so it needs a compiler of C.
+race: ## Run the tests of what works at once under Go's race detector
+	CGO_ENABLED=1 go test -race -short -count=1 -timeout 1h ./engine ./engine/merkle ./store ./p2p ./node/client ./node/consensus ./node/role
 
 bench: build ## Measure: every name of tally bench, then the hot packages
 	@for name in $$(bin/tally __complete bench '' 2>/dev/null | grep -v '^:' | cut -f1); do \
