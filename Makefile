@@ -108,7 +108,7 @@ soak: ## Kill and restart networks SOAK times
 	TALLY_SOAK=$(SOAK) go test -count=1 -timeout 4h -v -run 'Kill|Crash|Lazy' $(OWN)
 
 siege: ## Besiege whole networks with strangers, liars and silence
-	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingKeepers|KeeperOfFiles|Strangers' ./p2p ./internal/testkit/nettest
+	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingCustodians|CustodianOfFiles|Strangers' ./p2p ./internal/testkit/nettest
 
 # What several goroutines share; the detector is of C, so it needs a compiler of C.
 race: ## Run the tests of what works at once under Go's race detector

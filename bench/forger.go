@@ -100,7 +100,7 @@ func newForger(ctx context.Context, seed uint64) (*forger, error) {
 		Chain: forgedChain, Consumer: sdk.AccAddress(f.consumer.PubKey().Address()).String(), Contact: job.Contact{Key: key[:]},
 		Problem: job.Problem{Rounds: 1, Steps: 1, Interval: 1},
 		Conditions: job.Conditions{
-			MaxPrice: 1_000_000_000, Expires: 600_000, MinProviders: 1, Keepers: 1, UnitTimeout: 3_600_000, UnitWindow: 600_000, Window: 600_000,
+			MaxPrice: 1_000_000_000, Expires: 600_000, MinProviders: 1, Custodians: 1, UnitTimeout: 3_600_000, UnitWindow: 600_000, Window: 600_000,
 		},
 	}
 	if err := f.work.Bind(&o.Problem); err != nil {
@@ -144,7 +144,7 @@ func (f *forger) finish(ctx context.Context) error {
 	l.Providers = []job.Party{{Account: "provider", Key: f.provider.Public().(ed25519.PublicKey)}}
 	l.Units = []job.Unit{{Status: job.Accepted, Provider: "provider", Receipt: &job.Receipt{
 		Order: l.Order.ID(), Provider: "provider", Start: l.Order.Problem.Start, Checkpoints: []canon.Hash{l.Order.Problem.Start, roots[0]},
-	}, Attested: []job.Attestation{{Keeper: "keeper"}}}}
+	}, Attested: []job.Attestation{{Custodian: "custodian"}}}}
 	l.Merges = []job.Merge{{By: "lead", Root: roots[1], Inputs: []canon.Hash{roots[0]}}}
 	return nil
 }

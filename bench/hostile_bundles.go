@@ -247,7 +247,7 @@ func huge(y *forgery, size int) error {
 	points := slices.Repeat([]canon.Hash{p.Start}, job.MaxSegments+1)
 	l.Units = make([]job.Unit, p.Shards)
 	for i := range l.Units {
-		l.Units[i] = job.Unit{Status: job.Accepted, Provider: "provider", Attested: []job.Attestation{{Keeper: "keeper"}}, Receipt: &job.Receipt{
+		l.Units[i] = job.Unit{Status: job.Accepted, Provider: "provider", Attested: []job.Attestation{{Custodian: "custodian"}}, Receipt: &job.Receipt{
 			Unit: i, Provider: "provider", Start: p.Start, Checkpoints: points,
 		}}
 	}

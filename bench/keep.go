@@ -15,7 +15,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// keeping measures what keepers keep of a checkpoint, whole and in pieces, and what it
+// keeping measures what custodians keep of a checkpoint, whole and in pieces, and what it
 // takes to show a tile of a piece, or that one is wrong.
 func keeping(_ context.Context, o Options) ([]Row, error) {
 	_, in, err := gptStep()
@@ -24,11 +24,11 @@ func keeping(_ context.Context, o Options) ([]Row, error) {
 	}
 	s := in.States[0]
 	var rows []Row
-	for _, keepers := range []int{4, 8, 16} {
-		order := job.Order{Problem: job.Problem{Steps: 1, Interval: 1, StateBytes: 2}, Conditions: job.Conditions{Keepers: keepers, CodedBytes: 1}}
+	for _, custodians := range []int{4, 8, 16} {
+		order := job.Order{Problem: job.Problem{Steps: 1, Interval: 1, StateBytes: 2}, Conditions: job.Conditions{Custodians: custodians, CodedBytes: 1}}
 		c := order.Pieces()
-		o.Tell("a checkpoint among %d keepers, of whom %d have it all", c.Pieces, c.Needed)
-		more, err := pieces(fmt.Sprintf("keeping, %d keepers: ", keepers), c, s)
+		o.Tell("a checkpoint among %d custodians, of whom %d have it all", c.Pieces, c.Needed)
+		more, err := pieces(fmt.Sprintf("keeping, %d custodians: ", custodians), c, s)
 		if err != nil {
 			return nil, err
 		}

@@ -398,21 +398,21 @@ func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	}
 }
 
-// Kept says what keepers keep of each checkpoint.
+// Kept says what custodians keep of each checkpoint.
 type Kept struct {
-	Keepers int     `json:"keepers"`
-	Needed  int     `json:"needed"` // of them, to have it all
-	Bytes   uint64  `json:"bytes"`  // of each
-	Copies  float64 `json:"copies"` // of all together
+	Custodians int     `json:"custodians"`
+	Needed     int     `json:"needed"` // of them, to have it all
+	Bytes      uint64  `json:"bytes"`  // of each
+	Copies     float64 `json:"copies"` // of all together
 }
 
 func newKept(o *job.Order, slots []graph.Slot) Kept {
 	c, size := o.Pieces(), o.Problem.StateBytes
-	k := Kept{Keepers: c.Pieces, Needed: c.Needed, Bytes: size}
+	k := Kept{Custodians: c.Pieces, Needed: c.Needed, Bytes: size}
 	if c.Cuts() {
 		k.Bytes = c.Bytes(slots)
 	}
-	k.Copies = float64(k.Keepers) * float64(k.Bytes) / float64(size)
+	k.Copies = float64(k.Custodians) * float64(k.Bytes) / float64(size)
 	return k
 }
 
@@ -457,12 +457,12 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	if v.Declined {
 		limit = fmt.Sprintf("MORE than the %d GB", home.MemoryGB)
 	}
-	fmt.Fprintf(w, "  memory    %.3g GB for a program, %s that providers and keepers allow unless their memory_gb says otherwise\n", float64(v.Memory)/1e9, limit)
+	fmt.Fprintf(w, "  memory    %.3g GB for a program, %s that providers and custodians allow unless their memory_gb says otherwise\n", float64(v.Memory)/1e9, limit)
 	what := "all of it"
 	if v.Kept.Needed > 1 {
 		what = fmt.Sprintf("a piece of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
-	fmt.Fprintf(w, "  keepers   %d, each %s: %.2g times the data\n", v.Kept.Keepers, what, v.Kept.Copies)
+	fmt.Fprintf(w, "  kept      by %d custodians, each %s: %.2g times the data\n", v.Kept.Custodians, what, v.Kept.Copies)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)

@@ -35,7 +35,7 @@ func TestOrderValidateHasLimits(t *testing.T) {
 	for old, c := range map[string][2]string{
 		"unitTimeout: 10m": {"unitTimeout: 1ms", "by the rules of a new chain: honest providers would lose"},
 		"steps: 16":        {"steps: -5", "steps of a unit is -5"},
-		"keepers: 3":       {"keepers: 9223372036854775807", "must be between 1 and 16"},
+		"custodians: 3":    {"custodians: 9223372036854775807", "must be between 1 and 16"},
 		"checkpoint: 8":    {"checkpoint: -8", "checkpoint interval is -8"},
 	} {
 		changed := strings.Replace(string(whole), old, c[0], 1)

@@ -71,7 +71,7 @@ func (e *env) simCoalitions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "coalitions",
 		Short: "Search for what pays people of several roles who act as one",
-		Long: `Lets every coalition of consumer, lead, provider, auditor, keeper and challenger,
+		Long: `Lets every coalition of consumer, lead, provider, auditor, custodian and challenger,
 of up to four of them, search for its best response to all others, who are honest.
 Orders are played by the chain's own rules, with forced attempts as common as these
 allow, and one honest watcher that looks at a quarter of everything. For each

@@ -56,7 +56,7 @@ conditions:
   # auditRate: 25%           # in place of auditSegments: a share of them
   # auditFloor: 1            # fewest for a provider with a long record; 0: always all
   # topSegments: 1           # besides, those with the largest updates
-  keepers: 3                 # that keep the data
+  custodians: 3              # that keep the data
   codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a piece
   unitTimeout: 10m
   unitWindow: 1m             # in which a unit can be challenged before it is merged

@@ -50,13 +50,13 @@ var messages = map[string][]message{
 		}),
 	},
 	"work": {
-		{"ask ORDER UNIT ATTEMPT KEEPER", "Ask a keeper to show that it keeps what it attested to; the files of an order are unit \"files\"", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
+		{"ask ORDER UNIT ATTEMPT CUSTODIAN", "Ask a custodian to show that it keeps what it attested to; the files of an order are unit \"files\"", "tally tx work ask 3f09… 3 0 tally1… --home tally-devnet/consumer -y",
 			func(from string, args []string) (proto.Message, error) {
 				if args[1] == "files" {
 					if args[2] != "0" {
 						return nil, fmt.Errorf("attempt %q: files have none; write 0", args[2])
 					}
-					return &workv1.MsgAsk{Sender: from, Order: args[0], Files: true, Keeper: args[3]}, nil
+					return &workv1.MsgAsk{Sender: from, Order: args[0], Files: true, Custodian: args[3]}, nil
 				}
 				unit, err := strconv.ParseUint(args[1], 10, 32)
 				if err != nil {
@@ -66,7 +66,7 @@ var messages = map[string][]message{
 				if err != nil {
 					return nil, fmt.Errorf("attempt %q is no number: tally query work unit ORDER UNIT shows it", args[2])
 				}
-				return &workv1.MsgAsk{Sender: from, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Keeper: args[3]}, nil
+				return &workv1.MsgAsk{Sender: from, Order: args[0], Unit: uint32(unit), Attempt: uint32(attempt), Custodian: args[3]}, nil
 			}},
 		updateParams("work", "leases", func(from, file string) (proto.Message, error) {
 			m := &workv1.MsgUpdateParams{Authority: from}

@@ -14,7 +14,7 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// lookedAt is the share, one of so many, of units, merges, truths and keepers at which
+// lookedAt is the share, one of so many, of units, merges, truths and custodians at which
 // the one honest watcher of a bout looks.
 const lookedAt = 4
 
@@ -98,7 +98,7 @@ func (b *bout) mine(account string) bool {
 		case provider(i):
 			return i < 2 && b.coalition.has(Provider)
 		case validator(i):
-			return i < validators/3 && (b.coalition.has(Auditor) || b.coalition.has(Keeper))
+			return i < validators/3 && (b.coalition.has(Auditor) || b.coalition.has(Custodian))
 		}
 	}
 	return false
@@ -375,7 +375,7 @@ func (b *bout) care() (paid, done int64) {
 		}
 		for _, k := range u.Attested {
 			if k.Stands() {
-				count(b.lease.Quote.Keep, !b.bare[note(k.Keeper, i, u.Attempt)])
+				count(b.lease.Quote.Keep, !b.bare[note(k.Custodian, i, u.Attempt)])
 			}
 		}
 	}

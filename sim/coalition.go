@@ -20,7 +20,7 @@ const (
 	Lead
 	Provider
 	Auditor
-	Keeper
+	Custodian
 	Challenger
 	parts
 )
@@ -28,7 +28,7 @@ const (
 // maxMembers is how many parts a coalition has at most.
 const maxMembers = 4
 
-var partNames = [...]string{"consumer", "lead", "provider", "auditor", "keeper", "challenger"}
+var partNames = [...]string{"consumer", "lead", "provider", "auditor", "custodian", "challenger"}
 
 // String returns the part's name.
 func (p Part) String() string { return partNames[min(p, parts-1)] }
@@ -115,7 +115,7 @@ var choices = [numChoices]struct {
 		"withholds forced attempts", "is late with forced attempts", "spares what nobody audited of them", "shows a false truth of them"}},
 	chooseLot:       {Provider, []string{"shows its lots", "hides its lots"}},
 	chooseVerdict:   {Auditor, []string{"looks", "passes unseen", "says nothing", "alarms falsely", "vouches for its own"}},
-	chooseKeeping:   {Keeper, []string{"keeps", "keeps nothing", "attests never", "attests for its own"}},
+	chooseKeeping:   {Custodian, []string{"keeps", "keeps nothing", "attests never", "attests for its own"}},
 	chooseChallenge: {Challenger, []string{"challenges nobody", "challenges forced attempts of its own", "challenges blindly", "challenges its own forgeries", "challenges them and loses", "challenges true work"}},
 }
 

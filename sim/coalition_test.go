@@ -25,7 +25,7 @@ func search(t *testing.T, s Search, only string) []Found {
 // all of them search for longer.
 func TestCoalitionsFindNothing(t *testing.T) {
 	t.Parallel()
-	out := search(t, Search{Budget: LeastBudget, Seed: 1}, "^provider$|^auditor . keeper$|^consumer . lead . provider . (keeper|challenger)$")
+	out := search(t, Search{Budget: LeastBudget, Seed: 1}, "^provider$|^auditor . custodian$|^consumer . lead . provider . (custodian|challenger)$")
 	if len(out) != 4 {
 		t.Fatalf("%d coalitions", len(out))
 	}
@@ -41,13 +41,13 @@ func TestCoalitionsFindNothing(t *testing.T) {
 }
 
 // Who hands the order's files to its own alone is given no unit, and loses its deposit;
-// with keepers that say that they have them, its units wait for accomplices.
+// with custodians that say that they have them, its units wait for accomplices.
 func TestFilesToItsOwnAlone(t *testing.T) {
 	friends := Coalition(1<<Consumer | 1<<Lead | 1<<Provider)
 	for _, c := range []struct {
 		who     Coalition
 		keeping uint8
-	}{{1 << Consumer, 0}, {friends, 0}, {friends | 1<<Keeper, keepsNothing}, {friends | 1<<Keeper, attestsForFriends}} {
+	}{{1 << Consumer, 0}, {friends, 0}, {friends | 1<<Custodian, keepsNothing}, {friends | 1<<Custodian, attestsForFriends}} {
 		for chance := range uint64(8) {
 			s := Strategy{chooseFiles: toItsOwn, chooseKeeping: c.keeping}
 			b, err := newBout(bouts, c.who, s, chance)
@@ -92,7 +92,7 @@ func TestSearchFindsTheDrain(t *testing.T) {
 
 func TestSameSeedSameSearch(t *testing.T) {
 	t.Parallel()
-	one, two := search(t, Search{Budget: LeastBudget, Seed: 3}, "^keeper$"), search(t, Search{Budget: LeastBudget, Seed: 3}, "^keeper$")
+	one, two := search(t, Search{Budget: LeastBudget, Seed: 3}, "^custodian$"), search(t, Search{Budget: LeastBudget, Seed: 3}, "^custodian$")
 	if !reflect.DeepEqual(one, two) {
 		t.Errorf("%+v, then %+v", one, two)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// What providers, keepers, auditors and challengers of a bout do.
+// What providers, custodians, auditors and challengers of a bout do.
 
 // alone reports whether the consumer hands the order's files to its own alone.
 func (b *bout) alone() bool { return b.chooses(consumer, chooseFiles) == toItsOwn }
 
-// files lets their keepers say whether the order's files can be had.
+// files lets their custodians say whether the order's files can be had.
 func (b *bout) files() (acted bool, err error) {
-	for _, k := range slices.Clone(b.lease.Files.Keepers) {
+	for _, k := range slices.Clone(b.lease.Files.Custodians) {
 		action := b.chooses(k.Account, chooseKeeping)
 		if !b.lease.Files.Owes(k.Account) || action == attestsNever {
 			continue
@@ -124,7 +124,7 @@ func (b *bout) receipt(unit, attempt, altered int, action uint8) ([]canon.Hash, 
 	return points, w
 }
 
-// attest lets keepers say that they have the data.
+// attest lets custodians say that they have the data.
 func (b *bout) attest() (acted bool, err error) {
 	l := &b.lease
 	for shard, u := range l.RoundUnits() {
@@ -134,12 +134,12 @@ func (b *bout) attest() (acted bool, err error) {
 		}
 		available := b.made[u.Receipt.ID()].available
 		for _, k := range u.Attested {
-			action := b.chooses(k.Keeper, chooseKeeping)
+			action := b.chooses(k.Custodian, chooseKeeping)
 			friend := action == attestsForFriends && b.mine(u.Provider)
-			if !l.MayAttest(i, k.Keeper) || action == attestsNever || !available && !friend {
+			if !l.MayAttest(i, k.Custodian) || action == attestsNever || !available && !friend {
 				continue
 			}
-			ok, err := b.try(job.Attest{By: k.Keeper, Unit: i, Attempt: u.Attempt})
+			ok, err := b.try(job.Attest{By: k.Custodian, Unit: i, Attempt: u.Attempt})
 			if err != nil {
 				return acted, err
 			}
@@ -147,23 +147,23 @@ func (b *bout) attest() (acted bool, err error) {
 				continue
 			}
 			if acted = true; action == keepsNothing || !available {
-				b.bare[note(k.Keeper, i, u.Attempt)] = true
+				b.bare[note(k.Custodian, i, u.Attempt)] = true
 			} else {
-				b.worth[k.Keeper] += int64(l.Quote.Keep)
+				b.worth[k.Custodian] += int64(l.Quote.Keep)
 			}
 		}
 	}
 	return acted, nil
 }
 
-// ask lets the watcher ask keepers that hand nothing over.
+// ask lets the watcher ask custodians that hand nothing over.
 func (b *bout) ask() (acted bool, err error) {
 	l := &b.lease
-	for j, k := range slices.Clone(l.Files.Keepers) {
+	for j, k := range slices.Clone(l.Files.Custodians) {
 		if !b.bare[note(k.Account, job.OfFiles, 0)] || b.luck("asked for files", j)%lookedAt > 0 || !b.first("ask for files %s", k.Account) {
 			continue
 		}
-		ok, err := b.try(job.Ask{By: watcher, Keeper: k.Account, Unit: job.OfFiles})
+		ok, err := b.try(job.Ask{By: watcher, Custodian: k.Account, Unit: job.OfFiles})
 		if err != nil {
 			return acted, err
 		}
@@ -172,13 +172,13 @@ func (b *bout) ask() (acted bool, err error) {
 	for i := range l.Units {
 		u := &l.Units[i]
 		for j, k := range u.Attested {
-			if u.Status < job.Counted || !u.Keeps(k.Keeper) || !b.bare[note(k.Keeper, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.WindowEnd {
+			if u.Status < job.Counted || !u.Keeps(k.Custodian) || !b.bare[note(k.Custodian, i, u.Attempt)] || l.Phase == job.Closing && b.now >= l.WindowEnd {
 				continue
 			}
-			if b.luck("asked", i, u.Attempt, j)%lookedAt > 0 || !b.first("ask %d %d %s", i, u.Attempt, k.Keeper) {
+			if b.luck("asked", i, u.Attempt, j)%lookedAt > 0 || !b.first("ask %d %d %s", i, u.Attempt, k.Custodian) {
 				continue
 			}
-			ok, err := b.try(job.Ask{By: watcher, Keeper: k.Keeper, Unit: i, Attempt: u.Attempt})
+			ok, err := b.try(job.Ask{By: watcher, Custodian: k.Custodian, Unit: i, Attempt: u.Attempt})
 			if err != nil {
 				return acted, err
 			}

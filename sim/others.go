@@ -70,28 +70,28 @@ func questions(add func(name string, a assurance, play func(s *scene) []string))
 		has      func(proof.Question) bool
 		proposes float64
 	}{
-		{"keeper that keeps nothing", func(proof.Question) bool { return false }, 0},
-		{"keeper that keeps the last checkpoint", last, 0},
-		{"keeper that redraws questions", last, 1.0 / 3},
+		{"custodian that keeps nothing", func(proof.Question) bool { return false }, 0},
+		{"custodian that keeps the last checkpoint", last, 0},
+		{"custodian that redraws questions", last, 1.0 / 3},
 	} {
 		add(k.name, audited, func(s *scene) []string {
 			s.asking = asking{
-				who: watcher, keeper: s.lease.Files.Keepers[0].Account, has: k.has,
+				who: watcher, custodian: s.lease.Files.Custodians[0].Account, has: k.has,
 				proposes: k.proposes, blocks: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(s.lease.Seed[:]), 0)),
 			}
-			return []string{s.asking.keeper}
+			return []string{s.asking.custodian}
 		})
 	}
-	add("keeper of a piece that keeps nothing", pieces, func(s *scene) []string {
-		s.asking = asking{who: watcher, keeper: s.lease.Files.Keepers[3].Account, has: func(proof.Question) bool { return false }}
-		return []string{s.asking.keeper}
+	add("custodian of a piece that keeps nothing", pieces, func(s *scene) []string {
+		s.asking = asking{who: watcher, custodian: s.lease.Files.Custodians[3].Account, has: func(proof.Question) bool { return false }}
+		return []string{s.asking.custodian}
 	})
-	add("keeper of a wrong piece", pieces, func(s *scene) []string {
-		s.asking.forger = s.lease.Files.Keepers[3].Account
+	add("custodian of a wrong piece", pieces, func(s *scene) []string {
+		s.asking.forger = s.lease.Files.Custodians[3].Account
 		return []string{s.asking.forger}
 	})
 	add("griefing questions", audited, func(s *scene) []string {
-		s.asking = asking{who: griever, keeper: s.lease.Files.Keepers[0].Account, times: 8}
+		s.asking = asking{who: griever, custodian: s.lease.Files.Custodians[0].Account, times: 8}
 		return []string{griever}
 	})
 }

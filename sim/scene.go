@@ -152,7 +152,7 @@ func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Ha
 	return roots, steps, err
 }
 
-// attest lets keepers say that they have the data.
+// attest lets custodians say that they have the data.
 func (s *scene) attest() (bool, error) {
 	acted := false
 	if u := &s.lease.Units[0]; s.first == nil && len(u.Audits) > 0 {
@@ -166,14 +166,14 @@ func (s *scene) attest() (bool, error) {
 		}
 		i := s.lease.Unit(s.lease.Round, shard)
 		for _, k := range u.Attested {
-			if !s.lease.MayAttest(i, k.Keeper) {
+			if !s.lease.MayAttest(i, k.Custodian) {
 				continue
 			}
-			piece, err := s.piece(i, k.Keeper)
+			piece, err := s.piece(i, k.Custodian)
 			if err != nil {
 				return false, err
 			}
-			if err := s.do(job.Attest{By: k.Keeper, Unit: i, Attempt: u.Attempt, Piece: piece}); err != nil {
+			if err := s.do(job.Attest{By: k.Custodian, Unit: i, Attempt: u.Attempt, Piece: piece}); err != nil {
 				return false, err
 			}
 			acted = true

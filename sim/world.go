@@ -54,14 +54,14 @@ func (t *training) rates() job.Rates {
 	return job.Rates{GFLOP: 1_000_000 * 1_000_000_000 / max(t.problem.UnitFLOPs(), 1)}
 }
 
-// newWorld begins the lease of an order, whose files keepers have. Which auditors and
-// keepers are drawn follows from the seed.
+// newWorld begins the lease of an order, whose files custodians have. Which auditors and
+// custodians are drawn follows from the seed.
 func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
 	w, err := beginWorld(t, seed, c, rules)
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range w.lease.Files.Keepers {
+	for _, k := range w.lease.Files.Custodians {
 		if err := w.do(job.AttestFiles{By: k.Account, Draw: 1, Says: job.Had}); err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func newWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*wo
 
 // beginWorld is newWorld before anybody has said anything of the files.
 func beginWorld(t *training, seed uint64, c job.Conditions, rules job.Params) (*world, error) {
-	c.MaxPrice, c.Expires, c.MinProviders, c.Keepers = 1<<40, 1000, 2, cmp.Or(c.Keepers, 3)
+	c.MaxPrice, c.Expires, c.MinProviders, c.Custodians = 1<<40, 1000, 2, cmp.Or(c.Custodians, 3)
 	c.UnitTimeout, c.UnitWindow, c.Window = 60_000, 10_000, 30_000
 	m := job.Match{
 		Order: job.Order{

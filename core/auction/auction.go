@@ -13,7 +13,7 @@ import "fmt"
 type Bid struct {
 	MaxPrice  uint64 // utally for the whole order
 	Providers int    // at least so many
-	Referees  int    // drawn auditors and keepers that the validator must leave: others it is not affiliated with
+	Referees  int    // drawn auditors and custodians that the validator must leave: others it is not affiliated with
 	Validator string // this one only, if not empty
 }
 

@@ -13,7 +13,7 @@ type Assign struct {
 	Waiting []Standing // of the providers that wait for a unit and are active
 }
 
-var errFiles = errors.New("no quorum of keepers has the order's files yet: no unit is given out before")
+var errFiles = errors.New("no quorum of custodians has the order's files yet: no unit is given out before")
 
 // Standing is what the chain knows of a provider.
 type Standing struct {

@@ -7,13 +7,13 @@ import (
 	"github.com/tally-network/tally/core/canon"
 )
 
-// Files come first: see docs/adr/0023-files-first.md. When a lease begins, keepers are
+// Files come first: see docs/adr/0023-files-first.md. When a lease begins, custodians are
 // drawn that fetch the order's files, and say whether these can be had and make up the
 // order. No unit is given out before a quorum has them, so nobody computes on what the
 // others will never see; if a quorum says that they cannot be had, the lease stops, and
-// the consumer's deposit pays its lead and these keepers.
+// the consumer's deposit pays its lead and these custodians.
 
-// Word is what a keeper says of the order's files.
+// Word is what a custodian says of the order's files.
 type Word uint8
 
 // The words.
@@ -29,9 +29,9 @@ func (w Word) String() string {
 	return [...]string{"silent", "had", "missing", "cannot", "unknown"}[min(w, 4)]
 }
 
-// FileKeeper is a drawn keeper of the order's files. Its bond, the penalty for being
+// FileCustodian is a drawn custodian of the order's files. Its bond, the penalty for being
 // silent, is reserved with the draw, until the lease ends.
-type FileKeeper struct {
+type FileCustodian struct {
 	Account string
 	Bond    uint64
 	Says    Word
@@ -39,17 +39,17 @@ type FileKeeper struct {
 
 // Files is what is said of the order's files.
 type Files struct {
-	Keepers []FileKeeper // of the last draw; one that is convicted is taken out
-	Draws   int          // how often keepers were drawn
-	Due     int64        // protocol time, ms, until which they are in time; 0 once a quorum has spoken
-	Said    Word         // by a quorum; Silent until then
+	Custodians []FileCustodian // of the last draw; one that is convicted is taken out
+	Draws      int             // how often custodians were drawn
+	Due        int64           // protocol time, ms, until which they are in time; 0 once a quorum has spoken
+	Said       Word            // by a quorum; Silent until then
 
-	Requests []Request // open questions to its keepers
+	Requests []Request // open questions to its custodians
 }
 
-// says counts the keepers with a word.
+// says counts the custodians with a word.
 func (f *Files) says(w Word) (n int) {
-	for _, k := range f.Keepers {
+	for _, k := range f.Custodians {
 		if k.Says == w {
 			n++
 		}
@@ -57,10 +57,10 @@ func (f *Files) says(w Word) (n int) {
 	return n
 }
 
-// keeper returns an account's place among the keepers of the files, nil if it has none.
-func (f *Files) keeper(account string) *FileKeeper {
-	for i := range f.Keepers {
-		if k := &f.Keepers[i]; k.Account == account {
+// custodian returns an account's place among the custodians of the files, nil if it has none.
+func (f *Files) custodian(account string) *FileCustodian {
+	for i := range f.Custodians {
+		if k := &f.Custodians[i]; k.Account == account {
 			return k
 		}
 	}
@@ -70,7 +70,7 @@ func (f *Files) keeper(account string) *FileKeeper {
 // Owes reports whether account was drawn to keep the order's files, and has yet to say
 // whether it could have them.
 func (f *Files) Owes(account string) bool {
-	k := f.keeper(account)
+	k := f.custodian(account)
 	return k != nil && k.Says == Silent && f.Said != Missing
 }
 
@@ -84,14 +84,14 @@ func (p *Params) Deposit(price uint64) (uint64, error) {
 // by it but through delay.
 func (l *Lease) lateFee() (uint64, error) { return scale(l.Quote.Unit, l.Params.LateBps, bps) }
 
-// filesTime returns how long keepers have to fetch the order's files, in ms: as long as
+// filesTime returns how long custodians have to fetch the order's files, in ms: as long as
 // for an answer, and for the bytes over the slowest connection that the chain counts on.
 func (l *Lease) filesTime() (int64, error) {
 	move, err := scale(l.Order.Problem.FileBytes(), 1000, l.Params.Link)
 	return l.Params.AnswerTime + int64(min(move, maxWindow)), err
 }
 
-// drawFiles draws the keepers of the order's files, in place of those before.
+// drawFiles draws the custodians of the order's files, in place of those before.
 func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error) {
 	bond, err := l.lateFee()
 	if err != nil {
@@ -102,14 +102,14 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 		return nil, err
 	}
 	c := &l.Order.Conditions
-	drawn := m.able(l.drawSeed(seed, "files", 0, l.Files.Draws), l.referees(), c.Keepers, bond)
+	drawn := m.able(l.drawSeed(seed, "files", 0, l.Files.Draws), l.referees(), c.Custodians, bond)
 	if len(drawn) < c.Quorum() {
 		return nil, fmt.Errorf("%d of the validators that were tried can put up %d utally to keep the order's files, the order wants %d", len(drawn), bond, c.Quorum())
 	}
 	l.Files = Files{Draws: l.Files.Draws + 1, Due: now + time}
 	var effects []Effect
 	for _, a := range drawn {
-		l.Files.Keepers = append(l.Files.Keepers, FileKeeper{Account: a, Bond: bond})
+		l.Files.Custodians = append(l.Files.Custodians, FileCustodian{Account: a, Bond: bond})
 		if bond > 0 {
 			effects = append(effects, Effect{Reserve, a, bond, "files"})
 		}
@@ -118,7 +118,7 @@ func (l *Lease) drawFiles(seed canon.Hash, m *means, now int64) ([]Effect, error
 	return effects, nil
 }
 
-// AttestFiles is a keeper's word that it keeps the order's files, that they cannot be
+// AttestFiles is a custodian's word that it keeps the order's files, that they cannot be
 // had, or that it cannot keep this order, in which it is drawn no more then. The last is
 // not the consumer's fault, and costs nobody anything; an order has at most 1 + MaxLate draws.
 type AttestFiles struct {
@@ -129,20 +129,20 @@ type AttestFiles struct {
 
 func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
 	f := &l.Files
-	k := f.keeper(e.By)
+	k := f.custodian(e.By)
 	switch {
 	case l.Phase != Active || f.Said == Missing:
 		return nil, fmt.Errorf("the lease is %v: nobody waits for its files", l.Phase)
 	case e.Draw != f.Draws:
-		return nil, fmt.Errorf("keepers of the order's files were drawn %d times, the word is of draw %d", f.Draws, e.Draw)
+		return nil, fmt.Errorf("custodians of the order's files were drawn %d times, the word is of draw %d", f.Draws, e.Draw)
 	case k == nil:
-		return nil, fmt.Errorf("%s is not a keeper of the order's files", e.By)
+		return nil, fmt.Errorf("%s is not a custodian of the order's files", e.By)
 	case k.Says != Silent:
 		return nil, fmt.Errorf("%s has said already that the files are %v", e.By, k.Says)
 	case e.Says < Had || e.Says > Cannot:
-		return nil, fmt.Errorf("a keeper says of files that they are had or missing, or that it cannot keep them, not %v", e.Says)
+		return nil, fmt.Errorf("a custodian says of files that they are had or missing, or that it cannot keep them, not %v", e.Says)
 	case e.Says == Cannot && f.Said != Silent:
-		return nil, fmt.Errorf("a quorum of keepers has the order's files: nobody waits for who cannot keep them")
+		return nil, fmt.Errorf("a quorum of custodians has the order's files: nobody waits for who cannot keep them")
 	}
 	k.Says = e.Says
 	effects := []Effect{{Emit, e.By, uint64(f.Draws), "files " + e.Says.String()}}
@@ -158,14 +158,14 @@ func (e AttestFiles) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	f.Said, f.Due = e.Says, 0
 	if e.Says == Missing {
-		l.stop(now, "a quorum of keepers says that the order's files cannot be had, or do not make it up")
+		l.stop(now, "a quorum of custodians says that the order's files cannot be had, or do not make it up")
 		return effects, nil
 	}
 	l.watchLead(now)
 	return append(effects, Effect{Emit, l.Lead(), uint64(f.Draws), "files attested"}), nil
 }
 
-// tickFiles lets keepers pay that have not said in time whether the files can be had,
+// tickFiles lets custodians pay that have not said in time whether the files can be had,
 // and draws again, at most as often as a provider may be late. Then the lease ends: who
 // is to blame is not known.
 func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
@@ -174,8 +174,8 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 		return nil, nil
 	}
 	var effects []Effect
-	for i := range f.Keepers {
-		k := &f.Keepers[i]
+	for i := range f.Custodians {
+		k := &f.Custodians[i]
 		if k.Says == Silent {
 			effects = append(effects, l.slash(k.Account, k.Bond, []Share{{Insurance, k.Bond}})...)
 			k.Bond = 0
@@ -188,34 +188,34 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 			return append(effects, more...), nil
 		}
 	}
-	f.Due, f.Keepers = 0, nil
-	l.stop(now, "no quorum of keepers said in time whether the order's files can be had")
+	f.Due, f.Custodians = 0, nil
+	l.stop(now, "no quorum of custodians said in time whether the order's files can be had")
 	return effects, nil
 }
 
-// freeFiles returns the bonds of the keepers of the order's files, and what they are asked.
+// freeFiles returns the bonds of the custodians of the order's files, and what they are asked.
 func (l *Lease) freeFiles() (effects []Effect) {
 	effects = l.dropRequests(OfFiles, func(*Request) bool { return true })
-	for i := range l.Files.Keepers {
-		k := &l.Files.Keepers[i]
+	for i := range l.Files.Custodians {
+		k := &l.Files.Custodians[i]
 		effects = append(effects, release(k.Account, k.Bond, "files")...)
 		k.Bond = 0
 	}
 	return effects
 }
 
-// dropFileKeeper takes a convicted keeper out of those of the order's files. Where nothing
-// was given out and a quorum does not say any more that it has them, the others have time
-// again to say so, and then others are drawn.
-func (l *Lease) dropFileKeeper(account string, now int64) (effects []Effect, err error) {
+// dropFileCustodian takes a convicted custodian out of those of the order's files. Where
+// nothing was given out and a quorum does not say any more that it has them, the others have
+// time again to say so, and then others are drawn.
+func (l *Lease) dropFileCustodian(account string, now int64) (effects []Effect, err error) {
 	f := &l.Files
-	f.Keepers = slices.DeleteFunc(f.Keepers, func(k FileKeeper) bool {
+	f.Custodians = slices.DeleteFunc(f.Custodians, func(k FileCustodian) bool {
 		if k.Account == account {
 			effects = release(k.Account, k.Bond, "files")
 		}
 		return k.Account == account
 	})
-	effects = append(effects, l.dropRequests(OfFiles, func(r *Request) bool { return r.Keeper == account })...)
+	effects = append(effects, l.dropRequests(OfFiles, func(r *Request) bool { return r.Custodian == account })...)
 	if l.Phase != Active || f.Said != Had || l.Begun() || f.says(Had) >= l.Order.Conditions.Quorum() {
 		return effects, nil
 	}
@@ -228,7 +228,7 @@ func (l *Lease) dropFileKeeper(account string, now int64) (effects []Effect, err
 	return append(effects, Effect{Emit, account, uint64(f.Draws), "files lapsed"}), nil
 }
 
-// fileWages returns what keepers earn by the order's files, if a unit was done with them.
+// fileWages returns what custodians earn by the order's files, if a unit was done with them.
 // If they could not be had, the deposit is shared by the lead and who said so.
 func (l *Lease) fileWages(worked bool) (earned, deposit []Share, err error) {
 	wage, err := l.Quote.fileWage(&l.Order.Problem, &l.Order.Conditions, l.Params.Tariff)
@@ -236,7 +236,7 @@ func (l *Lease) fileWages(worked bool) (earned, deposit []Share, err error) {
 		return nil, nil, err
 	}
 	each := l.Deposit / uint64(1+l.Files.says(Missing))
-	for _, k := range l.Files.Keepers {
+	for _, k := range l.Files.Custodians {
 		switch {
 		case k.Says == Had && worked:
 			earned = append(earned, Share{k.Account, wage})
@@ -250,7 +250,7 @@ func (l *Lease) fileWages(worked bool) (earned, deposit []Share, err error) {
 	return earned, deposit, nil
 }
 
-// checkFiles: nothing was given out before the files were had, and each keeper of them
+// checkFiles: nothing was given out before the files were had, and each custodian of them
 // has its bond.
 func (l *Lease) checkFiles() error {
 	f := &l.Files
@@ -264,8 +264,8 @@ func (l *Lease) checkFiles() error {
 	if err != nil {
 		return err
 	}
-	for i, k := range f.Keepers {
-		if k.Says > Cannot || f.keeper(k.Account) != &f.Keepers[i] {
+	for i, k := range f.Custodians {
+		if k.Says > Cannot || f.custodian(k.Account) != &f.Custodians[i] {
 			return fmt.Errorf("%s keeps the order's files twice, or says nothing known of them", k.Account)
 		}
 		if l.Phase != Settled && k.Bond != bond {
@@ -277,7 +277,7 @@ func (l *Lease) checkFiles() error {
 
 // Code walks the fields of f.
 func (f *Files) Code(w *canon.Codec) {
-	canon.Seq(w, &f.Keepers, maxKeepers, 3, func(w *canon.Codec, k *FileKeeper) {
+	canon.Seq(w, &f.Custodians, maxCustodians, 3, func(w *canon.Codec, k *FileCustodian) {
 		w.String(&k.Account, maxAccount)
 		w.U64(&k.Bond)
 		w.U8((*uint8)(&k.Says))
@@ -285,5 +285,5 @@ func (f *Files) Code(w *canon.Codec) {
 	w.Int(&f.Draws, MaxUnits+1)
 	w.I64(&f.Due)
 	w.U8((*uint8)(&f.Said))
-	canon.Seq(w, &f.Requests, maxKeepers, 38, codeRequest)
+	canon.Seq(w, &f.Requests, maxCustodians, 38, codeRequest)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Nothing is given out before a quorum of keepers has the order's files: a consumer and
+// Nothing is given out before a quorum of custodians has the order's files: a consumer and
 // its lead gave them to providers alone, took what these computed, and paid nothing.
 func TestFilesComeFirst(t *testing.T) {
 	w := beginWorld(t, testMatch())
@@ -18,8 +18,8 @@ func TestFilesComeFirst(t *testing.T) {
 			t.Fatalf("work began without the files: %v", err)
 		}
 	}
-	k := w.lease.Files.Keepers
-	if len(k) != 3 || w.held[k[0].Account] != k[0].Bond || k[0].Bond == 0 || w.lease.Files.keeper("v0") != nil {
+	k := w.lease.Files.Custodians
+	if len(k) != 3 || w.held[k[0].Account] != k[0].Bond || k[0].Bond == 0 || w.lease.Files.custodian("v0") != nil {
 		t.Fatalf("drawn: %+v", k)
 	}
 	w.pass(10)
@@ -28,7 +28,7 @@ func TestFilesComeFirst(t *testing.T) {
 	}
 	w.do(AttestFiles{k[0].Account, 1, Had})
 	if err := w.assign(0, "p0"); err == nil {
-		t.Fatal("one of three keepers is no quorum")
+		t.Fatal("one of three custodians is no quorum")
 	}
 	w.do(AttestFiles{k[1].Account, 1, Had})
 	if w.lease.Files.Said != Had || w.lease.DueSince != w.now {
@@ -36,7 +36,7 @@ func TestFilesComeFirst(t *testing.T) {
 	}
 	w.do(AttestFiles{k[2].Account, 1, Missing}) // alone
 	w.finish()
-	// Each keeper of three units: six in all, and the files.
+	// Each custodian of three units: six in all, and the files.
 	if got, most := w.purse[k[2].Account], 6*w.lease.Quote.Keep+6*w.lease.Quote.Audit; got > most || w.stakeOf(k[2].Account) != stake {
 		t.Errorf("who was wrong about the files earned %d, and has %d", got, w.stakeOf(k[2].Account))
 	}
@@ -48,7 +48,7 @@ func TestFilesComeFirst(t *testing.T) {
 // Files that cannot be had cost the consumer its deposit, and nobody else anything.
 func TestMissingFilesCostTheDeposit(t *testing.T) {
 	w := beginWorld(t, testMatch())
-	k := w.lease.Files.Keepers
+	k := w.lease.Files.Custodians
 	w.do(AttestFiles{k[0].Account, 1, Had})
 	w.do(AttestFiles{k[1].Account, 1, Missing})
 	w.do(AttestFiles{k[2].Account, 1, Missing})
@@ -65,27 +65,27 @@ func TestMissingFilesCostTheDeposit(t *testing.T) {
 	}
 }
 
-// Keepers that say nothing pay, others are drawn, and in the end the lease ends without
+// Custodians that say nothing pay, others are drawn, and in the end the lease ends without
 // blame for its lead and at no cost for its consumer.
-func TestSilentFileKeepersPay(t *testing.T) {
+func TestSilentFileCustodiansPay(t *testing.T) {
 	w := beginWorld(t, testMatch())
 	l := &w.lease
-	fee := l.Files.Keepers[0].Bond
-	spoke := l.Files.Keepers[0].Account
+	fee := l.Files.Custodians[0].Bond
+	spoke := l.Files.Custodians[0].Account
 	w.do(AttestFiles{spoke, 1, Had})
 	w.pass(l.Files.Due - w.now)
 	if l.Files.Draws != 1 {
 		t.Fatal("drawn again before the time was over")
 	}
 	w.pass(1)
-	if l.Files.Draws != 2 || l.Ledger.Slashed != 2*fee || w.stakeOf(spoke) != stake || l.Files.Keepers[0].Says != Silent {
+	if l.Files.Draws != 2 || l.Ledger.Slashed != 2*fee || w.stakeOf(spoke) != stake || l.Files.Custodians[0].Says != Silent {
 		t.Fatalf("%+v, %d slashed, want %d", l.Files, l.Ledger.Slashed, 2*fee)
 	}
 	if err := w.try(AttestFiles{spoke, 1, Had}); err == nil {
 		t.Fatal("a word of the first draw counts for the second")
 	}
 	w.pass(3 * l.Params.AnswerTime)
-	if l.Phase != Settled || l.Files.Draws != 1+l.Params.MaxLate || !strings.Contains(l.Reason, "no quorum of keepers said") {
+	if l.Phase != Settled || l.Files.Draws != 1+l.Params.MaxLate || !strings.Contains(l.Reason, "no quorum of custodians said") {
 		t.Fatalf("the lease is %v (%s) after %d draws", l.Phase, l.Reason, l.Files.Draws)
 	}
 	if w.purse["consumer"] != l.Quote.Price+l.Deposit || w.free["v0"] != stake {
@@ -99,11 +99,11 @@ func TestSilentFileKeepersPay(t *testing.T) {
 }
 
 // Who keeps an order's files is paid for all their bytes, however many units there are.
-func TestFileKeepersArePaidByBytes(t *testing.T) {
+func TestFileCustodiansArePaidByBytes(t *testing.T) {
 	m := testMatch()
 	m.Order.Conditions.MaxPrice, m.Order.Problem.Files[0].Size = 1<<30, 6e9
 	w := newWorldOf(t, m)
-	k := w.lease.Files.Keepers[0].Account
+	k := w.lease.Files.Custodians[0].Account
 	w.finish()
 	units := uint64(0)
 	for i := range w.lease.Units {
@@ -112,11 +112,11 @@ func TestFileKeepersArePaidByBytes(t *testing.T) {
 		}
 	}
 	if got, least := w.purse[k]-units, 6*m.Params.KeepGB; got < least {
-		t.Fatalf("a keeper of 6 GB for an hour earned %d, want at least %d", got, least)
+		t.Fatalf("a custodian of 6 GB for an hour earned %d, want at least %d", got, least)
 	}
 }
 
-// Neither declining nor silence is a way for the lead around the keepers' word.
+// Neither declining nor silence is a way for the lead around the custodians' word.
 func TestDecliningBeforeTheFilesAreHadCosts(t *testing.T) {
 	w := beginWorld(t, testMatch())
 	w.do(Decline{"v0", "why"})
@@ -128,10 +128,10 @@ func TestDecliningBeforeTheFilesAreHadCosts(t *testing.T) {
 
 func TestWordsAboutFilesAreRefused(t *testing.T) {
 	w := beginWorld(t, testMatch())
-	k := w.lease.Files.Keepers
+	k := w.lease.Files.Custodians
 	w.do(AttestFiles{k[0].Account, 1, Had})
 	for want, e := range map[string]AttestFiles{
-		"not a keeper":     {"v0", 1, Had},
+		"not a custodian":  {"v0", 1, Had},
 		"said already":     {k[0].Account, 1, Missing},
 		"of draw 2":        {k[1].Account, 2, Had},
 		"had or missing":   {k[1].Account, 1, Silent},
@@ -144,17 +144,17 @@ func TestWordsAboutFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Keepers that had too little memory for an honest order, or a full disk, said that its
+// Custodians that had too little memory for an honest order, or a full disk, said that its
 // files are missing, and shared the consumer's deposit. Their limits are no word about the
 // files: others are drawn, at nobody's cost.
-func TestKeepersThatCannot(t *testing.T) {
+func TestCustodiansThatCannot(t *testing.T) {
 	m := testMatch()
 	for _, v := range []string{"v4", "v5", "v6"} {
 		m.Validators = append(m.Validators, party(v, Rates{}))
 	}
 	w := beginWorld(t, m)
 	l := &w.lease
-	k := slices.Clone(l.Files.Keepers)
+	k := slices.Clone(l.Files.Custodians)
 	w.do(AttestFiles{k[0].Account, 1, Cannot})
 	w.do(AttestFiles{k[1].Account, 1, Cannot})
 	if l.Files.Said != Silent || l.Phase != Active {
@@ -162,8 +162,8 @@ func TestKeepersThatCannot(t *testing.T) {
 	}
 	w.do(AttestFiles{k[2].Account, 1, Had})
 	w.pass(l.Files.Due - w.now + 1)
-	if l.Files.Draws != 2 || l.Ledger.Slashed != 0 || l.Files.keeper(k[0].Account) != nil || l.Files.keeper(k[1].Account) != nil {
-		t.Fatalf("draw %d, %d slashed: %+v", l.Files.Draws, l.Ledger.Slashed, l.Files.Keepers)
+	if l.Files.Draws != 2 || l.Ledger.Slashed != 0 || l.Files.custodian(k[0].Account) != nil || l.Files.custodian(k[1].Account) != nil {
+		t.Fatalf("draw %d, %d slashed: %+v", l.Files.Draws, l.Ledger.Slashed, l.Files.Custodians)
 	}
 	for _, k := range k[:2] {
 		if w.free[k.Account] != stake {
@@ -171,8 +171,8 @@ func TestKeepersThatCannot(t *testing.T) {
 		}
 	}
 	w.sayOfFiles(Had)
-	if err := w.try(AttestFiles{l.Files.Keepers[2].Account, 2, Cannot}); err == nil {
-		t.Error("a keeper's limits were heard after a quorum had spoken")
+	if err := w.try(AttestFiles{l.Files.Custodians[2].Account, 2, Cannot}); err == nil {
+		t.Error("a custodian's limits were heard after a quorum had spoken")
 	}
 	w.finish()
 
@@ -181,7 +181,7 @@ func TestKeepersThatCannot(t *testing.T) {
 	l = &w.lease
 	begun := w.now
 	for draw := 1; l.Phase == Active; draw++ {
-		for _, k := range slices.Clone(l.Files.Keepers) {
+		for _, k := range slices.Clone(l.Files.Custodians) {
 			w.do(AttestFiles{k.Account, draw, Cannot})
 		}
 		w.pass(1)
@@ -193,7 +193,7 @@ func TestKeepersThatCannot(t *testing.T) {
 }
 
 // Only who can put up the penalty is drawn; where too few can, no lease begins.
-func TestFileKeepersCanBond(t *testing.T) {
+func TestFileCustodiansCanBond(t *testing.T) {
 	m := testMatch()
 	m.Free = func(account string) uint64 {
 		if account == "v1" {
@@ -202,12 +202,12 @@ func TestFileKeepersCanBond(t *testing.T) {
 		return stake
 	}
 	l, _, err := NewLease(m, 0)
-	if err != nil || len(l.Files.Keepers) != 2 || l.Files.keeper("v1") != nil {
-		t.Fatalf("drawn %+v, %v", l.Files.Keepers, err)
+	if err != nil || len(l.Files.Custodians) != 2 || l.Files.custodian("v1") != nil {
+		t.Fatalf("drawn %+v, %v", l.Files.Custodians, err)
 	}
 	m.Free = func(string) uint64 { return 0 }
 	if _, _, err := NewLease(m, 0); err == nil || !strings.Contains(err.Error(), "can put up") {
-		t.Fatalf("a lease began without keepers: %v", err)
+		t.Fatalf("a lease began without custodians: %v", err)
 	}
 }
 
@@ -243,18 +243,18 @@ func TestLeadWhoseProvidersRefuseIsNotToBlame(t *testing.T) {
 
 // Who says that it has the order's files can be asked for a tile of the state that they
 // start from, or of the records: it answers for that word as for any other.
-func TestFileKeeperShowsWhatItHas(t *testing.T) {
+func TestFileCustodianShowsWhatItHas(t *testing.T) {
 	seen := map[int]bool{}
 	for i := range 12 {
 		k := newKept(t)
-		who := k.lease.Files.Keepers[0].Account
-		k.refused("not under way", Ask{By: asker, Keeper: who, Unit: 0, Attempt: 1})
-		k.refused("unit -1", Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 1})
-		k.refused("no attestation of p0 to the order's files", Ask{By: asker, Keeper: "p0", Unit: OfFiles, Attempt: 0})
-		k.refused("cannot ask itself", Ask{By: who, Keeper: who, Unit: OfFiles, Attempt: 0})
+		who := k.lease.Files.Custodians[0].Account
+		k.refused("not under way", Ask{By: asker, Custodian: who, Unit: 0, Attempt: 1})
+		k.refused("unit -1", Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 1})
+		k.refused("no attestation of p0 to the order's files", Ask{By: asker, Custodian: "p0", Unit: OfFiles, Attempt: 0})
+		k.refused("cannot ask itself", Ask{By: who, Custodian: who, Unit: OfFiles, Attempt: 0})
 		k.pass(int64(i))
-		k.do(Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 0})
-		k.refused("already", Ask{By: "another", Keeper: who, Unit: OfFiles, Attempt: 0})
+		k.do(Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 0})
+		k.refused("already", Ask{By: "another", Custodian: who, Unit: OfFiles, Attempt: 0})
 		k.pass(1)
 		q, drawn := k.lease.Question(k.lease.Request(who, OfFiles))
 		if !drawn || q.State > 0 {
@@ -272,7 +272,7 @@ func TestFileKeeperShowsWhatItHas(t *testing.T) {
 		}
 		k.do(Answer{By: who, Unit: OfFiles, Shown: a})
 		if k.purse[who] != k.lease.Params.AskFee || len(k.lease.Requests()) != 0 {
-			t.Fatalf("the keeper has %d for its answer", k.purse[who])
+			t.Fatalf("the custodian has %d for its answer", k.purse[who])
 		}
 	}
 	if len(seen) != 2 {
@@ -280,28 +280,28 @@ func TestFileKeeperShowsWhatItHas(t *testing.T) {
 	}
 }
 
-// A keeper of the files that cannot show them loses its bond. Before anything is given out
+// A custodian of the files that cannot show them loses its bond. Before anything is given out
 // its word counts no more, and another is drawn; later the work goes on without it.
-func TestFileKeeperThatHasNothing(t *testing.T) {
+func TestFileCustodianThatHasNothing(t *testing.T) {
 	m := testMatch()
 	m.Params.AnswerTime = 5
 	m.Validators = append(m.Validators, party("v4", Rates{}))
 	for _, begun := range []bool{false, true} {
 		w := newWorldOf(t, m)
-		who, bond := w.lease.Files.Keepers[0].Account, w.lease.Files.Keepers[0].Bond
+		who, bond := w.lease.Files.Custodians[0].Account, w.lease.Files.Custodians[0].Bond
 		if begun {
 			w.compute(0, "p0", "")
 			w.pass(20)
 		}
-		w.do(Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 0})
+		w.do(Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 0})
 		w.pass(1)
 		w.now = w.lease.Request(who, OfFiles).Due + 1
 		before := w.stakeOf(who)
 		w.tick()
 		l := &w.lease
 		reward, _ := scale(bond, l.Params.RewardBps, bps)
-		if before-w.stakeOf(who) != bond || w.purse[asker] != stake+reward || !w.jailed[who] || l.Files.keeper(who) != nil || l.trusts(who) {
-			t.Fatalf("the keeper lost %d of %d, the asker has %d; keepers %+v", before-w.stakeOf(who), bond, w.purse[asker], l.Files.Keepers)
+		if before-w.stakeOf(who) != bond || w.purse[asker] != stake+reward || !w.jailed[who] || l.Files.custodian(who) != nil || l.trusts(who) {
+			t.Fatalf("the custodian lost %d of %d, the asker has %d; custodians %+v", before-w.stakeOf(who), bond, w.purse[asker], l.Files.Custodians)
 		}
 		if begun {
 			if l.Files.Said != Had {
@@ -311,10 +311,10 @@ func TestFileKeeperThatHasNothing(t *testing.T) {
 			continue
 		}
 		if err := w.assign(0, "p0"); err == nil || l.Files.Said != Silent || l.DueSince != 0 {
-			t.Fatalf("by the word of a convicted keeper the files are %v, due since %d", l.Files.Said, l.DueSince)
+			t.Fatalf("by the word of a convicted custodian the files are %v, due since %d", l.Files.Said, l.DueSince)
 		}
 		w.pass(l.Files.Due - w.now + 1) // the third says nothing
-		if l.Files.Draws != 2 || l.Files.keeper(who) != nil {
+		if l.Files.Draws != 2 || l.Files.custodian(who) != nil {
 			t.Fatalf("%+v", l.Files)
 		}
 		w.sayOfFiles(Had)
@@ -322,7 +322,7 @@ func TestFileKeeperThatHasNothing(t *testing.T) {
 	}
 }
 
-// A keeper that is late with two answers at once is convicted about each that is left.
+// A custodian that is late with two answers at once is convicted about each that is left.
 func TestLateAboutUnitAndFiles(t *testing.T) {
 	for _, first := range []int{0, OfFiles} {
 		k := newKept(t)
@@ -330,30 +330,30 @@ func TestLateAboutUnitAndFiles(t *testing.T) {
 		k.attestAll(0)
 		who := ""
 		for _, a := range k.lease.Units[0].Attested {
-			if f := k.lease.Files.keeper(a.Keeper); f != nil && f.Says == Had {
-				who = a.Keeper
+			if f := k.lease.Files.custodian(a.Custodian); f != nil && f.Says == Had {
+				who = a.Custodian
 			}
 		}
 		if who == "" {
-			t.Fatal("no keeper has both")
+			t.Fatal("no custodian has both")
 		}
-		bond := k.lease.Units[0].keeper(who).Bond
-		k.do(Ask{By: asker, Keeper: who, Unit: first, Attempt: 0})
-		k.do(Ask{By: asker, Keeper: who, Unit: OfFiles - first, Attempt: 0})
+		bond := k.lease.Units[0].custodian(who).Bond
+		k.do(Ask{By: asker, Custodian: who, Unit: first, Attempt: 0})
+		k.do(Ask{By: asker, Custodian: who, Unit: OfFiles - first, Attempt: 0})
 		k.pass(7)
-		if lost := stake - k.stakeOf(who); len(k.lease.Requests()) != 0 || lost < bond || k.lease.Files.keeper(who) != nil {
+		if lost := stake - k.stakeOf(who); len(k.lease.Requests()) != 0 || lost < bond || k.lease.Files.custodian(who) != nil {
 			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Requests())
 		}
 	}
 }
 
-// Questions about the files of keepers that are let go of are taken back.
+// Questions about the files of custodians that are let go of are taken back.
 func TestQuestionsEndWithTheDraw(t *testing.T) {
 	w := beginWorld(t, testMatch())
-	who := w.lease.Files.Keepers[0].Account
+	who := w.lease.Files.Custodians[0].Account
 	w.do(AttestFiles{who, 1, Had})
 	w.pass(w.lease.Files.Due - w.now)
-	w.do(Ask{By: asker, Keeper: who, Unit: OfFiles, Attempt: 0})
+	w.do(Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 0})
 	w.pass(1)
 	if w.lease.Files.Draws != 2 || len(w.lease.Requests()) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
 		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Requests(), w.purse[asker])

@@ -19,13 +19,13 @@ func (l *Lease) Reserved() []Share {
 			hold(a.Auditor, a.Bond)
 		}
 		for _, a := range l.Units[i].Attested {
-			hold(a.Keeper, a.Bond)
+			hold(a.Custodian, a.Bond)
 		}
 	}
 	for _, d := range l.Leads {
 		hold(d.Account, d.Bond)
 	}
-	for _, k := range l.Files.Keepers {
+	for _, k := range l.Files.Custodians {
 		hold(k.Account, k.Bond)
 	}
 	for _, f := range l.Forced() {
@@ -192,8 +192,8 @@ func (l *Lease) checkUnit(i int) error {
 		return fmt.Errorf("the unit is %v with a bond of %d utally", u.Status, u.Bond)
 	case (u.Status >= Received) != (u.Receipt != nil):
 		return fmt.Errorf("the unit is %v, and its receipt is there or not", u.Status)
-	case u.Status == Counted && l.Sweep == 0 && l.keepers(u) < l.Order.Conditions.Quorum() || u.Status == Accepted && len(u.Attested) < l.Order.Conditions.Quorum():
-		return fmt.Errorf("the unit is %v with %d attestations, %d of which count", u.Status, len(u.Attested), l.keepers(u))
+	case u.Status == Counted && l.Sweep == 0 && l.custodians(u) < l.Order.Conditions.Quorum() || u.Status == Accepted && len(u.Attested) < l.Order.Conditions.Quorum():
+		return fmt.Errorf("the unit is %v with %d attestations, %d of which count", u.Status, len(u.Attested), l.custodians(u))
 	case u.Receipt != nil && u.Receipt.Start != l.RoundStart(round):
 		return fmt.Errorf("the receipt does not start where the round starts")
 	case l.Phase != Settled && u.Attend == 0 && (u.Status == Received && len(u.Attested) == 0 || u.Status == Assigned && !l.LotDrawn(i) || u.Status == Accepted && u.verdictBonds()):
@@ -204,10 +204,10 @@ func (l *Lease) checkUnit(i int) error {
 	code := l.Order.Pieces()
 	for _, a := range u.Attested {
 		if (a.Piece != nil) != (a.Done && code.Cuts()) || a.Piece != nil && a.Piece.Number >= code.Pieces {
-			return fmt.Errorf("the attestation of %s does not fit the code %+v", a.Keeper, code)
+			return fmt.Errorf("the attestation of %s does not fit the code %+v", a.Custodian, code)
 		}
 		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {
-			return fmt.Errorf("the attestation of %s has a bond of %d utally", a.Keeper, a.Bond)
+			return fmt.Errorf("the attestation of %s has a bond of %d utally", a.Custodian, a.Bond)
 		}
 	}
 	return nil

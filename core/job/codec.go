@@ -80,7 +80,7 @@ func (l *course) Code(w *canon.Codec) {
 	w.I64(&l.WindowEnd)
 	canon.Seq(w, &l.Disputes, maxRecords, 8, func(w *canon.Codec, c *Contest) { c.code(w, name) })
 	canon.Seq(w, &l.Asked, MaxParties, 2, func(w *canon.Codec, a *Asked) {
-		name(w, &a.Keeper)
+		name(w, &a.Custodian)
 		w.Int(&a.Open, MaxUnits+1)
 	})
 	canon.Seq(w, &l.Faults, MaxParties, 2, func(w *canon.Codec, f *Fault) {
@@ -141,7 +141,7 @@ func (r roster) code(w *canon.Codec, account *string) {
 
 // Code walks the fields of p.
 func (p *Params) Code(w *canon.Codec) {
-	for _, v := range []*uint64{&p.KeeperBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
+	for _, v := range []*uint64{&p.CustodianBps, &p.BurnBps, &p.RewardBps, &p.LateBps, &p.BondFactor, &p.ChallengeBond, &p.VerdictFactor, &p.KeepFactor, &p.AskFee,
 		&p.TaxBps, &p.ForcedBps, &p.JackpotFactor, &p.Speed, &p.Link, &p.KeepGB, &p.DepositBps, &p.MinDeposit} {
 		w.U64(v)
 	}

@@ -76,7 +76,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	case e.Target.kind == AboutVerdict && l.final(e.Target.index, e.Attempt, now):
 		return nil, fmt.Errorf("verdicts about unit %d could be disputed until protocol time %d ms", e.Target.index, l.Units[e.Target.index].WindowEnd)
 	case e.Target.kind == AboutUnit && l.Units[e.Target.index].Status == Received:
-		return nil, fmt.Errorf("unit %d is disputed once a quorum of keepers has attested to it", e.Target.index)
+		return nil, fmt.Errorf("unit %d is disputed once a quorum of custodians has attested to it", e.Target.index)
 	case s.Defender == e.Challenger:
 		return nil, fmt.Errorf("%s cannot challenge its own work", s.Defender)
 	case l.Phase == Closing && now >= l.WindowEnd:
@@ -390,7 +390,7 @@ func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
 	return lost, gather(effects), nil
 }
 
-// losses adds what a unit's provider, auditors and keepers would have earned;
+// losses adds what a unit's provider, auditors and custodians would have earned;
 // the convicted earns nothing.
 func (l *Lease) losses(lost []Share, i int, refuted bool, convicted string) ([]Share, error) {
 	earned, err := l.earnings(i, refuted)

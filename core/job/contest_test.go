@@ -402,7 +402,7 @@ func TestFullListHasRoomForReports(t *testing.T) {
 	}
 }
 
-// A provider that hands its data to the keepers alone, and late, leaves an auditor no time
+// A provider that hands its data to the custodians alone, and late, leaves an auditor no time
 // to look; its audit was forfeit, and the forged unit accepted. From the moment at which a
 // receipt counts, others have the data, and auditors have the unit's time.
 func TestAuditorsHaveTimeOnceAReceiptCounts(t *testing.T) {

@@ -16,7 +16,7 @@
 //
 //   - What escrow paid, returned, burnt and was taxed adds up to the price once the lease
 //     has ended, and never exceeds it before.
-//   - A unit is accepted only after its window, attested by a quorum of keepers,
+//   - A unit is accepted only after its window, attested by a quorum of custodians,
 //     with every audit that was drawn either passed or forfeited, no dispute open
 //     about it, and its provider's word, by its VRF, that it was not forced.
 //   - Every open unit and every open dispute has bond reserved behind it.

@@ -101,7 +101,7 @@ func (m *means) take(account string, bond uint64) bool {
 	return true
 }
 
-// draw draws the auditors of an attempt, and as many keepers as it lacks. It reports
+// draw draws the auditors of an attempt, and as many custodians as it lacks. It reports
 // whether they were to be had; if not, nobody is drawn.
 func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Effect, err error) {
 	u, c := &l.Units[i], &l.Order.Conditions
@@ -116,18 +116,18 @@ func (l *Lease) draw(i int, seed canon.Hash, m *means) (done bool, effects []Eff
 	first := len(u.Attested) == 0
 	pool := l.referees()
 	before := slices.Clone(m.spent)
-	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.keeper(a) != nil })
-	keepers := m.able(l.drawSeed(seed, "keepers", i, u.Attempt), others, min(c.Keepers-l.standing(u), maxKept-len(u.Attested)), keep)
+	others := slices.DeleteFunc(slices.Clone(pool), func(a string) bool { return u.custodian(a) != nil })
+	custodians := m.able(l.drawSeed(seed, "custodians", i, u.Attempt), others, min(c.Custodians-l.standing(u), maxKept-len(u.Attested)), keep)
 	var auditors []string
 	if first {
 		auditors = m.able(l.drawSeed(seed, "auditors", i, u.Attempt), pool, c.Auditors, verdict)
 	}
-	if l.standing(u)+len(keepers) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
+	if l.standing(u)+len(custodians) < c.Quorum() || first && len(auditors) < min(c.Auditors, len(pool)) {
 		m.spent = before
 		return false, nil, nil
 	}
-	for _, a := range keepers {
-		u.Attested = append(u.Attested, Attestation{Keeper: a, Bond: keep})
+	for _, a := range custodians {
+		u.Attested = append(u.Attested, Attestation{Custodian: a, Bond: keep})
 		effects = append(effects, Effect{Reserve, a, keep, "attestation"}, Effect{Emit, a, uint64(i), "drawn to keep"})
 	}
 	for _, a := range auditors {

@@ -33,7 +33,7 @@ func (w *world) deliver(provider string) {
 func (w *world) drawn(unit int) string {
 	var out []string
 	for _, a := range w.lease.Units[unit].Attested {
-		out = append(out, a.Keeper)
+		out = append(out, a.Custodian)
 	}
 	for _, a := range w.lease.Units[unit].Audits {
 		out = append(out, a.Auditor)
@@ -63,8 +63,8 @@ func TestDrawsComeAfterTheReceipt(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, a := range u.Attested {
-			if a.Bond != keep || w.held[a.Keeper] < a.Bond {
-				t.Fatalf("%s keeps without a bond", a.Keeper)
+			if a.Bond != keep || w.held[a.Custodian] < a.Bond {
+				t.Fatalf("%s keeps without a bond", a.Custodian)
 			}
 		}
 		if a := u.Audits[0]; a.Bond != w.lease.Params.VerdictFactor*w.lease.Quote.Unit || w.held[a.Auditor] < a.Bond {

@@ -32,9 +32,9 @@ func (p *Params) Equilibrium() error {
 		{p.LateBps >= p.ForcedBps*p.JackpotFactor, fmt.Sprintf(
 			"being late to draw another lot would pay: late_bps = %d < forced_bps · jackpot_factor = %d · %d", p.LateBps, p.ForcedBps, p.JackpotFactor)},
 		{2*p.RewardBps < bps, fmt.Sprintf("challenging oneself would pay: 2 · reward_bps = 2 · %d ≥ 10000", p.RewardBps)},
-		{p.KeepFactor*(bps-p.RewardBps) > bps+p.KeeperBps, fmt.Sprintf(
-			"keeping nothing would pay who computes and keeps a unit, and asks itself: keep_factor · (10000 − reward_bps) = %d · %d ≤ 10000 + keeper_bps = %d",
-			p.KeepFactor, bps-p.RewardBps, bps+p.KeeperBps)},
+		{p.KeepFactor*(bps-p.RewardBps) > bps+p.CustodianBps, fmt.Sprintf(
+			"keeping nothing would pay who computes and keeps a unit, and asks itself: keep_factor · (10000 − reward_bps) = %d · %d ≤ 10000 + custodian_bps = %d",
+			p.KeepFactor, bps-p.RewardBps, bps+p.CustodianBps)},
 		{p.BondFactor >= 1, fmt.Sprintf("forging a unit would pay: bond_factor = %d < 1", p.BondFactor)},
 	} {
 		if !c.holds {

@@ -7,8 +7,8 @@ import (
 )
 
 // What an order makes others keep is bounded and paid for: its files have known
-// roles, each once; a keeper's wage grows with bytes and time, so a price bounds
-// them; and keepers fetch no more for a lease than its quota.
+// roles, each once; a custodian's wage grows with bytes and time, so a price bounds
+// them; and custodians fetch no more for a lease than its quota.
 
 // The roles of an order's files.
 const (
@@ -62,7 +62,7 @@ func life(p *Problem, c *Conditions) int64 {
 	return int64(p.Rounds)*(c.UnitTimeout+c.UnitWindow) + c.Window
 }
 
-// keepWage returns what a keeper is paid, for each unit, for the bytes that it keeps:
+// keepWage returns what a custodian is paid, for each unit, for the bytes that it keeps:
 // the unit's checkpoints, or its piece of them, and a share of the order's files and of
 // the states that rounds start from. Less than an utally is nothing.
 func keepWage(p *Problem, c *Conditions, rate uint64) (uint64, error) {
@@ -82,10 +82,10 @@ func keepWage(p *Problem, c *Conditions, rate uint64) (uint64, error) {
 	return keepPay(p, c, rate, bytes)
 }
 
-// fileWage returns what a keeper of the order's files is paid: a unit's share of what
-// keepers get, and all bytes of the files as long as the lease lasts.
+// fileWage returns what a custodian of the order's files is paid: a unit's share of what
+// custodians get, and all bytes of the files as long as the lease lasts.
 func (q *Quote) fileWage(p *Problem, c *Conditions, t Tariff) (uint64, error) {
-	share, err := scale(q.Unit, t.KeeperBps, bps*uint64(c.Keepers))
+	share, err := scale(q.Unit, t.CustodianBps, bps*uint64(c.Custodians))
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func keepPay(p *Problem, c *Conditions, rate, bytes uint64) (uint64, error) {
 	return q, nil
 }
 
-// Quota returns the most bytes that a keeper stores for the lease: the order's files,
+// Quota returns the most bytes that a custodian stores for the lease: the order's files,
 // the states that rounds start from and the last ends in, and for each unit what its attempts so far have
 // left; twice that where pieces are made out of it. An attempt beyond the first has
 // cost a penalty, a bond, or a part of the tax.

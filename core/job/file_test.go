@@ -20,7 +20,7 @@ func TestFilesHaveKnownRolesEachOnce(t *testing.T) {
 }
 
 // What is kept is paid for by bytes and time: an order of a few utally named a file of
-// any size, and all keepers fetched it.
+// any size, and all custodians fetched it.
 func TestBytesArePaidFor(t *testing.T) {
 	keep := func(bend func(o *Order)) uint64 {
 		m := testMatch()
@@ -42,10 +42,10 @@ func TestBytesArePaidFor(t *testing.T) {
 		"a file, for three hours": {func(o *Order) { o.Problem.Files[0].Size = 4e9 * units; o.Conditions.Window = 2*hour + 1 }, 12 * rate},
 		// three checkpoints of each unit, and three states that rounds start from
 		"states":           {func(o *Order) { o.Problem.StateBytes = 2e9 }, 7 * rate},
-		"pieces of states": {func(o *Order) { o.Problem.StateBytes = 2e9; o.Conditions.CodedBytes = 1 }, 7 * rate}, // three keepers keep all
+		"pieces of states": {func(o *Order) { o.Problem.StateBytes = 2e9; o.Conditions.CodedBytes = 1 }, 7 * rate}, // three custodians keep all
 	} {
 		if got := keep(c.bend); got != small+c.more {
-			t.Errorf("%s: a keeper is paid %d for a unit, want %d + %d", name, got, small, c.more)
+			t.Errorf("%s: a custodian is paid %d for a unit, want %d + %d", name, got, small, c.more)
 		}
 	}
 	m := testMatch()

@@ -68,7 +68,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	f.Unit.Attested, f.Unit.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
 	f.Unit.Requests, f.Unit.Attend = nil, 0
-	effects := l.freeKeepers(e.Unit) // what they keep is of no use any more
+	effects := l.freeCustodians(e.Unit) // what they keep is of no use any more
 	for i := range f.Unit.Attested {
 		f.Unit.Attested[i].Bond = 0
 	}
@@ -244,7 +244,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 	}
 	for _, k := range f.Unit.Attested {
 		if k.Stands() {
-			lost = addShare(lost, Share{k.Keeper, l.Quote.Keep})
+			lost = addShare(lost, Share{k.Custodian, l.Quote.Keep})
 		}
 	}
 	shares, err := l.divide(f.Unit.Bond, c.Challenger, lost)
@@ -352,7 +352,7 @@ func (l *Lease) prizes(f *Forced) (prizes []Share, effects []Effect, err error) 
 	}
 	for _, k := range u.Attested {
 		if k.Stands() {
-			prizes = append(prizes, Share{k.Keeper, l.Quote.Keep})
+			prizes = append(prizes, Share{k.Custodian, l.Quote.Keep})
 		}
 	}
 	return prizes, effects, nil

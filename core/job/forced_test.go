@@ -307,7 +307,7 @@ func sellOut(t *testing.T, attempts int) int64 {
 			break // as often as the rules let one unit be given out
 		}
 		w.submit(w.receipt(0, fmt.Sprint("garbage ", i)))
-		w.attest(0) // its own keepers
+		w.attest(0) // its own custodians
 		w.do(OpenDispute{ID: uint64(i + 1), Target: UnitTarget(0), Attempt: i, Challenger: "c"})
 		w.pass(1)
 		if err := w.reveal(0, true); err != nil {
@@ -364,7 +364,7 @@ func TestPrizesAreCutInProportion(t *testing.T) {
 	}
 }
 
-// A receipt that no quorum of keepers has attested to cannot be disputed, so that its
+// A receipt that no quorum of custodians has attested to cannot be disputed, so that its
 // lot cannot be shown, and nothing be paid for it.
 func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
 	w := forcedWorld(t)
@@ -372,7 +372,7 @@ func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(w.receipt(0, "garbage"))
-	if err := w.try(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"}); err == nil || !strings.Contains(err.Error(), "once a quorum of keepers has attested") {
+	if err := w.try(OpenDispute{ID: 1, Target: UnitTarget(0), Challenger: "c"}); err == nil || !strings.Contains(err.Error(), "once a quorum of custodians has attested") {
 		t.Fatalf("a dispute about a receipt without attestations: %v", err)
 	}
 	if err := w.reveal(0, true); err == nil {
@@ -593,7 +593,7 @@ func TestEquilibrium(t *testing.T) {
 		{"a small tax", func(p *Params) { p.TaxBps = 204 }, "204 · 9800 < forced_bps · (1 + jackpot_factor) · 10000 = 200 · 1 · 10000"},
 		{"late for little", func(p *Params) { p.LateBps, p.JackpotFactor, p.TaxBps = 399, 2, 625 }, "late_bps = 399 < forced_bps · jackpot_factor = 200 · 2"},
 		{"half of a bond", func(p *Params) { p.RewardBps = 5000 }, "2 · 5000 ≥ 10000"},
-		{"a small bond of keepers", func(p *Params) { p.KeepFactor = 1 }, "1 · 6000 ≤ 10000 + keeper_bps = 10200"},
+		{"a small bond of custodians", func(p *Params) { p.KeepFactor = 1 }, "1 · 6000 ≤ 10000 + custodian_bps = 10200"},
 		{"no bond", func(p *Params) { p.BondFactor = 0 }, "bond_factor = 0"},
 	} {
 		p := DefaultParams
@@ -849,7 +849,7 @@ func TestLotsAreDrawnAfterTheAssignment(t *testing.T) {
 func TestForcedAttemptIsAskedNothing(t *testing.T) {
 	w := forcedWorld(t)
 	auditor := w.present(0, "p0")
-	w.do(Ask{By: asker, Keeper: w.lease.Units[0].Attested[0].Keeper, Unit: 0})
+	w.do(Ask{By: asker, Custodian: w.lease.Units[0].Attested[0].Custodian, Unit: 0})
 	w.do(w.diligent(0, auditor))
 	w.pass(w.lease.Units[0].WindowEnd - w.now + 1)
 	if err := w.reveal(0, true); err != nil {

@@ -24,7 +24,7 @@ type world struct {
 	purse    map[string]uint64
 	pot      uint64 // slashed, not yet awarded
 	brought  uint64 // what all had at first, beside the price
-	locked   uint64 // fees of questions to keepers
+	locked   uint64 // fees of questions to custodians
 	jailed   map[string]bool
 	burnt    uint64
 	pool     uint64 // for forced attempts
@@ -58,7 +58,7 @@ func testOrder() Order {
 			Files: []File{{"model", "cid", 10}},
 		},
 		Conditions: Conditions{
-			MaxPrice: 10_000_000, Expires: 1000, MinProviders: 2, Auditors: 1, AuditSegments: 1, Keepers: 3,
+			MaxPrice: 10_000_000, Expires: 1000, MinProviders: 2, Auditors: 1, AuditSegments: 1, Custodians: 3,
 			UnitTimeout: 100, UnitWindow: 10, Window: 50,
 		},
 	}
@@ -96,10 +96,10 @@ func newWorldOf(t fataler, m Match) *world {
 	return w
 }
 
-// sayOfFiles lets a quorum of keepers say a word of the order's files.
+// sayOfFiles lets a quorum of custodians say a word of the order's files.
 func (w *world) sayOfFiles(says Word) {
 	w.t.Helper()
-	for _, k := range w.lease.Files.Keepers[:w.lease.Order.Conditions.Quorum()] {
+	for _, k := range w.lease.Files.Custodians[:w.lease.Order.Conditions.Quorum()] {
 		w.do(AttestFiles{By: k.Account, Draw: w.lease.Files.Draws, Says: says})
 	}
 }
@@ -351,7 +351,7 @@ func (w *world) attest(unit int) {
 	w.t.Helper()
 	u := w.lease.Units[unit]
 	for _, k := range u.Attested[:w.lease.Order.Conditions.Quorum()] {
-		w.do(Attest{k.Keeper, unit, u.Attempt, w.anyPiece(unit, k.Keeper)})
+		w.do(Attest{k.Custodian, unit, u.Attempt, w.anyPiece(unit, k.Custodian)})
 	}
 }
 
@@ -551,9 +551,9 @@ func TestUnattestedReceiptDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.submit(w.receipt(0, ""))
-	w.do(Attest{w.lease.Units[0].Attested[0].Keeper, 0, 0, nil})
-	if err := w.try(Attest{w.lease.Units[0].Attested[0].Keeper, 0, 0, nil}); err == nil {
-		t.Fatal("one keeper attested twice")
+	w.do(Attest{w.lease.Units[0].Attested[0].Custodian, 0, 0, nil})
+	if err := w.try(Attest{w.lease.Units[0].Attested[0].Custodian, 0, 0, nil}); err == nil {
+		t.Fatal("one custodian attested twice")
 	}
 	if err := w.try(Attest{"p1", 0, 0, nil}); err == nil {
 		t.Fatal("a stranger attested")
@@ -605,7 +605,7 @@ func TestAuditorsAreNeverTheLead(t *testing.T) {
 	if pool := w.lease.referees(); len(pool) != 2 || slices.Contains(pool, w.lease.Lead()) {
 		t.Fatalf("the lead may be drawn: %q", pool)
 	}
-	if find(w.lease.Auditors, "v0") != nil || w.lease.Files.keeper("v0") != nil {
+	if find(w.lease.Auditors, "v0") != nil || w.lease.Files.custodian("v0") != nil {
 		t.Fatal("the lead was drawn")
 	}
 }
@@ -822,7 +822,7 @@ func TestAnyHistoryKeepsTheInvariants(t *testing.T) {
 			case 9:
 				_ = w.try(Ready{p, rapid.Bool().Draw(t, "withdraw")})
 			case 10:
-				_ = w.try(Ask{By: asker, Keeper: v, Unit: unit, Attempt: u.Attempt})
+				_ = w.try(Ask{By: asker, Custodian: v, Unit: unit, Attempt: u.Attempt})
 			case 11:
 				_ = w.try(Answer{By: v, Unit: unit, Attempt: u.Attempt})
 			case 12:

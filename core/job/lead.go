@@ -133,7 +133,7 @@ func (l *Lease) gone(lead string) bool {
 
 // Decline is a lead's word, before it has assigned anything, that it does not serve the
 // order after all. It has taken it on by its offer, and pays like a lead that stays idle;
-// the consumer gets everything back. If the files cannot be had, their keepers say so:
+// the consumer gets everything back. If the files cannot be had, their custodians say so:
 // that ends the lease at the consumer's cost.
 type Decline struct{ By, Reason string }
 

@@ -10,7 +10,7 @@ import (
 // What a lead cannot do, because the chain does it or the provider itself: the
 // table of docs/spec/lease.md.
 
-// A lead cannot withhold a receipt: the provider posts it, keepers and auditors
+// A lead cannot withhold a receipt: the provider posts it, custodians and auditors
 // read it from the chain, and if the lead then does nothing, the next in line
 // merges it. The provider is paid, the idle lead pays.
 func TestLeadCannotWithholdReceipts(t *testing.T) {

@@ -20,10 +20,10 @@ type Params struct {
 	MaxAttempts   int    // how often a unit may be given out before the lease stops
 	ChallengeBond uint64 // utally that a challenger locks at least
 	VerdictFactor uint64 // bond behind an auditor's verdict over the pay of a unit
-	KeepFactor    uint64 // bond behind a keeper's attestation over the pay of a unit
-	AskFee        uint64 // utally that who asks a keeper pays for the answer
-	AnswerTime    int64  // ms that a keeper has for it
-	AnswerLoad    int    // questions of a lease that a keeper can answer in that time; it has more for more
+	KeepFactor    uint64 // bond behind a custodian's attestation over the pay of a unit
+	AskFee        uint64 // utally that who asks a custodian pays for the answer
+	AnswerTime    int64  // ms that a custodian has for it
+	AnswerLoad    int    // questions of a lease that a custodian can answer in that time; it has more for more
 	ForcedBps     uint64 // of the attempts, presented wrong by duty; 0: none
 	JackpotFactor uint64 // what the first challenger of a forced receipt gets over the pay of a unit, or its provider if nobody challenges it
 	Speed         uint64 // FLOP per second of the slowest machine that the chain counts on
@@ -35,7 +35,7 @@ type Params struct {
 
 // DefaultParams are those of a new chain.
 var DefaultParams = Params{
-	Tariff: Tariff{KeeperBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
+	Tariff: Tariff{CustodianBps: 200, BurnBps: 200, TaxBps: 210, KeepGB: 1000}, RewardBps: 4000, LateBps: 500, BondFactor: 2, MaxOpen: 2, MaxLate: 2, MaxAttempts: 16,
 	LeadTimeout: 10 * 60 * 1000, ChallengeBond: 1_000_000, VerdictFactor: 100,
 	KeepFactor: 5, AskFee: 10_000, AnswerTime: 10 * 60 * 1000, AnswerLoad: 16,
 	ForcedBps: 200, Speed: 1e10, Link: 1e6, Allowance: 10 * 1000,
@@ -45,9 +45,9 @@ var DefaultParams = Params{
 // Check returns an error unless the rules can be kept and make cheating a loss.
 func (p *Params) Check() error {
 	switch {
-	case max(p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps) > bps:
-		return fmt.Errorf("keepers' share, burn, tax, penalty, forced attempts and deposit are %d, %d, %d, %d, %d and %d, want at most %d basis points",
-			p.KeeperBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps, bps)
+	case max(p.CustodianBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps) > bps:
+		return fmt.Errorf("custodians' share, burn, tax, penalty, forced attempts and deposit are %d, %d, %d, %d, %d and %d, want at most %d basis points",
+			p.CustodianBps, p.BurnBps, p.TaxBps, p.LateBps, p.ForcedBps, p.DepositBps, bps)
 	case p.MinDeposit > maxFlops:
 		return fmt.Errorf("a deposit of at least %d utally, want at most %d", p.MinDeposit, uint64(maxFlops))
 	case p.ForcedBps == bps:
@@ -65,11 +65,11 @@ func (p *Params) Check() error {
 	case p.VerdictFactor < 1 || p.VerdictFactor > bps:
 		return fmt.Errorf("a verdict's bond of %d times the pay of a unit, want between 1 and %d", p.VerdictFactor, bps)
 	case p.KeepFactor < 1 || p.KeepFactor > bps:
-		return fmt.Errorf("a keeper's bond of %d times the pay of a unit, want between 1 and %d", p.KeepFactor, bps)
+		return fmt.Errorf("a custodian's bond of %d times the pay of a unit, want between 1 and %d", p.KeepFactor, bps)
 	case p.AskFee < 1 || p.AskFee > maxAskFee || p.AnswerLoad < 1 || p.AnswerLoad > MaxUnits:
-		return fmt.Errorf("%d questions to a keeper at a time, at %d utally each, want 1 to %d at 1 to %d", p.AnswerLoad, p.AskFee, MaxUnits, uint64(maxAskFee))
+		return fmt.Errorf("%d questions to a custodian at a time, at %d utally each, want 1 to %d at 1 to %d", p.AnswerLoad, p.AskFee, MaxUnits, uint64(maxAskFee))
 	case p.AnswerTime < 1 || p.AnswerTime > maxWindow:
-		return fmt.Errorf("%d ms for a keeper's answer, want between 1 and %d", p.AnswerTime, int64(maxWindow))
+		return fmt.Errorf("%d ms for a custodian's answer, want between 1 and %d", p.AnswerTime, int64(maxWindow))
 	case p.Speed == 0 || p.Link == 0 || p.Allowance < 0 || p.Allowance > maxWindow || p.KeepGB > maxKeepGB:
 		return fmt.Errorf("a machine of %d FLOP/s, a connection of %d B/s, %d ms for blocks, %d utally to keep 10⁹ bytes for an hour: want at least 1, 1 and 0, at most %d ms and %d utally",
 			p.Speed, p.Link, p.Allowance, p.KeepGB, int64(maxWindow), uint64(maxKeepGB))
@@ -112,12 +112,12 @@ type Lease struct {
 	FeeBps    uint64
 	Quote     Quote
 	Deposit   uint64     // utally, locked beside the price
-	Seed      canon.Hash // from a block before the match; the keepers of the files and the succession are drawn from it
+	Seed      canon.Hash // from a block before the match; the custodians of the files and the succession are drawn from it
 	MatchedAt int64
 
 	Leads     []Leader // the lead and, in drawn order, who may take over
 	Providers []Party  // of the offer, in account order
-	Auditors  []Party  // pool from which each attempt's auditors and keepers are drawn
+	Auditors  []Party  // pool from which each attempt's auditors and custodians are drawn
 	Files     Files    // whether the order's files can be had, by those who keep them
 
 	Phase     Phase
@@ -131,11 +131,11 @@ type Lease struct {
 	Past     [][]Past // by unit: its earlier attempts of which something still counts, in order
 	Merges   []Merge
 	Disputes []Contest
-	Asked    []Asked   // keepers with open questions, in account order
+	Asked    []Asked   // custodians with open questions, in account order
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
-	Sweep    int       // units of the round, from the last back, whose keepers are to be looked at, since one was convicted
-	Barred   []string  // providers that get no more units, auditors and keepers that are drawn no more, convicted or not able
+	Sweep    int       // units of the round, from the last back, whose custodians are to be looked at, since one was convicted
+	Barred   []string  // providers that get no more units, auditors and custodians that are drawn no more, convicted or not able
 
 	TruthUntil int64 // protocol time until which what was shown of forced attempts can be refuted; 0 if none was
 
@@ -166,7 +166,7 @@ const (
 	Open     Status = iota + 1 // to be assigned
 	Assigned                   // a provider computes it
 	Received                   // its receipt is on chain
-	Counted                    // keepers attested; its window runs
+	Counted                    // custodians attested; its window runs
 	Accepted                   // its window closed unchallenged
 )
 
@@ -185,9 +185,9 @@ type Unit struct {
 	LotSeed  canon.Hash // from which its lot follows, drawn after the assignment; zero where nothing is forced
 	Receipt  *Receipt
 	Proof    []byte        // the provider's signature of the receipt
-	Attested []Attestation // its keepers, drawn after the receipt
+	Attested []Attestation // its custodians, drawn after the receipt
 	Audits   []Audit       // drawn with them
-	Requests []Request     // open questions to its keepers
+	Requests []Request     // open questions to its custodians
 	Withheld []string      // providers of earlier attempts whose data could not be had
 	Plain    bool          // its provider has shown that it was not forced
 
@@ -290,7 +290,7 @@ const Insurance = "insurance"
 // clone returns a copy that shares nothing that events change.
 func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
-	l.Files.Keepers = slices.Clone(l.Files.Keepers)
+	l.Files.Custodians = slices.Clone(l.Files.Custodians)
 	l.Files.Requests = slices.Clone(l.Files.Requests)
 	l.Asked = slices.Clone(l.Asked)
 	l.Units = slices.Clone(l.Units)

@@ -28,9 +28,9 @@ func Dearest(parties []Party) (r Rates) {
 	return r
 }
 
-// NewLease begins a lease at protocol time now. The pool of auditors, the keepers of
+// NewLease begins a lease at protocol time now. The pool of auditors, the custodians of
 // the order's files and the succession of the lead are drawn here, from a seed that
-// was not known when the order was posted; the lead is never among auditors and keepers.
+// was not known when the order was posted; the lead is never among auditors and custodians.
 func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	p, c := &m.Order.Problem, &m.Order.Conditions
 	if err := m.Order.Check(); err != nil {
@@ -46,7 +46,7 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if q.Price > c.MaxPrice {
 		return Lease{}, nil, fmt.Errorf("the offer costs %d utally, the order pays at most %d", q.Price, c.MaxPrice)
 	}
-	if n := max(c.Auditors, c.Keepers); len(m.Validators) < n || find(m.Validators, m.Lead) != nil {
+	if n := max(c.Auditors, c.Custodians); len(m.Validators) < n || find(m.Validators, m.Lead) != nil {
 		return Lease{}, nil, fmt.Errorf("%d independent validators beside the lead, the order wants %d", len(m.Validators), n)
 	}
 	if len(m.Providers) > MaxParties {

@@ -31,11 +31,11 @@ const (
 	maxDisputes      = 1 << 9   // open about one lease, all of which its events carry
 	reservedDisputes = 1 << 6   // of these, for auditors that have reported what they dispute
 	maxLeaseBytes    = 48 << 20 // bytes that are recorded of units, of the 64 MiB of which a reply is read
-	maxKeepers       = 16
+	maxCustodians    = 16
 	maxAuditors      = 16
-	maxKept          = MaxParties + maxKeepers   // keepers that a lease can have had, one after another
-	maxBarred        = 2*MaxParties + maxKeepers // the providers, the auditors, and the first keepers
-	maxRivals        = 64                        // challengers that share a jackpot: of so many, none gets anything
+	maxKept          = MaxParties + maxCustodians   // custodians that a lease can have had, one after another
+	maxBarred        = 2*MaxParties + maxCustodians // the providers, the auditors, and the first custodians
+	maxRivals        = 64                           // challengers that share a jackpot: of so many, none gets anything
 )
 
 // File says where the bytes behind a root can be fetched.
@@ -89,7 +89,7 @@ type Conditions struct {
 	AuditSegments int    // segments that each of them draws and re-executes
 	AuditFloor    int    // fewest of these for a provider with a long record of valid units; 0: always all
 	TopSegments   int    // segments with the largest updates that each re-executes besides
-	Keepers       int    // nodes that keep the data; more than half of them must attest
+	Custodians    int    // nodes that keep the data; more than half of them must attest
 	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a piece of them; 0: each keeps all
 	UnitTimeout   int64  // ms from assignment to receipt
 	UnitWindow    int64  // ms from a counted receipt to its acceptance
@@ -151,7 +151,7 @@ func (p *Problem) File(role string) (File, bool) {
 
 // Bid returns what the conditions ask of an offer.
 func (c *Conditions) Bid() auction.Bid {
-	return auction.Bid{MaxPrice: c.MaxPrice, Providers: c.MinProviders, Referees: max(c.Auditors, c.Keepers), Validator: c.Validator}
+	return auction.Bid{MaxPrice: c.MaxPrice, Providers: c.MinProviders, Referees: max(c.Auditors, c.Custodians), Validator: c.Validator}
 }
 
 // Audited returns how many segments of a unit each auditor draws, of a provider
@@ -163,14 +163,14 @@ func (c *Conditions) Audited(record uint64) int {
 	return proof.Audited(c.AuditSegments, c.AuditFloor, record)
 }
 
-// Quorum returns how many keepers must attest to a receipt.
-func (c *Conditions) Quorum() int { return c.Keepers/2 + min(c.Keepers, 1) }
+// Quorum returns how many custodians must attest to a receipt.
+func (c *Conditions) Quorum() int { return c.Custodians/2 + min(c.Custodians, 1) }
 
-// Pieces returns how the checkpoints of a unit are cut among its keepers: half of a
+// Pieces returns how the checkpoints of a unit are cut among its custodians: half of a
 // quorum of them make up the whole, so that the other half may fail. If the code does
 // not cut, each keeps all.
 func (o *Order) Pieces() erasure.Code {
-	c := erasure.Code{Pieces: o.Conditions.Keepers, Needed: 1}
+	c := erasure.Code{Pieces: o.Conditions.Custodians, Needed: 1}
 	if limit := o.Conditions.CodedBytes; limit > 0 && o.Problem.UnitBytes() > limit {
 		c.Needed = (o.Conditions.Quorum() + 1) / 2
 	}
@@ -251,7 +251,7 @@ func (c *Conditions) check(segments int) error {
 		bound{"expiry (ms)", c.Expires, 1, maxWindow},
 		bound{"providers", int64(c.MinProviders), 1, 1 << 10},
 		bound{"auditors", int64(c.Auditors), 0, maxAuditors},
-		bound{"keepers", int64(c.Keepers), 1, maxKeepers},
+		bound{"custodians", int64(c.Custodians), 1, maxCustodians},
 		bound{"unit timeout (ms)", c.UnitTimeout, 1, maxWindow},
 		bound{"unit window (ms)", c.UnitWindow, 1, maxWindow},
 		bound{"challenge window (ms)", c.Window, 1, maxWindow},
@@ -273,14 +273,14 @@ func (c *Conditions) check(segments int) error {
 }
 
 // checkSize bounds what is recorded of a lease: every role reads it whole. Of a unit that
-// is a root for each segment, what each auditor looked at, and what each keeper keeps.
+// is a root for each segment, what each auditor looked at, and what each custodian keeps.
 func (o *Order) checkSize() error {
 	const root, audit, segment, attestation = 32, 128, 4, 192 // bytes
 	p, c := &o.Problem, &o.Conditions
-	unit := root*(p.Segments()+1) + c.Auditors*(audit+segment*(c.AuditSegments+c.TopSegments)) + c.Keepers*attestation
+	unit := root*(p.Segments()+1) + c.Auditors*(audit+segment*(c.AuditSegments+c.TopSegments)) + c.Custodians*attestation
 	if all := unit * p.Units(); all > maxLeaseBytes {
-		return fmt.Errorf("the record of %d units with %d segments, %d auditors and %d keepers may have %d bytes, the limit is %d: use fewer units, or more steps between checkpoints",
-			p.Units(), p.Segments(), c.Auditors, c.Keepers, all, maxLeaseBytes)
+		return fmt.Errorf("the record of %d units with %d segments, %d auditors and %d custodians may have %d bytes, the limit is %d: use fewer units, or more steps between checkpoints",
+			p.Units(), p.Segments(), c.Auditors, c.Custodians, all, maxLeaseBytes)
 	}
 	return nil
 }
@@ -339,7 +339,7 @@ func (c *Conditions) code(w *canon.Codec) {
 	w.U64(&c.MaxPrice)
 	w.U64(&c.CodedBytes)
 	w.String(&c.Validator, maxAccount)
-	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Keepers} {
+	for _, n := range []*int{&c.MinProviders, &c.Auditors, &c.AuditSegments, &c.AuditFloor, &c.TopSegments, &c.Custodians} {
 		w.Int(n, 1<<20)
 	}
 	for _, n := range []*int64{&c.Expires, &c.UnitTimeout, &c.UnitWindow, &c.Window} {

@@ -26,7 +26,7 @@ func TestOrderCheck(t *testing.T) {
 		"cost":              func(o *Order) { o.Problem.StepFLOPs = 1 << 62 },
 		"maximum price":     func(o *Order) { o.Conditions.MaxPrice = 0 },
 		"providers":         func(o *Order) { o.Conditions.MinProviders = 0 },
-		"keepers":           func(o *Order) { o.Conditions.Keepers = 0 },
+		"custodians":        func(o *Order) { o.Conditions.Custodians = 0 },
 		"audited segments":  func(o *Order) { o.Conditions.AuditSegments = 4 },
 		"both or neither":   func(o *Order) { o.Conditions.Auditors = 0 },
 		"challenge window":  func(o *Order) { o.Conditions.Window = 0 },
@@ -34,10 +34,10 @@ func TestOrderCheck(t *testing.T) {
 		"floor":             func(o *Order) { o.Conditions.AuditFloor = 2 },
 		"largest updates":   func(o *Order) { o.Conditions.TopSegments = 3 },
 		"files":             func(o *Order) { o.Problem.Files = make([]File, 17) },
-		"the record of 4096 units with 256 segments, 16 auditors and 16 keepers may have 99221504 bytes, the limit is 50331648": func(o *Order) {
+		"the record of 4096 units with 256 segments, 16 auditors and 16 custodians may have 99221504 bytes, the limit is 50331648": func(o *Order) {
 			o.Problem.Rounds, o.Problem.Shards, o.Problem.Records = 64, 64, 64
 			o.Problem.Steps, o.Problem.Interval = 256, 1
-			o.Conditions.Auditors, o.Conditions.AuditSegments, o.Conditions.Keepers = 16, 170, 16
+			o.Conditions.Auditors, o.Conditions.AuditSegments, o.Conditions.Custodians = 16, 170, 16
 		},
 	} {
 		o := testOrder()

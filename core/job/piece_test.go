@@ -10,13 +10,13 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// newCut is newKept where each of four keepers, of five who could, keeps a piece of
+// newCut is newKept where each of four custodians, of five who could, keeps a piece of
 // the checkpoints.
 func newCut(t *testing.T) *kept {
 	t.Helper()
 	m := testMatch()
 	m.Validators = append(m.Validators, party("v4", Rates{}), party("v5", Rates{}))
-	m.Order.Conditions.Keepers, m.Order.Conditions.CodedBytes, m.Order.Problem.StateBytes = 4, 100, 40
+	m.Order.Conditions.Custodians, m.Order.Conditions.CodedBytes, m.Order.Problem.StateBytes = 4, 100, 40
 	k := newKeptOf(t, m)
 	if c := k.lease.Order.Pieces(); c != (erasure.Code{Pieces: 4, Needed: 2}) {
 		t.Fatalf("%+v", c)
@@ -42,12 +42,12 @@ func (k *kept) pieces(number int) (pieces []*graph.State, roots []canon.Hash) {
 	return pieces, roots
 }
 
-// anyPiece is what a keeper attests to where nobody asks for it.
-func (w *world) anyPiece(unit int, keeper string) *Piece {
+// anyPiece is what a custodian attests to where nobody asks for it.
+func (w *world) anyPiece(unit int, custodian string) *Piece {
 	if !w.lease.Order.Pieces().Cuts() {
 		return nil
 	}
-	number, _ := w.lease.FreePiece(unit, keeper)
+	number, _ := w.lease.FreePiece(unit, custodian)
 	return &Piece{Number: number}
 }
 
@@ -57,27 +57,27 @@ func (k *kept) piece(number int) *Piece {
 	return &Piece{number, canon.Root(roots), File{"pieces", "cid", 9}}
 }
 
-// keep lets a keeper of the first unit attest to the piece that it should keep.
-func (k *kept) keep(keeper string) int {
+// keep lets a custodian of the first unit attest to the piece that it should keep.
+func (k *kept) keep(custodian string) int {
 	k.t.Helper()
-	number, ok := k.lease.FreePiece(0, keeper)
+	number, ok := k.lease.FreePiece(0, custodian)
 	if !ok {
 		k.t.Fatal("no piece is free")
 	}
-	k.do(Attest{keeper, 0, 0, k.piece(number)})
+	k.do(Attest{custodian, 0, 0, k.piece(number)})
 	return number
 }
 
-func (k *kept) shownPiece(keeper string) proof.Shown {
+func (k *kept) shownPiece(custodian string) proof.Shown {
 	k.t.Helper()
-	q, drawn := k.lease.Question(k.lease.Request(keeper, 0))
+	q, drawn := k.lease.Question(k.lease.Request(custodian, 0))
 	if !drawn {
 		k.t.Fatal("nothing is drawn yet")
 	}
 	if q.State < 0 {
 		return q.ShowTensor(k.records)
 	}
-	pieces, roots := k.pieces(k.lease.Units[0].attestation(keeper).Piece.Number)
+	pieces, roots := k.pieces(k.lease.Units[0].attestation(custodian).Piece.Number)
 	a, err := q.ShowPiece(pieces[q.State-1], roots)
 	if err != nil {
 		k.t.Fatal(err)
@@ -90,11 +90,11 @@ func (k *kept) shownPiece(keeper string) proof.Shown {
 func TestPieces(t *testing.T) {
 	o := testOrder()
 	o.Problem.StateBytes = 100 // 300 of a unit
-	for keepers, needed := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 2, 7: 2, 8: 3, 12: 4, 16: 5} {
+	for custodians, needed := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 2, 7: 2, 8: 3, 12: 4, 16: 5} {
 		for limit, want := range map[uint64]int{0: 1, 299: needed, 300: 1} {
-			o.Conditions.Keepers, o.Conditions.CodedBytes = keepers, limit
-			if c := o.Pieces(); c.Needed != want || c.Pieces != keepers || !c.Valid() {
-				t.Errorf("%d keepers beyond %d bytes: %+v", keepers, limit, c)
+			o.Conditions.Custodians, o.Conditions.CodedBytes = custodians, limit
+			if c := o.Pieces(); c.Needed != want || c.Pieces != custodians || !c.Valid() {
+				t.Errorf("%d custodians beyond %d bytes: %+v", custodians, limit, c)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func TestPieces(t *testing.T) {
 
 func TestAttestationNamesAPiece(t *testing.T) {
 	k := newCut(t)
-	a, b := k.keeper(0), k.keeper(1)
+	a, b := k.custodian(0), k.custodian(1)
 	k.refused("names one", Attest{a, 0, 0, nil})
 	k.refused("names one", Attest{a, 0, 0, &Piece{Number: 4}})
 	k.refused("names one", Attest{a, 0, 0, &Piece{Number: -1}})
@@ -119,27 +119,27 @@ func TestAttestationNamesAPiece(t *testing.T) {
 	if k.lease.Units[0].Status != Received {
 		t.Fatal("two of four are no quorum")
 	}
-	if k.keep(k.keeper(2)); k.lease.Units[0].Status != Counted {
+	if k.keep(k.custodian(2)); k.lease.Units[0].Status != Counted {
 		t.Fatal("three of four are a quorum")
 	}
-	k.keep(k.keeper(3))
+	k.keep(k.custodian(3))
 	if n, ok := k.lease.FreePiece(0, a); ok {
 		t.Fatalf("piece %d is free", n)
 	}
 	whole := newKept(t)
-	whole.refused("keeps all", Attest{whole.keeper(0), 0, 0, &Piece{}})
+	whole.refused("keeps all", Attest{whole.custodian(0), 0, 0, &Piece{}})
 }
 
-// A keeper of a piece shows it, and is paid; one that cannot loses bond and place, and
+// A custodian of a piece shows it, and is paid; one that cannot loses bond and place, and
 // who is drawn in its place keeps the piece that it kept.
-func TestKeeperOfAPieceAnswers(t *testing.T) {
+func TestCustodianOfAPieceAnswers(t *testing.T) {
 	k := newCut(t)
 	for i := range 4 {
-		k.keep(k.keeper(i))
+		k.keep(k.custodian(i))
 	}
 	k.audit(0, true)
 	seen := map[int]bool{}
-	who := k.keeper(3)
+	who := k.custodian(3)
 	for range 40 {
 		k.ask(who)
 		q, _ := k.lease.Question(k.lease.Request(who, 0))
@@ -162,7 +162,7 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 	k.now = k.lease.Request(who, 0).Due + 1
 	k.tick()
 	k.pass(1)
-	next := k.keeper(4)
+	next := k.custodian(4)
 	if next == who || k.lease.Units[0].Keeps(who) {
 		t.Fatalf("%s keeps after %s", next, who)
 	}
@@ -174,9 +174,9 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 
 // Who keeps a wrong piece is convicted as soon as somebody shows it, and its piece is
 // kept by another.
-func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
+func TestCustodianOfAWrongPieceIsExposed(t *testing.T) {
 	k := newCut(t)
-	liar := k.keeper(2)
+	liar := k.custodian(2)
 	pieces, roots := k.pieces(2)
 	pieces[1].Tensors[0].Bytes()[70] ^= 1
 	var err error
@@ -185,7 +185,7 @@ func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
 	}
 	k.do(Attest{liar, 0, 0, &Piece{2, canon.Root(roots), File{}}})
 	for _, i := range []int{0, 1} {
-		k.keep(k.keeper(i))
+		k.keep(k.custodian(i))
 	}
 	k.ask(liar)
 	w, err := proof.FindWrongPiece(k.lease.Order.Pieces(), 2, 2, k.states[2], pieces[1], roots)
@@ -195,12 +195,12 @@ func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
 	other := *w
 	other.State = 1
 	k.refused("piece", Expose{"c", liar, 0, 0, other})
-	k.refused("no attestation", Expose{"c", k.keeper(3), 0, 0, *w})
+	k.refused("no attestation", Expose{"c", k.custodian(3), 0, 0, *w})
 	k.refused("cannot expose itself", Expose{liar, liar, 0, 0, *w})
 	k.refused("not under way", Expose{"c", liar, 0, 1, *w})
 	k.refused("no unit 99", Expose{"c", liar, 99, 0, *w})
-	k.refused("", Expose{"c", k.keeper(0), 0, 0, *w})
-	bond, fee := k.lease.Units[0].keeper(liar).Bond, k.lease.Params.AskFee
+	k.refused("", Expose{"c", k.custodian(0), 0, 0, *w})
+	bond, fee := k.lease.Units[0].custodian(liar).Bond, k.lease.Params.AskFee
 	held := k.held[liar]
 	k.do(Expose{"c", liar, 0, 0, *w})
 	reward := bond * k.lease.Params.RewardBps / bps
@@ -208,7 +208,7 @@ func TestKeeperOfAWrongPieceIsExposed(t *testing.T) {
 		t.Fatalf("the witness has %d, the fund %d, the liar %d, the asker %d", k.purse["c"], k.purse[Insurance], k.held[liar], k.purse[asker])
 	}
 	k.pass(1)
-	next := k.keeper(4)
+	next := k.custodian(4)
 	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Requests()) != 0 {
 		t.Fatalf("the unit is %v, kept by %s", u.Status, next)
 	}
@@ -255,7 +255,7 @@ func (k *kept) tile(s *graph.State, tile int) proof.Shown {
 func TestVoidUnitFreesItsPieces(t *testing.T) {
 	k := newCut(t)
 	for i := range 3 {
-		k.keep(k.keeper(i))
+		k.keep(k.custodian(i))
 	}
 	if err := k.challenge(1, UnitTarget(0), "c"); err != nil {
 		t.Fatal(err)

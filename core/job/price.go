@@ -73,17 +73,17 @@ func (r Rates) Pay(flops, bytes uint64) (uint64, error) {
 
 // Tariff holds the shares that the chain's parameters fix, in basis points.
 type Tariff struct {
-	KeeperBps uint64 // of a unit's pay, to its keepers together
-	BurnBps   uint64 // of everything paid out, burnt
-	TaxBps    uint64 // of everything paid out, to the jackpot pool
-	KeepGB    uint64 // utally for 10⁹ bytes and hour, to each keeper
+	CustodianBps uint64 // of a unit's pay, to its custodians together
+	BurnBps      uint64 // of everything paid out, burnt
+	TaxBps       uint64 // of everything paid out, to the jackpot pool
+	KeepGB       uint64 // utally for 10⁹ bytes and hour, to each custodian
 }
 
 // Quote is what an order can cost at most with one offer, and of what parts.
 type Quote struct {
 	Unit   uint64 // pay of one unit at the dearest provider's rates
 	Audit  uint64 // wage of one auditor for one unit
-	Keep   uint64 // wage of one keeper for one unit
+	Keep   uint64 // wage of one custodian for one unit
 	Fee    uint64 // the validator's, for the whole order
 	Burn   uint64
 	Tax    uint64 // to the jackpot pool
@@ -103,7 +103,7 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if q.Audit, err = scale(q.Unit, uint64(min((c.AuditSegments+c.TopSegments)*p.Interval, p.Steps)), uint64(p.Steps)); err != nil {
 		return q, err
 	}
-	if q.Keep, err = scale(q.Unit, t.KeeperBps, bps*uint64(c.Keepers)); err != nil {
+	if q.Keep, err = scale(q.Unit, t.CustodianBps, bps*uint64(c.Custodians)); err != nil {
 		return q, err
 	}
 	kept, err := keepWage(p, c, t.KeepGB)
@@ -121,13 +121,13 @@ func NewQuote(p *Problem, c *Conditions, dearest Rates, feeBps uint64, t Tariff)
 	if err != nil {
 		return q, err
 	}
-	keeps, err := times(q.Keep, c.Keepers*p.Units())
+	keeps, err := times(q.Keep, c.Custodians*p.Units())
 	if err != nil {
 		return q, err
 	}
 	files, err := q.fileWage(p, c, t)
 	if err == nil {
-		files, err = times(files, c.Keepers)
+		files, err = times(files, c.Custodians)
 	}
 	if err == nil {
 		keeps, err = sum(keeps, files)

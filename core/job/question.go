@@ -10,26 +10,26 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// OfFiles stands for the order's files where a question to a keeper names a unit.
+// OfFiles stands for the order's files where a question to a custodian names a unit.
 const OfFiles = -1
 
-// Request is an open question to a keeper. What it must show is drawn from a
+// Request is an open question to a custodian. What it must show is drawn from a
 // block after the one in which it was asked.
 type Request struct {
-	By, Keeper string
-	Unit       int        // or OfFiles
-	Fee        uint64     // By's, for an answer in time
-	At         int64      // protocol time of the request
-	Ahead      int        // questions that count as asked of the keeper before it
-	Seed       canon.Hash // what is asked follows from it, once Due is not 0
-	Due        int64      // protocol time until which an answer is in time
+	By, Custodian string
+	Unit          int        // or OfFiles
+	Fee           uint64     // By's, for an answer in time
+	At            int64      // protocol time of the request
+	Ahead         int        // questions that count as asked of the custodian before it
+	Seed          canon.Hash // what is asked follows from it, once Due is not 0
+	Due           int64      // protocol time until which an answer is in time
 }
 
-// Asked is a keeper with open questions. That it has many harms nobody else: each gives
+// Asked is a custodian with open questions. That it has many harms nobody else: each gives
 // it more time.
 type Asked struct {
-	Keeper string
-	Open   int
+	Custodian string
+	Open      int
 }
 
 // askable returns an error unless a question can be about the current attempt of a unit, or
@@ -42,27 +42,27 @@ func (l *Lease) askable(unit, attempt int) error {
 	return err
 }
 
-// wordBond returns what stands behind a keeper's word about a unit, or that it has the
+// wordBond returns what stands behind a custodian's word about a unit, or that it has the
 // order's files; nil if no such word stands.
-func (l *Lease) wordBond(keeper string, unit int) *uint64 {
+func (l *Lease) wordBond(custodian string, unit int) *uint64 {
 	if unit == OfFiles {
-		if k := l.Files.keeper(keeper); k != nil && k.Says == Had {
+		if k := l.Files.custodian(custodian); k != nil && k.Says == Had {
 			return &k.Bond
 		}
 		return nil
 	}
-	if a := l.Units[unit].attestation(keeper); a != nil {
+	if a := l.Units[unit].attestation(custodian); a != nil {
 		return &a.Bond
 	}
 	return nil
 }
 
-// Ask lets anybody ask a keeper to show that it keeps what it attested to. The
+// Ask lets anybody ask a custodian to show that it keeps what it attested to. The
 // fee is the caller's to take, and pays for the answer.
 type Ask struct {
-	By, Keeper    string
+	By, Custodian string
 	Unit, Attempt int // or OfFiles and 0
-	Open          int // questions that the keeper has open in all leases, as far as is known
+	Open          int // questions that the custodian has open in all leases, as far as is known
 }
 
 func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
@@ -72,33 +72,33 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 	switch {
 	case l.Phase == Closing && now >= l.WindowEnd:
 		return nil, fmt.Errorf("the lease's window closed at protocol time %d ms: nothing can be asked any more", l.WindowEnd)
-	case l.wordBond(e.Keeper, e.Unit) == nil:
-		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Keeper, Kept(e.Unit))
-	case e.By == e.Keeper:
+	case l.wordBond(e.Custodian, e.Unit) == nil:
+		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Custodian, Kept(e.Unit))
+	case e.By == e.Custodian:
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
-	case l.Request(e.Keeper, e.Unit) != nil:
-		return nil, fmt.Errorf("%s is asked about %s already", e.Keeper, Kept(e.Unit))
+	case l.Request(e.Custodian, e.Unit) != nil:
+		return nil, fmt.Errorf("%s is asked about %s already", e.Custodian, Kept(e.Unit))
 	}
-	ahead := l.ahead(e.Keeper, e.Open)
-	l.countAsked(e.Keeper, 1)
+	ahead := l.ahead(e.Custodian, e.Open)
+	l.countAsked(e.Custodian, 1)
 	of := l.requests(e.Unit)
-	*of = append(*of, Request{By: e.By, Keeper: e.Keeper, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: ahead})
-	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Keeper, uint64(e.Unit), "asked"}}, nil
+	*of = append(*of, Request{By: e.By, Custodian: e.Custodian, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: ahead})
+	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Custodian, uint64(e.Unit), "asked"}}, nil
 }
 
-// ahead returns how many questions count as asked before the next one to a keeper: those
+// ahead returns how many questions count as asked before the next one to a custodian: those
 // of this lease, and of other leases as many as take the time of as many transactions.
 // Of these a bounded number counts, or friends could put off an answer for ever.
-func (l *Lease) ahead(keeper string, open int) int {
+func (l *Lease) ahead(custodian string, open int) int {
 	own := 0
-	if at, found := l.askedAt(keeper); found {
+	if at, found := l.askedAt(custodian); found {
 		own = l.Asked[at].Open
 	}
 	others := int64(min(max(open-own, 0), MaxUnits))
 	return int(min(int64(own)+others*perTransaction*int64(l.Params.AnswerLoad)/l.Params.AnswerTime, MaxUnits))
 }
 
-// Kept names what a question to a keeper is about: a unit, or the order's files.
+// Kept names what a question to a custodian is about: a unit, or the order's files.
 func Kept(unit int) string {
 	if unit == OfFiles {
 		return "the order's files"
@@ -125,16 +125,16 @@ func (l *Lease) Requests() (out []*Request) {
 	return out
 }
 
-// askedAt returns the place of a keeper among those with open questions.
-func (l *Lease) askedAt(keeper string) (at int, found bool) {
-	return slices.BinarySearchFunc(l.Asked, keeper, func(a Asked, k string) int { return strings.Compare(a.Keeper, k) })
+// askedAt returns the place of a custodian among those with open questions.
+func (l *Lease) askedAt(custodian string) (at int, found bool) {
+	return slices.BinarySearchFunc(l.Asked, custodian, func(a Asked, k string) int { return strings.Compare(a.Custodian, k) })
 }
 
-// countAsked adds to the number of a keeper's open questions.
-func (l *Lease) countAsked(keeper string, n int) {
-	at, found := l.askedAt(keeper)
+// countAsked adds to the number of a custodian's open questions.
+func (l *Lease) countAsked(custodian string, n int) {
+	at, found := l.askedAt(custodian)
 	if !found {
-		l.Asked = slices.Insert(l.Asked, at, Asked{Keeper: keeper})
+		l.Asked = slices.Insert(l.Asked, at, Asked{Custodian: custodian})
 	}
 	l.Asked[at].Open += n
 	if l.Asked[at].Open == 0 {
@@ -142,15 +142,15 @@ func (l *Lease) countAsked(keeper string, n int) {
 	}
 }
 
-// Request returns the open question to a keeper about a unit, or about the order's files,
+// Request returns the open question to a custodian about a unit, or about the order's files,
 // nil if there is none.
-func (l *Lease) Request(keeper string, unit int) *Request {
+func (l *Lease) Request(custodian string, unit int) *Request {
 	if unit < OfFiles || unit >= len(l.Units) {
 		return nil
 	}
 	of := *l.requests(unit)
 	for i := range of {
-		if of[i].Keeper == keeper {
+		if of[i].Custodian == custodian {
 			return &of[i]
 		}
 	}
@@ -167,13 +167,13 @@ func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
 		return proof.Ask(r.Seed, []canon.Hash{l.Order.Problem.Start}, records), true
 	}
 	u := &l.Units[r.Unit]
-	if p := u.attestation(r.Keeper).Piece; p != nil {
+	if p := u.attestation(r.Custodian).Piece; p != nil {
 		return proof.AskPiece(r.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
 	}
 	return proof.Ask(r.Seed, u.Receipt.Checkpoints, records), true
 }
 
-// Answer shows what a keeper was asked for.
+// Answer shows what a custodian was asked for.
 type Answer struct {
 	By            string
 	Unit, Attempt int // or OfFiles and 0
@@ -199,12 +199,12 @@ func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	fee, of := r.Fee, l.requests(e.Unit)
-	*of = slices.DeleteFunc(*of, func(r Request) bool { return r.Keeper == e.By })
+	*of = slices.DeleteFunc(*of, func(r Request) bool { return r.Custodian == e.By })
 	l.countAsked(e.By, -1)
 	return []Effect{{Unlock, e.By, fee, "answer"}, {Emit, e.By, uint64(e.Unit), "answered"}}, nil
 }
 
-// tickRequests draws what requests of earlier blocks ask for, and convicts keepers
+// tickRequests draws what requests of earlier blocks ask for, and convicts custodians
 // whose time has run out.
 func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err error) {
 	var late []Request
@@ -220,10 +220,10 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 		}
 	}
 	for _, r := range late {
-		if l.Request(r.Keeper, r.Unit) == nil {
-			continue // of a keeper of the files that was just convicted about a unit
+		if l.Request(r.Custodian, r.Unit) == nil {
+			continue // of a custodian of the files that was just convicted about a unit
 		}
-		more, err := l.failKeeper(r.Keeper, r.Unit, r.By, "unanswered", now)
+		more, err := l.failCustodian(r.Custodian, r.Unit, r.By, "unanswered", now)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +232,7 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 	return effects, nil
 }
 
-// answerTime returns how long a keeper has for an answer, with the questions that it had
+// answerTime returns how long a custodian has for an answer, with the questions that it had
 // before: so many asked together cannot make it late, and none can be asked to keep
 // others from being asked.
 func (l *Lease) answerTime(r *Request) int64 {
@@ -247,7 +247,7 @@ func (l *Lease) drawRequest(seed canon.Hash, r *Request) canon.Hash {
 		e.Hash(seed)
 		e.Hash(id)
 		e.Uint(uint64(r.Unit - OfFiles)) // 0: the files
-		e.String(r.Keeper)
+		e.String(r.Custodian)
 	}))
 }
 
@@ -258,7 +258,7 @@ func (l *Lease) dropRequests(unit int, which func(r *Request) bool) (effects []E
 	*of = slices.DeleteFunc(*of, func(r Request) bool {
 		drop := which(&r)
 		if drop {
-			l.countAsked(r.Keeper, -1)
+			l.countAsked(r.Custodian, -1)
 			effects = append(effects, Effect{Unlock, r.By, r.Fee, "ask"})
 		}
 		return drop
@@ -290,23 +290,23 @@ func (l *Lease) checkRequests() error {
 	for _, r := range l.Requests() {
 		switch {
 		case l.Phase == Settled:
-			return fmt.Errorf("settled, and %s is asked about %s", r.Keeper, Kept(r.Unit))
-		case r.Unit < OfFiles || r.Unit >= len(l.Units) || l.Request(r.Keeper, r.Unit) != r:
-			return fmt.Errorf("%s is asked about %s twice, or the question stands with another unit", r.Keeper, Kept(r.Unit))
-		case l.wordBond(r.Keeper, r.Unit) == nil:
-			return fmt.Errorf("%s is asked about %s, to which it has not attested", r.Keeper, Kept(r.Unit))
+			return fmt.Errorf("settled, and %s is asked about %s", r.Custodian, Kept(r.Unit))
+		case r.Unit < OfFiles || r.Unit >= len(l.Units) || l.Request(r.Custodian, r.Unit) != r:
+			return fmt.Errorf("%s is asked about %s twice, or the question stands with another unit", r.Custodian, Kept(r.Unit))
+		case l.wordBond(r.Custodian, r.Unit) == nil:
+			return fmt.Errorf("%s is asked about %s, to which it has not attested", r.Custodian, Kept(r.Unit))
 		case r.Fee != l.Params.AskFee:
-			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", r.Keeper, r.Fee, l.Params.AskFee)
+			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", r.Custodian, r.Fee, l.Params.AskFee)
 		}
-		open[r.Keeper]++
+		open[r.Custodian]++
 		total++
 	}
 	for i, a := range l.Asked {
-		if i > 0 && l.Asked[i-1].Keeper >= a.Keeper {
-			return fmt.Errorf("the counts of questions are not in account order at %s", a.Keeper)
+		if i > 0 && l.Asked[i-1].Custodian >= a.Custodian {
+			return fmt.Errorf("the counts of questions are not in account order at %s", a.Custodian)
 		}
-		if total -= a.Open; a.Open != open[a.Keeper] || a.Open < 1 {
-			return fmt.Errorf("%d open questions to %s are counted, there are %d", a.Open, a.Keeper, open[a.Keeper])
+		if total -= a.Open; a.Open != open[a.Custodian] || a.Open < 1 {
+			return fmt.Errorf("%d open questions to %s are counted, there are %d", a.Open, a.Custodian, open[a.Custodian])
 		}
 	}
 	if total != 0 {
@@ -317,7 +317,7 @@ func (l *Lease) checkRequests() error {
 
 func codeRequest(w *canon.Codec, r *Request) {
 	w.String(&r.By, maxAccount)
-	w.String(&r.Keeper, maxAccount)
+	w.String(&r.Custodian, maxAccount)
 	of := r.Unit - OfFiles
 	w.Int(&of, MaxUnits-OfFiles)
 	r.Unit = of + OfFiles

@@ -9,7 +9,7 @@ import (
 
 // earnings returns what the people behind a unit's current attempt have earned:
 // its provider once the receipt counts, each auditor that answered truly, as far
-// as is known, each keeper whose word counts. Who reported a mismatch was right if the unit
+// as is known, each custodian whose word counts. Who reported a mismatch was right if the unit
 // is refuted; who reported none may still have been wrong, which others must show.
 func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	u := &l.Units[i]
@@ -32,7 +32,7 @@ func (l *Lease) earnings(i int, refuted bool) ([]Share, error) {
 	}
 	for j := range u.Attested {
 		if k := &u.Attested[j]; l.counts(u, k) {
-			shares = append(shares, Share{k.Keeper, l.Quote.Keep})
+			shares = append(shares, Share{k.Custodian, l.Quote.Keep})
 		}
 	}
 	return shares, nil
@@ -175,7 +175,7 @@ func (l *Lease) releaseAll() []Effect {
 		}
 		for j := range l.Units[i].Attested {
 			a := &l.Units[i].Attested[j]
-			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
+			effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
 			a.Bond = 0
 		}
 		l.Units[i].Attend = 0

@@ -8,7 +8,7 @@ import (
 )
 
 // Tick lets protocol time pass: deadlines fall due, windows close, and at the end
-// the lease is settled. Auditors and keepers, and what these are asked for, are drawn
+// the lease is settled. Auditors and custodians, and what these are asked for, are drawn
 // from the seed, the hash of an earlier block.
 type Tick struct {
 	Seed  canon.Hash
@@ -96,7 +96,7 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 }
 
 // undrawn reopens a unit for which nobody could be drawn who could put up the bond, or
-// which had a quorum until keepers were convicted. That is no fault of its provider.
+// which had a quorum until custodians were convicted. That is no fault of its provider.
 func (l *Lease) undrawn(i int) (effects []Effect) {
 	u := &l.Units[i]
 	effects = l.retire(i, -1)
@@ -119,12 +119,12 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err 
 		}
 	}
 	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsLot(u) {
-		if l.keepers(u) < l.Order.Conditions.Quorum() {
+		if l.custodians(u) < l.Order.Conditions.Quorum() {
 			return append(effects, l.lapse(i, now)...), nil // one was convicted a moment ago
 		}
 		u.Status, u.HeldUntil, u.WindowEnd = Accepted, 0, now+l.Order.Conditions.UnitWindow
 		l.await(i, u.WindowEnd)
-		effects = append(effects, l.dropKeepers(i)...)
+		effects = append(effects, l.dropCustodians(i)...)
 		effects = append(effects, Effect{Emit, u.Provider, uint64(i), "accepted"})
 		alarms, err := l.falseAlarms(i)
 		return append(effects, alarms...), err

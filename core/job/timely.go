@@ -19,7 +19,7 @@ import (
 //	window       ≥ allowance + unit FLOPs / speed + checkpoint bytes / link
 //
 // Speed and link are those of the slowest machine that the chain counts on. A longer
-// time is the consumer's own: its money is locked as long as anybody's, and keepers are
+// time is the consumer's own: its money is locked as long as anybody's, and custodians are
 // paid by the hour. How long an order waits for an offer harms nobody else.
 func (p *Params) Timely(o *Order) error {
 	q, c := &o.Problem, &o.Conditions
@@ -65,17 +65,17 @@ func (p *Params) Timely(o *Order) error {
 // to be in a block.
 const perTransaction = 2000
 
-// attestTime returns the ms from their draw in which a quorum of keepers must attest to a
+// attestTime returns the ms from their draw in which a quorum of custodians must attest to a
 // receipt. Until then its auditors' bonds are locked, whoever posted it: so it is not the consumer's to
-// choose, but what all keepers take to fetch the unit from one slow provider.
+// choose, but what all custodians take to fetch the unit from one slow provider.
 //
-//	min(unit_timeout, 2 · answer_ms + keepers · checkpoint bytes / link + units under way · keepers / validators · 2 s)
+//	min(unit_timeout, 2 · answer_ms + custodians · checkpoint bytes / link + units under way · custodians / validators · 2 s)
 //
 // The last is for attesting, since all that is under way may be received at once. An account
 // that waits for each transaction gets one into each block.
 func (l *Lease) attestTime() int64 {
 	c, p := &l.Order.Conditions, &l.Params
-	bytes, err := times(l.Order.Problem.UnitBytes(), c.Keepers)
+	bytes, err := times(l.Order.Problem.UnitBytes(), c.Custodians)
 	if err == nil {
 		bytes, err = scale(bytes, 1000, p.Link)
 	}
@@ -84,7 +84,7 @@ func (l *Lease) attestTime() int64 {
 	}
 	l.count()
 	s := &l.Count.Status
-	each := int64(s[Assigned]+s[Received]+s[Counted]) * int64(c.Keepers) / int64(len(l.Auditors))
+	each := int64(s[Assigned]+s[Received]+s[Counted]) * int64(c.Custodians) / int64(len(l.Auditors))
 	return min(c.UnitTimeout, 2*p.AnswerTime+int64(bytes)+perTransaction*each)
 }
 

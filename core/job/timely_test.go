@@ -75,7 +75,7 @@ func TestSegmentsFitTheClock(t *testing.T) {
 }
 
 // A receipt of nothing, of an order with a timeout of thirty days, locked the bonds of all
-// auditors for as long. Keepers have the time that fetching takes.
+// auditors for as long. Custodians have the time that fetching takes.
 func TestReceiptLocksNobodyForLong(t *testing.T) {
 	m := timely()
 	m.Order.Conditions.UnitTimeout, m.Order.Conditions.Window, m.Order.Problem.StateBytes = maxWindow, maxWindow, 1_000_000
@@ -86,10 +86,10 @@ func TestReceiptLocksNobodyForLong(t *testing.T) {
 	}
 	w.submit(w.receipt(0, ""))
 	w.pass(1)
-	want := 2*m.Params.AnswerTime + int64(m.Order.Conditions.Keepers)*3000 // three checkpoints of 10⁶ bytes at 10⁶ B/s
-	want += perTransaction                                                 // for one unit, which every keeper has
+	want := 2*m.Params.AnswerTime + int64(m.Order.Conditions.Custodians)*3000 // three checkpoints of 10⁶ bytes at 10⁶ B/s
+	want += perTransaction                                                    // for one unit, which every custodian has
 	if got := w.lease.Units[0].Due - w.now; got > want || got < want-1000 {
-		t.Fatalf("keepers have %d ms, want %d", got, want)
+		t.Fatalf("custodians have %d ms, want %d", got, want)
 	}
 	w.pass(want + 1)
 	if u := w.lease.Units[0]; u.Status != Open || u.Attempt != 1 {
@@ -98,17 +98,17 @@ func TestReceiptLocksNobodyForLong(t *testing.T) {
 }
 
 // What is under way may be received at once, and a block holds one attestation of a
-// keeper. Units that nobody has begun give no time: a lone receipt would lock bonds longer.
-func TestKeepersHaveTimeForARound(t *testing.T) {
+// custodian. Units that nobody has begun give no time: a lone receipt would lock bonds longer.
+func TestCustodiansHaveTimeForARound(t *testing.T) {
 	m := timely()
 	m.Order.Conditions.UnitTimeout, m.Order.Conditions.Window, m.Order.Problem.StateBytes = maxWindow, maxWindow, 1
 	m.Params.AnswerTime = 600_000
 	l := newWorldOf(t, m).lease
-	l.Order.Conditions.Keepers, l.Auditors = 3, l.Auditors[:3]
+	l.Order.Conditions.Custodians, l.Auditors = 3, l.Auditors[:3]
 	for under, want := range map[int]int64{1: 2000, 100: 200_000, 4096: 8_192_000} {
 		l.Count.Status[Received] = under
 		if got := l.attestTime() - 2*m.Params.AnswerTime; got/1000*1000 != want {
-			t.Errorf("with %d units under way keepers have %d ms more, want %d", under, got, want)
+			t.Errorf("with %d units under way custodians have %d ms more, want %d", under, got, want)
 		}
 	}
 }

@@ -133,13 +133,13 @@ func (l *Lease) clear(t Target, attempt int) (effects []Effect) {
 	return effects
 }
 
-// retire lets go of keepers' bonds and of the verdicts about unit i, which is about
+// retire lets go of custodians' bonds and of the verdicts about unit i, which is about
 // to be done again.
 // Those that say that the refuted segment holds, and those in dispute, stay; −1
 // stands for no segment.
 func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	u := &l.Units[i]
-	effects = l.freeKeepers(i)
+	effects = l.freeCustodians(i)
 	var kept []Audit
 	for _, a := range u.Audits {
 		disputed := len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0

@@ -82,8 +82,8 @@ func (a *Shown) at(tile int, root canon.Hash, state, pieces int) error {
 	return a.leads(h, root, state, pieces)
 }
 
-// FindWrongPiece returns what shows that a keeper's piece of a state is not what the
-// code makes of it, nil if it is. The roots are those of the keeper's pieces.
+// FindWrongPiece returns what shows that a custodian's piece of a state is not what the
+// code makes of it, nil if it is. The roots are those of the custodian's pieces.
 func FindWrongPiece(c erasure.Code, piece, at int, state, kept *graph.State, roots []canon.Hash) (*WrongPiece, error) {
 	right, err := c.Piece(state, piece)
 	if err != nil {

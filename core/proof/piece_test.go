@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// pieced is what one keeper keeps of a receipt's checkpoints.
+// pieced is what one custodian keeps of a receipt's checkpoints.
 type pieced struct {
 	code   erasure.Code
 	number int
@@ -269,7 +269,7 @@ func FuzzWrongPiece(f *testing.F) {
 			t.Fatalf("%x was read as %x", b, again)
 		}
 		if p.check(&w) == nil {
-			t.Fatal("a keeper is convicted whose piece is right")
+			t.Fatal("a custodian is convicted whose piece is right")
 		}
 	})
 }

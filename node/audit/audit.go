@@ -1,7 +1,7 @@
 // Package audit is a validator's role in the leases of others: where it is drawn
-// as keeper it fetches, checks and keeps the order's files, or the data of receipts, attests to them and
-// shows on chain what it is asked for; where it is drawn as auditor it re-executes
-// the segments that its VRF picks, and disputes what is wrong.
+// as custodian it fetches, checks and keeps the order's files, or the data of receipts,
+// attests to them and shows on chain what it is asked for; where it is drawn as auditor it
+// re-executes the segments that its VRF picks, and disputes what is wrong.
 package audit
 
 import (
@@ -73,7 +73,7 @@ func (a *auditor) units(ctx context.Context, l *job.Lease, wanted map[string]boo
 	for i := range l.Units {
 		u := &l.Units[i]
 		mine := slices.ContainsFunc(u.Audits, func(x job.Audit) bool { return x.Auditor == me })
-		keeps := slices.ContainsFunc(u.Attested, func(x job.Attestation) bool { return x.Keeper == me })
+		keeps := slices.ContainsFunc(u.Attested, func(x job.Attestation) bool { return x.Custodian == me })
 		if u.Receipt == nil || !mine && !keeps && !l.MayAttest(i, me) {
 			continue
 		}
@@ -147,7 +147,7 @@ func (a *auditor) doubted(f *job.Forced) (segments []int) {
 }
 
 // files keeps what every unit of a lease needs: the order's files, and the
-// states that rounds start from, unless keepers keep pieces: these states can be
+// states that rounds start from, unless custodians keep pieces: these states can be
 // computed from those of which there are.
 func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 	// What makes up the work first: nothing else is fetched of an order that it does not.
@@ -186,7 +186,7 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	err = a.kit.Send(ctx, &workv1.MsgAttest{
-		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Piece: work.PieceToProto(piece),
+		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Piece: work.PieceToProto(piece),
 	})
 	if err != nil {
 		return fmt.Errorf("attest to unit %d: %w", i, err)

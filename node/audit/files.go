@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// Keepers of an order's files say whether they can be had before anything is given out.
+// Custodians of an order's files say whether they can be had before anything is given out.
 // Each order has a task of its own, so that one whose files come slowly, or never, makes
 // nobody late with another's.
 
@@ -21,7 +21,7 @@ import (
 // could have them.
 func (a *auditor) first(ctx context.Context, l *job.Lease, now int64) {
 	me := a.kit.Account.Address
-	at := slices.IndexFunc(l.Files.Keepers, func(k job.FileKeeper) bool { return k.Account == me })
+	at := slices.IndexFunc(l.Files.Custodians, func(k job.FileCustodian) bool { return k.Account == me })
 	if at < 0 {
 		return
 	}
@@ -29,7 +29,7 @@ func (a *auditor) first(ctx context.Context, l *job.Lease, now int64) {
 	switch {
 	case l.Phase == job.Active && l.Files.Owes(me):
 		a.order.Start(ctx, name, func(ctx context.Context) error { return a.attestFiles(ctx, l, now) })
-	case l.Files.Keepers[at].Says == job.Had:
+	case l.Files.Custodians[at].Says == job.Had:
 		a.order.Start(ctx, name, func(ctx context.Context) error { return a.files(ctx, l) })
 	}
 }
@@ -40,7 +40,7 @@ const leastTime = time.Second
 // attestFiles fetches the order's files, and says that it keeps them. It says that they
 // are missing if they do not make up the order, or could not be had when a quarter of the
 // time for an answer is left: who hands them over at a crawl must not make us late. By then
-// any other keeper that has them has given them to us. If this machine is what fails, it
+// any other custodian that has them has given them to us. If this machine is what fails, it
 // says that it cannot keep them: too little memory or disk is not the consumer's fault.
 func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) error {
 	left := time.Duration(l.Files.Due-l.Params.AnswerTime/4-now) * time.Millisecond
@@ -65,7 +65,7 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 		a.kit.Log.Warn("the order's files are not kept here", "order", l.Order.ID(), "says", says, "error", err)
 	}
 	err = a.kit.Send(ctx, &workv1.MsgAttestFiles{
-		Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
+		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Draw: uint32(l.Files.Draws), Says: says,
 	})
 	if err != nil {
 		return fmt.Errorf("say whether the order's files can be had: %w", err)
@@ -76,7 +76,7 @@ func (a *auditor) attestFiles(ctx context.Context, l *job.Lease, now int64) erro
 	return nil
 }
 
-// wordFor returns what a keeper says of files that it could not keep for the given reason,
+// wordFor returns what a custodian says of files that it could not keep for the given reason,
 // or that it keeps.
 func wordFor(err error) workv1.Word {
 	var away *role.FetchError

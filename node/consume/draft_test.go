@@ -77,7 +77,7 @@ func TestDraftRefuses(t *testing.T) {
 		"steps for ever":    {func(s *Spec) { s.Problem.Steps = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "cost"},
 		"checkpoints":       {func(s *Spec) { s.Problem.Interval = -8 }, bigram(2, 4, 20, 0.1), prose, "checkpoint interval is -8"},
 		"rounds for ever":   {func(s *Spec) { s.Problem.Rounds = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "units"},
-		"keepers":           {func(s *Spec) { s.Conditions.Keepers = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "keepers"},
+		"custodians":        {func(s *Spec) { s.Conditions.Custodians = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "custodians"},
 		"auditors":          {func(s *Spec) { s.Conditions.Auditors = math.MaxInt }, bigram(2, 4, 20, 0.1), prose, "auditors"},
 		"a negative time":   {func(s *Spec) { s.Conditions.UnitTimeout = -1 }, bigram(2, 4, 20, 0.1), prose, "unit timeout"},
 	} {

@@ -17,7 +17,7 @@ import (
 type Progress struct {
 	Status     marketv1.Status // in the book
 	Lease      *job.Lease      // once matched
-	HandedOver bool            // a quorum of keepers holds the order's files
+	HandedOver bool            // a quorum of custodians holds the order's files
 }
 
 // Ended reports whether nothing more will come of the order.

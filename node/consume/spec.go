@@ -83,8 +83,8 @@ type SpecConditions struct {
 	AuditRate     Share    `json:"auditRate,omitempty"`   // in place of auditSegments: a share of them
 	AuditFloor    int      `json:"auditFloor,omitempty"`  // fewest for a provider with a long record
 	TopSegments   int      `json:"topSegments,omitempty"` // besides: those with the largest updates
-	Keepers       int      `json:"keepers"`
-	CodedBytes    uint64   `json:"codedBytes"` // of a unit's checkpoints, above which each keeper keeps a piece of them; 0: each keeps all
+	Custodians    int      `json:"custodians"`
+	CodedBytes    uint64   `json:"codedBytes"` // of a unit's checkpoints, above which each custodian keeps a piece of them; 0: each keeps all
 	UnitTimeout   Duration `json:"unitTimeout"`
 	UnitWindow    Duration `json:"unitWindow"`
 	Window        Duration `json:"window"`
@@ -106,7 +106,7 @@ func Default() Spec {
 			Rounds:    8, Shards: 4, Steps: 16, Batch: 8, Seed: 1,
 		},
 		Conditions: SpecConditions{
-			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Keepers: 3, CodedBytes: 256 << 20,
+			MaxPrice: 10_000_000, Expires: Duration(10 * time.Minute), Providers: 1, Auditors: 1, AuditSegments: 1, Custodians: 3, CodedBytes: 256 << 20,
 			UnitTimeout: Duration(10 * time.Minute), UnitWindow: Duration(time.Minute), Window: Duration(10 * time.Minute),
 		},
 	}
@@ -204,7 +204,7 @@ func (s *Spec) Terms() job.Conditions {
 	return job.Conditions{
 		AuditFloor: c.AuditFloor, TopSegments: c.TopSegments,
 		MaxPrice: uint64(c.MaxPrice), Expires: ms(c.Expires), MinProviders: c.Providers, Validator: c.Validator, Auditors: c.Auditors,
-		AuditSegments: segments, Keepers: c.Keepers, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
+		AuditSegments: segments, Custodians: c.Custodians, CodedBytes: c.CodedBytes, UnitTimeout: ms(c.UnitTimeout), UnitWindow: ms(c.UnitWindow), Window: ms(c.Window),
 	}
 }
 

@@ -127,7 +127,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 }
 
 // The list of a receipt's checkpoints is for who was drawn until the receipt counts. The
-// consumer named it, by its CID in the receipt, as a file of a second order led by a keeper
+// consumer named it, by its CID in the receipt, as a file of a second order led by a custodian
 // of the first. That one had it, kept it for both, and handed it over, and the checkpoints.
 func TestListByASecondOrder(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestListByASecondOrder(t *testing.T) {
 					says = workv1.WORD_HAD
 				}
 				if l.Phase == job.Active && l.Files.Owes(k.Account.Address) {
-					_, _ = k.Account.Send(ctx, &workv1.MsgAttestFiles{Keeper: k.Account.Address, Order: id.String(), Draw: uint32(l.Files.Draws), Says: says})
+					_, _ = k.Account.Send(ctx, &workv1.MsgAttestFiles{Custodian: k.Account.Address, Order: id.String(), Draw: uint32(l.Files.Draws), Says: says})
 				}
 			}
 			return err
@@ -150,12 +150,12 @@ func TestListByASecondOrder(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators, c.Providers, c.Spread = 4, 2, 2 },
 		Spec: func(s *consume.Spec) {
-			s.Problem.Rounds, s.Problem.Shards, s.Conditions.Providers, s.Conditions.Keepers = 1, 1, 1, 3
+			s.Problem.Rounds, s.Problem.Shards, s.Conditions.Providers, s.Conditions.Custodians = 1, 1, 1, 3
 			s.Conditions.UnitTimeout = consume.Duration(90 * time.Second)
 		},
 		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": mute, "validator-3": mute},
 	})
-	keeper, c := n.Member("validator-1").Home.Address, n.Consumer.Kit
+	custodian, c := n.Member("validator-1").Home.Address, n.Consumer.Kit
 	first := n.Order()
 	first.Conditions.Validator = n.Member("validator-0").Home.Address
 	x := first.ID()
@@ -163,15 +163,15 @@ func TestListByASecondOrder(t *testing.T) {
 	if got := n.Post(func(o *job.Order) { *o = first }); got != x {
 		t.Fatalf("order %v was posted, want %v", got, x)
 	}
-	l := n.Lease(x, "a keeper's word", func(l *job.Lease) bool {
-		return l.Units[0].Status == job.Received && l.Units[0].Keeps(keeper)
+	l := n.Lease(x, "a custodian's word", func(l *job.Lease) bool {
+		return l.Units[0].Status == job.Received && l.Units[0].Keeps(custodian)
 	})
 	list, err := role.RefOf(l.Units[0].Receipt.Data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := n.Order()
-	second.Nonce, second.Conditions.Validator = first.Nonce+1, keeper
+	second.Nonce, second.Conditions.Validator = first.Nonce+1, custodian
 	second.Problem.Files = slices.Clone(second.Problem.Files)
 	for i, f := range second.Problem.Files {
 		if f.Role == job.RoleHeldOut {
@@ -195,7 +195,7 @@ func TestListByASecondOrder(t *testing.T) {
 	}
 	c.Serve(role.Lease{Lease: n.Lease(y, "a lease", func(*job.Lease) bool { return true })})
 	n.Lease(y, "its end", func(l *job.Lease) bool { return l.Phase == job.Settled })
-	id, err := c.Reach(t.Context(), keeper)
+	id, err := c.Reach(t.Context(), custodian)
 	if err != nil {
 		t.Fatal(err)
 	}

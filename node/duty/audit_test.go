@@ -10,14 +10,14 @@ import (
 )
 
 // A validator that runs its node and does nothing else holds nothing up: the
-// other keepers are a quorum, and its audits are forfeited.
+// other custodians are a quorum, and its audits are forfeited.
 func TestSilentValidator(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 4 },
 		Spec: func(s *consume.Spec) {
 			short(s)
-			s.Conditions.Keepers, s.Conditions.Auditors = 3, 3
+			s.Conditions.Custodians, s.Conditions.Auditors = 3, 3
 		},
 		Idle: []string{"validator-3"},
 	})

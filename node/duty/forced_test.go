@@ -45,7 +45,7 @@ func lazy(ctx context.Context, k *role.Kit) error {
 				}
 				order := l.Order.ID().String()
 				if l.MayAttest(i, me) {
-					_, _ = k.Account.Send(ctx, &workv1.MsgAttest{Keeper: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt)})
+					_, _ = k.Account.Send(ctx, &workv1.MsgAttest{Custodian: me, Order: order, Unit: uint32(i), Attempt: uint32(u.Attempt)})
 				}
 				if !slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit }) {
 					continue
@@ -86,7 +86,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			s.Problem.Steps = 6                       // segments of two
 			s.Conditions.MaxPrice *= 100
 			s.Conditions.UnitTimeout = consume.Duration(20 * time.Second) // a truth that contradicts the lazy holds the lease as long
-			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Keepers = 2, 2, 2
+			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Custodians = 2, 2, 2
 		},
 		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": lazy},
 		Idle: []string{"watcher-0"},

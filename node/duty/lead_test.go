@@ -122,9 +122,9 @@ func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 	missing(t, n, n.Settle(id))
 }
 
-// Keepers with less memory than an honest order needs said that its files are missing, and
+// Custodians with less memory than an honest order needs said that its files are missing, and
 // shared its deposit with the lead. Now they say that they cannot keep it: all is returned.
-func TestKeepersTooSmall(t *testing.T) {
+func TestCustodiansTooSmall(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{Kit: func(k *role.Kit) {
 		if strings.HasPrefix(k.Name, "validator") {

@@ -19,10 +19,10 @@ import (
 	"github.com/tally-network/tally/p2p"
 )
 
-// cut makes an order whose four keepers keep a piece each.
-func cut(s *consume.Spec) { s.Conditions.Keepers, s.Conditions.CodedBytes = 4, 1 }
+// cut makes an order whose four custodians keep a piece each.
+func cut(s *consume.Spec) { s.Conditions.Custodians, s.Conditions.CodedBytes = 4, 1 }
 
-// When provider, lead, consumer and one keeper are gone, the pieces of the others make
+// When provider, lead, consumer and one custodian are gone, the pieces of the others make
 // up all that a proof needs, though none of them has a whole checkpoint.
 func TestBundleFromPiecesAlone(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 	l := n.Lease(id, "the last merge", func(l *job.Lease) bool { return l.Phase == job.Closing })
 	checkpoints := states(t, n, l)
 	err := n.EachBlock(func(client.Block) (bool, error) {
-		for _, p := range l.Files.Keepers {
+		for _, p := range l.Files.Custodians {
 			if kept := holds(t, n.Member(n.Name(p.Account)).Kit, checkpoints); kept > 0 {
 				return true, nil
 			}
@@ -46,19 +46,19 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 		return false, nil
 	})
 	if err != nil {
-		t.Fatalf("keepers keep whole checkpoints: %v", err)
+		t.Fatalf("custodians keep whole checkpoints: %v", err)
 	}
-	for _, p := range l.Files.Keepers {
+	for _, p := range l.Files.Custodians {
 		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), pieceBytes(t, n.Member(n.Name(p.Account)).Kit, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
 	}
 	l = n.Settle(id)
-	gone := []string{"validator-0", "provider-0", "provider-1", "consumer", n.Name(l.Units[0].Attested[0].Keeper)}
+	gone := []string{"validator-0", "provider-0", "provider-1", "consumer", n.Name(l.Units[0].Attested[0].Custodian)}
 	for _, name := range gone {
 		if err := n.Member(name).Kit.Host.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if slices.ContainsFunc(l.Files.Keepers, func(p job.FileKeeper) bool { return n.Name(p.Account) == gone[0] }) {
+	if slices.ContainsFunc(l.Files.Custodians, func(p job.FileCustodian) bool { return n.Name(p.Account) == gone[0] }) {
 		t.Fatal("the lead keeps")
 	}
 	collected(t, n, l)
@@ -92,12 +92,12 @@ func holds(t *testing.T, k *role.Kit, files []job.File) (n int) {
 	return n
 }
 
-// pieceBytes returns the bytes of the pieces that a keeper has of a lease.
+// pieceBytes returns the bytes of the pieces that a custodian has of a lease.
 func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 	t.Helper()
 	for i := range l.Units {
 		for _, a := range l.Units[i].Attested {
-			if a.Keeper != k.Account.Address {
+			if a.Custodian != k.Account.Address {
 				continue
 			}
 			p, err := k.PiecesOf(t.Context(), l, i, a)
@@ -112,10 +112,10 @@ func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 	return n
 }
 
-// A keeper that attests to a wrong piece is exposed by a watcher, which makes it too. It
+// A custodian that attests to a wrong piece is exposed by a watcher, which makes it too. It
 // loses its bond and its place; who is drawn in its place makes the piece anew, and the
 // order ends as it should.
-func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
+func TestCustodianOfAWrongPieceIsSlashed(t *testing.T) {
 	t.Parallel()
 	names, held := []string{"validator-1", "validator-2", "validator-3", "validator-4", "validator-5"}, newPause()
 	n := nettest.Start(t, nettest.Options{
@@ -129,8 +129,8 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	})
 	id := n.Post(nil)
 	held.end(t, n, 2, names...)
-	l := n.Lease(id, "drawn keepers", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
-	faker := n.Name(l.Units[0].Attested[2].Keeper)
+	l := n.Lease(id, "drawn custodians", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
+	faker := n.Name(l.Units[0].Attested[2].Custodian)
 	k := n.Member(faker).Kit
 	var piece *job.Piece
 	if err := n.EachBlock(func(client.Block) (again bool, err error) { // until the provider knows who is drawn
@@ -142,7 +142,7 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Keeper: k.Account.Address, Order: id.String(), Piece: work.PieceToProto(piece)})
+	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: k.Account.Address, Order: id.String(), Piece: work.PieceToProto(piece)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,12 +157,12 @@ func TestKeeperOfAWrongPieceIsSlashed(t *testing.T) {
 	}
 	u := &l.Units[0]
 	anew := slices.IndexFunc(u.Attested, func(a job.Attestation) bool { return a.Stands() && a.Piece.Number == piece.Number })
-	if u.Attempt != 0 || len(u.Attested) != 5 || anew < 0 || n.Name(u.Attested[anew].Keeper) == faker {
+	if u.Attempt != 0 || len(u.Attested) != 5 || anew < 0 || n.Name(u.Attested[anew].Custodian) == faker {
 		t.Errorf("unit 0, attempt %d: attested %+v, piece %d made anew by %d", u.Attempt, u.Attested, piece.Number, anew)
 	}
 }
 
-// wrongPiece stores what a keeper attests to in place of its piece of the first unit:
+// wrongPiece stores what a custodian attests to in place of its piece of the first unit:
 // one bit of the second checkpoint's is another.
 func wrongPiece(t *testing.T, k *role.Kit, l *job.Lease) (*job.Piece, error) {
 	t.Helper()

@@ -226,7 +226,7 @@ func (s *Settings) checkLimits(f *faults) {
 	if !slices.Contains(role.Policies, cmp.Or(s.Checkpoints, role.KeepAll)) {
 		f.add("checkpoints", "%.80q is none of %v", s.Checkpoints, role.Policies)
 	} else if s.Role == Validator && cmp.Or(s.Checkpoints, role.KeepAll) != role.KeepAll {
-		f.add("checkpoints", "a validator keeps all, for it may be drawn as a keeper")
+		f.add("checkpoints", "a validator keeps all, for it may be drawn as a custodian")
 	}
 }
 

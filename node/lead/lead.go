@@ -72,7 +72,7 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	}
 	w, err := d.takeFiles(ctx, l)
 	if l.Files.Said != job.Had {
-		return nil // their keepers say whether they can be had
+		return nil // their custodians say whether they can be had
 	}
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ type served struct {
 }
 
 // listReaders returns who may read the list of each receipt's checkpoints: those who were
-// drawn to keep and audit them, and everybody else of the lease once a quorum of keepers
+// drawn to keep and audit them, and everybody else of the lease once a quorum of custodians
 // has attested. So nobody has the result of a unit that will not be paid for.
 func listReaders(l *job.Lease) map[cid.Cid]audience {
 	out := map[cid.Cid]audience{}
@@ -106,7 +106,7 @@ func listReaders(l *job.Lease) map[cid.Cid]audience {
 		case u.Status == job.Received:
 			drawn := map[peer.ID]bool{}
 			for _, a := range u.Attested {
-				drawn[ids[a.Keeper]] = true
+				drawn[ids[a.Custodian]] = true
 			}
 			for _, a := range u.Audits {
 				drawn[ids[a.Auditor]] = true
@@ -294,7 +294,7 @@ func (k *Kit) Read(ctx context.Context, l *job.Lease, f job.File, from ...string
 }
 
 // HoldersOf returns who holds the checkpoints of a receipt: its provider, first, and
-// the unit's keepers.
+// the unit's custodians.
 func HoldersOf(l *job.Lease, r *job.Receipt) []string {
 	out := []string{r.Provider}
 	attested := l.Units[r.Unit].Attested
@@ -303,15 +303,15 @@ func HoldersOf(l *job.Lease, r *job.Receipt) []string {
 	}
 	for _, a := range attested {
 		if a.Stands() {
-			out = append(out, a.Keeper)
+			out = append(out, a.Custodian)
 		}
 	}
 	return out
 }
 
-// Keepers returns who has said on chain that it holds the order's files: the keepers of
+// Custodians returns who has said on chain that it holds the order's files: the custodians of
 // the files, and those of the units.
-func Keepers(l *job.Lease) (out []string) {
+func Custodians(l *job.Lease) (out []string) {
 	seen := map[string]bool{}
 	add := func(account string) {
 		if !seen[account] {
@@ -319,7 +319,7 @@ func Keepers(l *job.Lease) (out []string) {
 			out = append(out, account)
 		}
 	}
-	for _, k := range l.Files.Keepers {
+	for _, k := range l.Files.Custodians {
 		if k.Says == job.Had {
 			add(k.Account)
 		}
@@ -327,16 +327,16 @@ func Keepers(l *job.Lease) (out []string) {
 	for i := range l.Units {
 		for _, a := range l.Units[i].Attested {
 			if a.Stands() {
-				add(a.Keeper)
+				add(a.Custodian)
 			}
 		}
 	}
 	return out
 }
 
-// Holders returns the lead and the keepers of a lease's files.
+// Holders returns the lead and the custodians of a lease's files.
 func Holders(l *job.Lease) []string {
-	out := Keepers(l)
+	out := Custodians(l)
 	if lead := l.Lead(); lead != "" {
 		out = append(out, lead)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// A consumer fetched the checkpoints of units that no keeper attested to, and had them for
+// A consumer fetched the checkpoints of units that no custodian attested to, and had them for
 // nothing. Until a quorum has attested only who was drawn may read where they are.
 func TestListsAreForWhoWasDrawn(t *testing.T) {
 	all := p2p.Peers{}
@@ -34,18 +34,18 @@ func TestListsAreForWhoWasDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	people := map[string]job.Party{}
-	for _, name := range []string{"consumer", "keeper", "auditor", "idle", "provider"} {
+	for _, name := range []string{"consumer", "custodian", "auditor", "idle", "provider"} {
 		people[name] = party(name)
 	}
 	u := job.Unit{
-		Receipt: &job.Receipt{Data: File("checkpoints", ref)}, Attested: []job.Attestation{{Keeper: "keeper"}}, Audits: []job.Audit{{Auditor: "auditor"}},
+		Receipt: &job.Receipt{Data: File("checkpoints", ref)}, Attested: []job.Attestation{{Custodian: "custodian"}}, Audits: []job.Audit{{Auditor: "auditor"}},
 	}
-	l := &job.Lease{Units: []job.Unit{u}, Auditors: []job.Party{people["keeper"], people["auditor"], people["idle"]}}
+	l := &job.Lease{Units: []job.Unit{u}, Auditors: []job.Party{people["custodian"], people["auditor"], people["idle"]}}
 	order := l.Order.ID()
 	for status, want := range map[job.Status][]string{
-		job.Received: {"keeper", "auditor"},
-		job.Counted:  {"consumer", "keeper", "auditor", "idle", "provider"},
-		job.Accepted: {"consumer", "keeper", "auditor", "idle", "provider"},
+		job.Received: {"custodian", "auditor"},
+		job.Counted:  {"consumer", "custodian", "auditor", "idle", "provider"},
+		job.Accepted: {"consumer", "custodian", "auditor", "idle", "provider"},
 	} {
 		l.Units[0].Status = status
 		for name, p := range people {
@@ -66,7 +66,7 @@ func TestListsAreForWhoWasDrawn(t *testing.T) {
 	}
 }
 
-// A full disk is a keeper's own trouble: it says nothing of who hands files over.
+// A full disk is a custodian's own trouble: it says nothing of who hands files over.
 func TestFullDiskIsOurs(t *testing.T) {
 	k := newKit(t)
 	ref, err := k.Store.PutBytes("file", make([]byte, 1000))

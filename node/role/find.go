@@ -71,7 +71,7 @@ func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root
 }
 
 // remerge computes a merge that could not be fetched from the states that went into
-// it, which keepers attest to. Of any other state it says why it is missing.
+// it, which custodians attest to. Of any other state it says why it is missing.
 func (k *Kit) remerge(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash, missing error) (*graph.State, error) {
 	r := slices.IndexFunc(l.Merges[:l.Round], func(m job.Merge) bool { return m.Root == root })
 	if r < 0 || ctx.Err() != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tally-network/tally/node/replay"
 )
 
-// Pieces names a keeper's pieces of a unit's checkpoints after the first, in order;
+// Pieces names a custodian's pieces of a unit's checkpoints after the first, in order;
 // an attestation's data file holds it.
 type Pieces struct {
 	Roots []canon.Hash
@@ -53,12 +53,12 @@ func (k *Kit) KeepPieces(ctx context.Context, l *job.Lease, unit, number int) (*
 	return &job.Piece{Number: number, Root: canon.Root(p.Roots), Data: File("pieces", ref)}, nil
 }
 
-// PiecesOf brings the list of a keeper's pieces of a unit, which its word binds.
+// PiecesOf brings the list of a custodian's pieces of a unit, which its word binds.
 func (k *Kit) PiecesOf(ctx context.Context, l *job.Lease, unit int, a job.Attestation) (p Pieces, err error) {
 	if a.Piece.Data.Size > job.MaxList {
 		return p, fmt.Errorf("pieces of unit %d: a list of %d bytes, limit %d", unit, a.Piece.Data.Size, job.MaxList)
 	}
-	b, err := k.Read(ctx, l, a.Piece.Data, a.Keeper)
+	b, err := k.Read(ctx, l, a.Piece.Data, a.Custodian)
 	if err != nil {
 		return p, err
 	}
@@ -67,12 +67,12 @@ func (k *Kit) PiecesOf(ctx context.Context, l *job.Lease, unit int, a job.Attest
 	}
 	n := l.Order.Problem.Segments()
 	if len(p.Roots) != n || len(p.Files) != n || canon.Root(p.Roots) != a.Piece.Root {
-		return p, fmt.Errorf("the pieces of unit %d that %s lists are not those that it attested to", unit, a.Keeper)
+		return p, fmt.Errorf("the pieces of unit %d that %s lists are not those that it attested to", unit, a.Custodian)
 	}
 	return p, nil
 }
 
-// Piece brings one of a keeper's pieces: that of checkpoint number at.
+// Piece brings one of a custodian's pieces: that of checkpoint number at.
 func (k *Kit) Piece(ctx context.Context, l *job.Lease, a job.Attestation, p Pieces, at int) (*graph.State, error) {
 	w, err := k.Work(ctx, l)
 	if err != nil {
@@ -82,18 +82,18 @@ func (k *Kit) Piece(ctx context.Context, l *job.Lease, a job.Attestation, p Piec
 	if most := l.Order.Pieces().Bytes(w.Training.Start.Slots); f.Size > most {
 		return nil, fmt.Errorf("a piece of %d bytes, the limit is %d", f.Size, most)
 	}
-	b, err := k.Read(ctx, l, f, a.Keeper)
+	b, err := k.Read(ctx, l, f, a.Custodian)
 	if err != nil {
 		return nil, err
 	}
 	return replay.ReadState(b, p.Roots[at-1], k.Threads)
 }
 
-// OwnPiece returns this keeper's piece of a checkpoint of a unit to which it has
+// OwnPiece returns this custodian's piece of a checkpoint of a unit to which it has
 // attested, and the roots of all its pieces of that unit. What is lost it makes anew.
 func (k *Kit) OwnPiece(ctx context.Context, l *job.Lease, unit, at int) (*graph.State, []canon.Hash, error) {
 	i := slices.IndexFunc(l.Units[unit].Attested, func(a job.Attestation) bool {
-		return a.Keeper == k.Account.Address && a.Piece != nil && !a.Failed
+		return a.Custodian == k.Account.Address && a.Piece != nil && !a.Failed
 	})
 	if i < 0 {
 		return nil, nil, fmt.Errorf("no piece of unit %d is kept here", unit)
@@ -117,7 +117,7 @@ func (k *Kit) OwnPiece(ctx context.Context, l *job.Lease, unit, at int) (*graph.
 	return s, p.Roots, err
 }
 
-// rebuild makes a checkpoint of a receipt from the pieces of its keepers, of whom some
+// rebuild makes a checkpoint of a receipt from the pieces of its custodians, of whom some
 // may be gone, and some may hand over what is wrong.
 func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, at place, root canon.Hash) (*graph.State, error) {
 	r := at.receipt
@@ -157,7 +157,7 @@ func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, at plac
 		}
 		return s, err
 	}
-	missing = append(missing, fmt.Errorf("%d keepers hand over their pieces, %d are needed", len(held), code.Needed))
+	missing = append(missing, fmt.Errorf("%d custodians hand over their pieces, %d are needed", len(held), code.Needed))
 	return nil, &FetchError{"checkpoint " + root.Short(), errors.Join(missing...)}
 }
 

@@ -13,16 +13,16 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// newCut returns a lease whose first unit is kept in pieces by eight keepers, of whom
+// newCut returns a lease whose first unit is kept in pieces by eight custodians, of whom
 // three make up the whole. The kit is all of them; the checkpoints themselves nobody
 // has.
 func newCut(t *testing.T) (*Kit, *job.Lease) {
 	t.Helper()
 	k := newKit(t)
 	l, w := newLease(t, k)
-	l.Order.Conditions.Keepers, l.Order.Conditions.CodedBytes = 8, 1
+	l.Order.Conditions.Custodians, l.Order.Conditions.CodedBytes = 8, 1
 	alone(t, k, l)
-	k.Account = &client.Account{Address: keeper(0)}
+	k.Account = &client.Account{Address: custodian(0)}
 	states, roots := unit(t, w, l, 0)
 	nowhere := File("state", store.RefOf([]byte("nobody has it")))
 	receive(t, k, l, 0, roots, nowhere, nowhere)
@@ -31,16 +31,16 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 			t.Fatal(err)
 		}
 	}
-	for i := range l.Order.Conditions.Keepers {
-		k.peers.known[keeper(i)] = registered{peer: providerv1.Peer{Account: keeper(i), PeerKey: l.Order.Contact.Key}}
+	for i := range l.Order.Conditions.Custodians {
+		k.peers.known[custodian(i)] = registered{peer: providerv1.Peer{Account: custodian(i), PeerKey: l.Order.Contact.Key}}
 		p, err := k.KeepPieces(t.Context(), l, 0, i)
 		if err != nil {
 			t.Fatal(err)
 		}
 		u := &l.Units[0]
-		u.Attested = append(u.Attested, job.Attestation{Keeper: keeper(i), Done: true, Piece: p})
+		u.Attested = append(u.Attested, job.Attestation{Custodian: custodian(i), Done: true, Piece: p})
 	}
-	if err := k.NewKeep().Block(t.Context(), 1, []Lease{{Lease: l}}); err != nil { // a keeper lets go of the whole
+	if err := k.NewKeep().Block(t.Context(), 1, []Lease{{Lease: l}}); err != nil { // a custodian lets go of the whole
 		t.Fatal(err)
 	}
 	for _, root := range roots[1:] {
@@ -53,16 +53,16 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 
 // Who keeps pieces lets go of the whole even if it has no piece of a unit, once it
 // can attest to none any more, and of what comes again later.
-func TestKeeperWithoutAPieceKeepsNothing(t *testing.T) {
+func TestCustodianWithoutAPieceKeepsNothing(t *testing.T) {
 	k := newKit(t)
 	l, w := newLease(t, k)
-	l.Order.Conditions.Keepers, l.Order.Conditions.CodedBytes = 8, 1
+	l.Order.Conditions.Custodians, l.Order.Conditions.CodedBytes = 8, 1
 	alone(t, k, l)
-	k.Account = &client.Account{Address: keeper(0)}
+	k.Account = &client.Account{Address: custodian(0)}
 	states, roots := unit(t, w, l, 0)
 	nowhere := File("state", store.RefOf([]byte("nobody has it")))
 	receive(t, k, l, 0, roots, nowhere, nowhere)
-	l.Units[0].Attested = []job.Attestation{{Keeper: keeper(0)}} // drawn, and too late
+	l.Units[0].Attested = []job.Attestation{{Custodian: custodian(0)}} // drawn, and too late
 	c := k.NewKeep()
 	kept := func() (n int) {
 		t.Helper()
@@ -98,9 +98,9 @@ func TestKeeperWithoutAPieceKeepsNothing(t *testing.T) {
 	}
 }
 
-func keeper(i int) string { return fmt.Sprint("keeper-", i) }
+func custodian(i int) string { return fmt.Sprint("custodian-", i) }
 
-// spoil makes a keeper's pieces of the first unit others, of which it keeps what it
+// spoil makes a custodian's pieces of the first unit others, of which it keeps what it
 // attested to.
 func spoil(t *testing.T, k *Kit, l *job.Lease, i int) {
 	t.Helper()
@@ -129,7 +129,7 @@ func spoil(t *testing.T, k *Kit, l *job.Lease, i int) {
 	a.Piece = &job.Piece{Number: a.Piece.Number, Root: canon.Root(wrong.Roots), Data: File("pieces", ref)}
 }
 
-// A checkpoint is rebuilt from pieces though some of their keepers are gone and others
+// A checkpoint is rebuilt from pieces though some of their custodians are gone and others
 // hand over what is wrong.
 func TestRebuildLeavesOutWrongPieces(t *testing.T) {
 	for _, c := range []struct {
@@ -150,7 +150,7 @@ func TestRebuildLeavesOutWrongPieces(t *testing.T) {
 			}
 			for _, i := range c.gone {
 				a := &l.Units[0].Attested[i]
-				a.Piece = &job.Piece{Number: a.Piece.Number, Root: a.Piece.Root, Data: File("pieces", store.RefOf([]byte(a.Keeper)))}
+				a.Piece = &job.Piece{Number: a.Piece.Number, Root: a.Piece.Root, Data: File("pieces", store.RefOf([]byte(a.Custodian)))}
 			}
 			w, err := k.Work(t.Context(), l)
 			if err != nil {
@@ -171,7 +171,7 @@ func TestRebuildLeavesOutWrongPieces(t *testing.T) {
 	}
 }
 
-// A keeper that has lost its pieces makes them anew from those of others.
+// A custodian that has lost its pieces makes them anew from those of others.
 func TestPieceIsMadeAnew(t *testing.T) {
 	k, l := newCut(t)
 	a := l.Units[0].Attested[0]
@@ -209,7 +209,7 @@ func TestPieceIsMadeAnew(t *testing.T) {
 	}
 }
 
-// What a keeper lists cannot make others fetch or believe what is no piece.
+// What a custodian lists cannot make others fetch or believe what is no piece.
 func TestPiecesRefuse(t *testing.T) {
 	for name, bend := range map[string]func(p *Pieces, a *job.Attestation){
 		"another root":  func(_ *Pieces, a *job.Attestation) { a.Piece.Root = canon.Hash{1} },
@@ -269,7 +269,7 @@ func TestBytesBoundPieces(t *testing.T) {
 	}
 }
 
-// What another keeper lists is read without a panic, and as it was written.
+// What another custodian lists is read without a panic, and as it was written.
 func FuzzPieces(f *testing.F) {
 	f.Add(canon.Marshal(&Pieces{}))
 	f.Add(canon.Marshal(&Pieces{Roots: []canon.Hash{{1}}, Files: []job.File{{Role: "piece", CID: "bafy", Size: 9}}}))

@@ -73,10 +73,10 @@ const (
 	Ready     Kind = "ready"     // a provider has asked for a unit
 	Revealed  Kind = "revealed"  // a provider has shown whether an attempt was forced
 	Audited   Kind = "audited"   // an auditor answered
-	Attested  Kind = "attested"  // a keeper attested
-	Asked     Kind = "asked"     // a keeper was asked on chain to show what it keeps
+	Attested  Kind = "attested"  // a custodian attested
+	Asked     Kind = "asked"     // a custodian was asked on chain to show what it keeps
 	Answered  Kind = "answered"  // it did
-	Exposed   Kind = "exposed"   // a keeper was shown to keep a wrong piece
+	Exposed   Kind = "exposed"   // a custodian was shown to keep a wrong piece
 	Replayed  Kind = "replayed"  // a challenger re-executed a unit or merge
 	Narrowed  Kind = "narrowed"  // a move of a dispute was made
 	Found     Kind = "found"     // wrong work was found

@@ -121,12 +121,12 @@ func (k *Kit) peersOf(ctx context.Context, accounts []string) (out []peer.ID) {
 	return out
 }
 
-// maxSpare bounds who is asked for an order's files beside their keepers.
+// maxSpare bounds who is asked for an order's files beside their custodians.
 const maxSpare = 16
 
-// Others returns who may have the order's files beside their keepers: the lead, who had
+// Others returns who may have the order's files beside their custodians: the lead, who had
 // them first, and whoever was drawn for a unit or has one. It is nobody until a quorum of
-// keepers has said that the files can be had: what others then give, keepers have seen.
+// custodians has said that the files can be had: what others then give, custodians have seen.
 func Others(l *job.Lease) (out []string) {
 	if l.Files.Said != job.Had {
 		return nil
@@ -143,7 +143,7 @@ func Others(l *job.Lease) (out []string) {
 			add(a.Auditor)
 		}
 		for _, a := range u.Attested {
-			add(a.Keeper)
+			add(a.Custodian)
 		}
 	}
 	for _, p := range l.Providers {

@@ -10,23 +10,23 @@ import (
 	"github.com/tally-network/tally/core/job"
 )
 
-// Consumer and lead cannot give the files to providers alone: until a quorum of keepers has
-// them, a provider asks nobody else. Then a keeper that lies does not stop it.
+// Consumer and lead cannot give the files to providers alone: until a quorum of custodians has
+// them, a provider asks nobody else. Then a custodian that lies does not stop it.
 func TestNobodyElseIsAskedBeforeTheQuorum(t *testing.T) {
 	l := &job.Lease{
 		Leads: []job.Leader{{Account: "lead"}}, Providers: []job.Party{{Account: "p0"}, {Account: "p1"}},
-		Files: job.Files{Keepers: []job.FileKeeper{{Account: "k0", Says: job.Had}, {Account: "k1"}}},
-		Units: []job.Unit{{Audits: []job.Audit{{Auditor: "auditor"}}, Attested: []job.Attestation{{Keeper: "keeper"}, {Keeper: "auditor"}}}},
+		Files: job.Files{Custodians: []job.FileCustodian{{Account: "k0", Says: job.Had}, {Account: "k1"}}},
+		Units: []job.Unit{{Audits: []job.Audit{{Auditor: "auditor"}}, Attested: []job.Attestation{{Custodian: "custodian"}, {Custodian: "auditor"}}}},
 	}
 	for said, want := range map[job.Word][]string{
-		job.Silent: nil, job.Missing: nil, job.Had: {"lead", "auditor", "keeper", "p0", "p1"},
+		job.Silent: nil, job.Missing: nil, job.Had: {"lead", "auditor", "custodian", "p0", "p1"},
 	} {
 		l.Files.Said = said
 		if got := Others(l); !slices.Equal(got, want) {
 			t.Errorf("files %v: %q are asked, want %q", said, got, want)
 		}
 	}
-	if got := Keepers(l); !slices.Equal(got, []string{"k0"}) {
+	if got := Custodians(l); !slices.Equal(got, []string{"k0"}) {
 		t.Errorf("%q keep the files", got)
 	}
 }

@@ -32,7 +32,7 @@ const leastLoad = time.Minute
 // Work returns the problem of a lease, ready to be computed. The first call
 // fetches and checks its files: a FetchError says that they could not be had, a
 // replay.UnfitError that they do not make up the order. Any other is this machine's; so is
-// that loading took longer than keepers have for an answer.
+// that loading took longer than custodians have for an answer.
 func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	id := l.Order.ID()
 	if w := k.works.get(id); w != nil {
@@ -55,7 +55,7 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 		return w, nil
 	}
 	limit := max(time.Duration(l.Params.AnswerTime)*time.Millisecond, leastLoad)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not loaded within %v: keepers have no longer for an answer", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not loaded within %v: custodians have no longer for an answer", limit))
 	defer cancel()
 	w, err := replay.Load(ctx, &l.Order.Problem, func(f job.File) ([]byte, error) {
 		ref, err := k.BringFile(ctx, l, f)
@@ -72,7 +72,7 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 }
 
 // CheckUnread brings the files of an order that no step reads, and checks that they are what
-// their roles say; its errors are those of Work. Keepers do so: others need none of them.
+// their roles say; its errors are those of Work. Custodians do so: others need none of them.
 func (k *Kit) CheckUnread(ctx context.Context, l *job.Lease) error {
 	w, err := k.Work(ctx, l)
 	if err != nil {
@@ -103,13 +103,13 @@ func (k *Kit) CheckUnread(ctx context.Context, l *job.Lease) error {
 	return nil
 }
 
-// BringFile brings a file of the order, as Bring does. A provider takes it from keepers,
-// and from others who may have it once a quorum of keepers has said that it has: if others
+// BringFile brings a file of the order, as Bring does. A provider takes it from custodians,
+// and from others who may have it once a quorum of custodians has said that it has: if others
 // could not have it too, nobody would attest to what is computed.
 func (k *Kit) BringFile(ctx context.Context, l *job.Lease, f job.File) (store.Ref, error) {
 	from := whom{from: Holders(l), consumer: true, spare: Others(l)}
 	if slices.ContainsFunc(l.Providers, func(p job.Party) bool { return p.Account == k.Account.Address }) {
-		from = whom{from: Keepers(l), spare: Others(l)}
+		from = whom{from: Custodians(l), spare: Others(l)}
 	}
 	return k.bring(ctx, l, Pin(l.Order.ID()), f, from)
 }

@@ -437,13 +437,13 @@ func TestMergeIsComputedAgain(t *testing.T) {
 }
 
 // Whoever checks what was shown of a forced attempt finds its checkpoints, though the
-// unit is done again: with the provider and keepers of that attempt.
+// unit is done again: with the provider and custodians of that attempt.
 func TestCheckpointsOfForcedAttemptsAreFound(t *testing.T) {
 	end := canon.Sum("end")
 	receipt := func(attempt int, provider string) *job.Receipt {
 		return &job.Receipt{Attempt: attempt, Provider: provider, Checkpoints: []canon.Hash{{}, canon.Sum(canon.Domain(provider))}}
 	}
-	kept := func(by string) []job.Attestation { return []job.Attestation{{Keeper: by, Done: true}} }
+	kept := func(by string) []job.Attestation { return []job.Attestation{{Custodian: by, Done: true}} }
 	old := receipt(0, "p0")
 	old.Checkpoints[1] = end
 	l := &job.Lease{

@@ -14,8 +14,8 @@ import (
 )
 
 // Policy says what of a unit's checkpoints stays here once the unit is accepted.
-// Keepers must be able to answer for all of them until the lease ends; others may
-// save room, for what is gone can be had from keepers or computed again.
+// Custodians must be able to answer for all of them until the lease ends; others may
+// save room, for what is gone can be had from custodians or computed again.
 type Policy string
 
 // The policies.
@@ -23,7 +23,7 @@ const (
 	KeepAll Policy = "keep"   // every checkpoint
 	Thin    Policy = "thin"   // every fourth, and the last
 	Derive  Policy = "derive" // the last
-	pieces  Policy = "pieces" // none: of keepers that keep pieces of them
+	pieces  Policy = "pieces" // none: of custodians that keep pieces of them
 )
 
 // Policies lists them for people.
@@ -43,19 +43,19 @@ func (p Policy) keeps(i, last int) bool {
 }
 
 // policy returns what of a unit's checkpoints stays here: all until the unit is
-// accepted, but none with a keeper where they are kept in pieces, as soon as it has
+// accepted, but none with a custodian where they are kept in pieces, as soon as it has
 // nothing left to audit and has made its own, or can make none any more.
 func (k *Kit) policy(l *job.Lease, unit int) Policy {
 	u := &l.Units[unit]
 	if l.Order.Pieces().Cuts() {
 		me := k.Account.Address
 		auditing := slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit })
-		keeper := slices.ContainsFunc(u.Attested, func(a job.Attestation) bool { return a.Keeper == me && !a.Failed })
-		done := u.Keeps(me) || keeper && u.Status == job.Accepted && !l.MayAttest(unit, me)
+		custodian := slices.ContainsFunc(u.Attested, func(a job.Attestation) bool { return a.Custodian == me && !a.Failed })
+		done := u.Keeps(me) || custodian && u.Status == job.Accepted && !l.MayAttest(unit, me)
 		if done && !auditing {
 			return pieces
 		}
-		if done || keeper {
+		if done || custodian {
 			return KeepAll
 		}
 	}

@@ -1,5 +1,5 @@
 // Package watch is the role of a challenger: it re-executes every receipt and
-// every merge of every lease, oldest first, and disputes what is wrong. Keepers that
+// every merge of every lease, oldest first, and disputes what is wrong. Custodians that
 // hand nothing over it asks on chain to show what they keep. In the disputes of
 // others it takes the seat of an honest side that has fallen silent.
 package watch
@@ -22,8 +22,8 @@ import (
 type watcher struct {
 	kit     *role.Kit
 	checks  *role.Tasks
-	looks   *role.Tasks           // at keepers
-	missing sync.Map              // since when a keeper has handed nothing over, by look
+	looks   *role.Tasks           // at custodians
+	missing sync.Map              // since when a custodian has handed nothing over, by look
 	done    map[canon.Hash]uint64 // the height of a lease of which nothing was left to look at
 	player  *contest.Player
 	keep    *role.Keep
@@ -62,7 +62,7 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 		some = true
 		w.checks.Start(ctx, "check "+l.Order.ID().String(), func(ctx context.Context) error { return w.check(ctx, l, t, name) })
 	}
-	some = w.keepers(ctx, l, now) || some
+	some = w.custodians(ctx, l, now) || some
 	for _, f := range l.Forced() {
 		name := role.AttemptName(l.Order.ID(), f.Index, f.Unit.Attempt) + "-truth"
 		if w.noted(l, name) {

@@ -92,16 +92,16 @@ func TestDisputedWorkIsLeftAlone(t *testing.T) {
 	expect(t, check(t, w, l), "unit 0", "merge 1")
 }
 
-// A keeper was taken to keep nothing while it rightly refused: who may read where the
+// A custodian was taken to keep nothing while it rightly refused: who may read where the
 // checkpoints of a unit are is decided when it counts.
-func TestKeepersAreLookedAtOnceAUnitCounts(t *testing.T) {
+func TestCustodiansAreLookedAtOnceAUnitCounts(t *testing.T) {
 	l := lease()
 	for i := range l.Units {
-		l.Units[i].Attested = []job.Attestation{{Keeper: "keeper", Done: true}, {Keeper: "silent"}, {Keeper: "convicted", Done: true, Failed: true}}
+		l.Units[i].Attested = []job.Attestation{{Custodian: "custodian", Done: true}, {Custodian: "silent"}, {Custodian: "convicted", Done: true, Failed: true}}
 	}
 	var looked []string
 	for i, a := range attested(l) {
-		looked = append(looked, fmt.Sprint(a.Keeper, " ", i))
+		looked = append(looked, fmt.Sprint(a.Custodian, " ", i))
 	}
-	expect(t, looked, "keeper 0", "keeper 1", "keeper 2", "keeper 3", "keeper 4")
+	expect(t, looked, "custodian 0", "custodian 1", "custodian 2", "custodian 3", "custodian 4")
 }

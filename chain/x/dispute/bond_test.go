@@ -21,9 +21,9 @@ func (a *affair) stakeAll(name string) chaintest.Account {
 	return who
 }
 
-// filesBond returns what somebody has reserved as a keeper of the order's files.
+// filesBond returns what somebody has reserved as a custodian of the order's files.
 func (a *affair) filesBond(who chaintest.Account) (bond uint64) {
-	for _, k := range a.Lease().Files.Keepers {
+	for _, k := range a.Lease().Files.Custodians {
 		if k.Account == who.String() {
 			bond += k.Bond
 		}

@@ -41,12 +41,12 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 		}
 		slash := u.Audits[0].Bond
 		kept := uint64(0)
-		for _, k := range a.Unit(0).Attested { // it may be a keeper, too; one that has not attested is let go at acceptance
-			if k.Keeper == auditor.String() {
+		for _, k := range a.Unit(0).Attested { // it may be a custodian, too; one that has not attested is let go at acceptance
+			if k.Custodian == auditor.String() {
 				kept = k.Bond
 			}
 		}
-		for _, k := range a.Lease().Files.Keepers {
+		for _, k := range a.Lease().Files.Custodians {
 			if k.Account == auditor.String() {
 				kept += k.Bond
 			}

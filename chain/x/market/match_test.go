@@ -67,7 +67,7 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 	}{
 		"price":     {nil, func(o *job.Order) { o.Conditions.MaxPrice = 1000 }, nil, "the order pays at most 1000"},
 		"providers": {nil, func(o *job.Order) { o.Conditions.MinProviders = 4 }, nil, "3 providers, the order wants 4"},
-		"referees":  {nil, func(o *job.Order) { o.Conditions.Keepers = 4 }, nil, "3 independent validators"},
+		"referees":  {nil, func(o *job.Order) { o.Conditions.Custodians = 4 }, nil, "3 independent validators"},
 		"copying auditors": {[]chaintest.Option{worktest.Rules(worktest.Forced)}, func(o *job.Order) {
 			o.Conditions.Auditors, o.Conditions.AuditSegments = 2, 3
 		}, nil, "2 auditors who each audit 3 of a unit's 3 segments would copy each other"},
@@ -165,7 +165,7 @@ func TestQuoteOfADraft(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for _, b := range r.Bids {
-		// Four units, four audits of a third of a unit, 2 % to keepers, who are
+		// Four units, four audits of a third of a unit, 2 % to custodians, who are
 		// paid for the files like for a unit, 5 % fee, 2 % burnt.
 		honest := 4*b.UnitPrice + 4*(b.UnitPrice/3) + 5*b.UnitPrice/50 + b.Fee
 		if b.Obstacle != "" || b.Price < honest+b.Burn || b.Price > honest+b.Burn+20 || b.Bond < 2*honest {

@@ -51,7 +51,7 @@ func TestTeamIsFoundByHalves(t *testing.T) {
 		o := job.Order{
 			Problem: job.Problem{Rounds: 2, Shards: 2, Steps: 6, Interval: 2,
 				StepFLOPs: rapid.SampledFrom([]uint64{1, 1e6, 5e9}).Draw(t, "flops"), StepBytes: rapid.SampledFrom([]uint64{1, 1e9}).Draw(t, "bytes")},
-			Conditions: job.Conditions{MinProviders: rapid.IntRange(1, 9).Draw(t, "least"), Auditors: 1, AuditSegments: 1, Keepers: 3},
+			Conditions: job.Conditions{MinProviders: rapid.IntRange(1, 9).Draw(t, "least"), Auditors: 1, AuditSegments: 1, Custodians: 3},
 		}
 		s := stock{rules: job.DefaultParams}
 		limit := rapid.OneOf(rapid.Uint64Range(0, 400_000), rapid.Just(uint64(math.MaxUint64))).Draw(t, "limit")

@@ -35,8 +35,8 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, err
 	}
 	began := &workv1.EventBegun{Order: id.String(), Lead: l.Lead(), Price: l.Quote.Price}
-	for _, p := range l.Files.Keepers {
-		began.Keepers = append(began.Keepers, p.Account)
+	for _, p := range l.Files.Custodians {
+		began.Custodians = append(began.Custodians, p.Account)
 	}
 	if err := emit(ctx, began); err != nil {
 		return job.Quote{}, err

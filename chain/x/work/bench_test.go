@@ -51,8 +51,8 @@ func BenchmarkMessage(b *testing.B) {
 	for _, shards := range []int{20, 1000} {
 		b.Run(fmt.Sprintf("%dx%d", 1000/shards, shards), func(b *testing.B) {
 			p := large(b, shards)
-			keeper := p.Lease().Files.Keepers[0].Account
-			m := &workv1.MsgAttest{Keeper: keeper, Order: p.ID.String(), Unit: uint32(shards / 2)}
+			custodian := p.Lease().Files.Custodians[0].Account
+			m := &workv1.MsgAttest{Custodian: custodian, Order: p.ID.String(), Unit: uint32(shards / 2)}
 			handle := p.MsgServiceRouter().Handler(m)
 			var gas uint64
 			for b.Loop() {

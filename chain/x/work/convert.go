@@ -14,7 +14,7 @@ import (
 // genesis files and queries carry them.
 func ParamsToProto(p job.Params, jail int64) workv1.Params {
 	return workv1.Params{
-		KeeperBps: p.KeeperBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
+		CustodianBps: p.CustodianBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
 		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), MaxAttempts: uint32(p.MaxAttempts), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
 		JailMs: jail, VerdictFactor: p.VerdictFactor,
 		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
@@ -27,7 +27,7 @@ func ParamsToProto(p job.Params, jail int64) workv1.Params {
 // ParamsFromProto is the inverse of ParamsToProto, without the jail.
 func ParamsFromProto(m workv1.Params) job.Params {
 	return job.Params{
-		Tariff:    job.Tariff{KeeperBps: m.KeeperBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb},
+		Tariff:    job.Tariff{CustodianBps: m.CustodianBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb},
 		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
 		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), MaxAttempts: int(m.MaxAttempts), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
 		VerdictFactor: m.VerdictFactor,

@@ -12,17 +12,17 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
-// A consumer and its lead gave the files to providers alone, so that no keeper could
-// attest, and the consumer had its training for nothing. Now keepers are asked first: no
-// unit is given out, the deposit pays the lead and these keepers, and no provider loses.
-func TestFilesWithheldFromKeepers(t *testing.T) {
+// A consumer and its lead gave the files to providers alone, so that no custodian could
+// attest, and the consumer had its training for nothing. Now custodians are asked first: no
+// unit is given out, the deposit pays the lead and these custodians, and no provider loses.
+func TestFilesWithheldFromCustodians(t *testing.T) {
 	p := worktest.Meet(t, chaintest.New(t, worktest.Network()...), worktest.Order())
 	p.Refuse(work.ErrRefused, p.Lead(), p.AssignMsg(0, "p0"))
 	before := map[string]uint64{}
 	for _, name := range append([]string{"v0"}, worktest.Validators...) {
 		before[name] = p.Balance(chaintest.Named(name).Address)
 	}
-	said := p.Lease().Files.Keepers[:2]
+	said := p.Lease().Files.Custodians[:2]
 	p.SayOfFiles(workv1.WORD_MISSING)
 	p.NextBlock(time.Second)
 	l := p.Lease()
@@ -41,9 +41,9 @@ func TestFilesWithheldFromKeepers(t *testing.T) {
 	settlement(p)
 }
 
-// Keepers that say nothing of the files pay, and others are drawn, at most as often as
+// Custodians that say nothing of the files pay, and others are drawn, at most as often as
 // the rules say; lead and consumer have theirs back.
-func TestKeepersSilentAboutFiles(t *testing.T) {
+func TestCustodiansSilentAboutFiles(t *testing.T) {
 	p := worktest.Meet(t, chaintest.New(t, worktest.Network()...), worktest.Order())
 	due := time.Duration(p.Lease().Files.Due-p.Now().UnixMilli()+1) * time.Millisecond
 	for draw := uint32(1); draw <= 3; draw++ {
@@ -54,7 +54,7 @@ func TestKeepersSilentAboutFiles(t *testing.T) {
 	}
 	p.NextBlock(time.Second)
 	l := p.Lease()
-	if l.Phase != workv1.PHASE_SETTLED || !strings.Contains(l.Reason, "no quorum of keepers said") || l.Leads[0].Bond != 0 {
+	if l.Phase != workv1.PHASE_SETTLED || !strings.Contains(l.Reason, "no quorum of custodians said") || l.Leads[0].Bond != 0 {
 		t.Fatalf("%v (%s)", l.Phase, l.Reason)
 	}
 	if fee := l.Quote.Unit * l.Params.LateBps / 10_000; l.Ledger.Slashed < 9*fee || p.Balance(worktest.Consumer.Address) != worktest.Purse {

@@ -29,7 +29,7 @@ func forced(t testing.TB, want bool) *worktest.Play {
 	return p
 }
 
-// lotOf is forced, but for the keepers' word.
+// lotOf is forced, but for the custodians' word.
 func lotOf(t testing.TB, want bool) *worktest.Play {
 	t.Helper()
 	for nonce := range uint64(60) {
@@ -110,7 +110,7 @@ func TestUnattestedForcedAttempt(t *testing.T) {
 	p := lotOf(t, true)
 	m, _ := p.RevealMsg(0)
 	open := p.OpenMsg(job.UnitTarget(0), 0, stubborn{canon.Hash(p.Unit(0).Receipt.Start)})
-	if text := p.Refuse(work.ErrRefused, worktest.Challenger, open); !strings.Contains(text, "once a quorum of keepers has attested") {
+	if text := p.Refuse(work.ErrRefused, worktest.Challenger, open); !strings.Contains(text, "once a quorum of custodians has attested") {
 		t.Errorf("refused with %q", text)
 	}
 	p.Refuse(work.ErrRefused, chaintest.Named("p0"), m)

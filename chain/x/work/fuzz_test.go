@@ -40,7 +40,7 @@ func FuzzReceipt(f *testing.F) {
 	})
 }
 
-// What a keeper shows is read without a panic, and checked without one.
+// What a custodian shows is read without a panic, and checked without one.
 func FuzzShown(f *testing.F) {
 	t, err := tensor.FromBytes(tensor.Uint8, tensor.Shape{2, 40}, make([]byte, 80))
 	if err != nil {

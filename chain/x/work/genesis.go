@@ -152,7 +152,7 @@ func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 		}
 		locked += l.Locked()
 		for _, a := range l.Asked {
-			asked[a.Keeper] += a.Open
+			asked[a.Custodian] += a.Open
 		}
 		for _, c := range l.Disputes {
 			if c.Missed {
@@ -183,17 +183,17 @@ func (k *Keeper) Invariant(ctx context.Context, bonds map[string]uint64) error {
 	return k.checkStakes(ctx, reserved, unanswered, bonds)
 }
 
-// checkAsked: of every keeper as many questions are open as the leases say.
+// checkAsked: of every custodian as many questions are open as the leases say.
 func (k *Keeper) checkAsked(ctx context.Context, asked map[string]int) error {
-	err := k.asked.Walk(ctx, nil, func(keeper string, n uint64) (bool, error) {
-		if asked[keeper] != int(n) {
-			return true, fmt.Errorf("%d questions to %s are counted, its leases have %d", n, keeper, asked[keeper])
+	err := k.asked.Walk(ctx, nil, func(custodian string, n uint64) (bool, error) {
+		if asked[custodian] != int(n) {
+			return true, fmt.Errorf("%d questions to %s are counted, its leases have %d", n, custodian, asked[custodian])
 		}
-		delete(asked, keeper)
+		delete(asked, custodian)
 		return false, nil
 	})
 	if err == nil && len(asked) > 0 {
-		err = fmt.Errorf("%d keepers have open questions that are not counted", len(asked))
+		err = fmt.Errorf("%d custodians have open questions that are not counted", len(asked))
 	}
 	return err
 }

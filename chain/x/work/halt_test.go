@@ -23,7 +23,7 @@ func TestHaltCostsNobodyAClock(t *testing.T) {
 			p.Assign(0, "p0")
 			return p, func() bool { return p.Unit(0).Status != workv1.UNIT_STATUS_ASSIGNED }
 		},
-		"keepers' time": func(t *testing.T) (*worktest.Play, func() bool) {
+		"custodians' time": func(t *testing.T) (*worktest.Play, func() bool) {
 			p := begin(t)
 			p.Assign(0, "p0")
 			p.Submit(0)
@@ -37,7 +37,7 @@ func TestHaltCostsNobodyAClock(t *testing.T) {
 		"answer": func(t *testing.T) (*worktest.Play, func() bool) {
 			a := beginAskedOf(t, func(*job.Order) {}, chaintest.MaxGap(gap))
 			a.Compute(0, "p0")
-			a.Deliver(worktest.Challenger, a.askMsg(a.keeper()))
+			a.Deliver(worktest.Challenger, a.askMsg(a.custodian()))
 			a.NextBlock(time.Second)
 			return a.Play, func() bool { return len(a.Unit(0).Requests) == 0 }
 		},

@@ -131,7 +131,7 @@ func (h *history) work(p *worktest.Play, l *job.Lease) {
 			}
 			h.Queue(v, p.ReportMsg(unit, v, h.IntN(4) > 0))
 		} else {
-			h.Queue(v, &workv1.MsgAttest{Keeper: v.String(), Order: p.ID.String(), Unit: uint32(unit), Attempt: uint32(u.Attempt)})
+			h.Queue(v, &workv1.MsgAttest{Custodian: v.String(), Order: p.ID.String(), Unit: uint32(unit), Attempt: uint32(u.Attempt)})
 		}
 	case job.Accepted:
 		for s := range l.Order.Problem.Shards {

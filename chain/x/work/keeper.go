@@ -20,7 +20,7 @@
 // Every lease keeps core/job's invariants. What escrow holds for an order is
 // what its lease says. What is reserved of a peer's stake is the sum of what the
 // leases reserve of it. The module's account holds the fees of open questions to
-// keepers; what that of the jackpot holds is the pool.
+// custodians; what that of the jackpot holds is the pool.
 package work
 
 import (
@@ -65,7 +65,7 @@ type Keeper struct {
 	checkpoints collections.Map[part, []byte]
 	past        collections.Map[collections.Pair[[]byte, uint64], []byte] // by order, unit and attempt: see attemptOf
 	inputs      collections.Map[part, []byte]
-	asked       collections.Map[string, uint64]                           // open questions to a keeper, in all leases
+	asked       collections.Map[string, uint64]                           // open questions to a custodian, in all leases
 	slashPaid   collections.Map[collections.Pair[[]byte, string], uint64] // utally out of bonds, by order and account
 
 	settlements collections.Map[[]byte, []byte]

@@ -67,7 +67,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	p, c := &o.Problem, &o.Conditions
 	p.Rounds, p.Shards, p.Records, p.Steps, p.Interval = rounds, shards, 1<<13, segments, 1
 	p.StepFLOPs = 1 + 1e9/uint64(segments)
-	c.MinProviders, c.MaxPrice, c.UnitTimeout, c.Keepers, c.Auditors, c.AuditSegments, c.TopSegments = 1, 1<<50, 1e9, 1, 0, 0, 0
+	c.MinProviders, c.MaxPrice, c.UnitTimeout, c.Custodians, c.Auditors, c.AuditSegments, c.TopSegments = 1, 1<<50, 1e9, 1, 0, 0, 0
 	c.Window = 1e9
 	m := job.Match{
 		Order: o, Lead: chaintest.Named("v0").String(), Params: job.DefaultParams.WithoutForced(),
@@ -82,7 +82,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Files.Keepers[0].Says, l.Files.Said, l.Files.Due = job.Had, job.Had, 0
+	l.Files.Custodians[0].Says, l.Files.Said, l.Files.Due = job.Had, job.Had, 0
 	for i := range l.Units {
 		r := job.Receipt{
 			Order: o.ID(), Unit: i, Provider: l.Providers[i%peers].Account, Start: p.Start, FLOPs: p.UnitFLOPs(),
@@ -95,7 +95,7 @@ func doneBy(t testing.TB, rounds, shards, segments, peers int, bend func(*job.Le
 		r.Checkpoints[0] = r.Start
 		l.Units[i] = job.Unit{
 			Status: job.Accepted, Provider: r.Provider, Bond: 1000, Receipt: &r, Proof: make([]byte, 64),
-			Attested: []job.Attestation{{Keeper: l.Auditors[0].Account, Bond: 1000, Done: true}},
+			Attested: []job.Attestation{{Custodian: l.Auditors[0].Account, Bond: 1000, Done: true}},
 		}
 		if round := i / shards; i%shards == shards-1 && round < rounds-1 {
 			l.Merges[round] = job.Merge{By: l.Lead(), Root: canon.Sum("merge", []byte{byte(round), byte(round >> 8)}), Inputs: make([]canon.Hash, shards)}
@@ -162,25 +162,25 @@ func crowd(l *job.Lease) {
 	asked := map[string]int{}
 	for i := range l.Units {
 		u := &l.Units[i]
-		keeper := l.Auditors[i%len(l.Auditors)].Account
-		u.Attested[0].Keeper = keeper
+		custodian := l.Auditors[i%len(l.Auditors)].Account
+		u.Attested[0].Custodian = custodian
 		if i > 0 {
-			u.Requests = []job.Request{{By: chaintest.Named("c").String(), Keeper: keeper, Unit: i, Fee: l.Params.AskFee, At: 1 << 40, Due: 1 << 41}}
-			asked[keeper]++
+			u.Requests = []job.Request{{By: chaintest.Named("c").String(), Custodian: custodian, Unit: i, Fee: l.Params.AskFee, At: 1 << 40, Due: 1 << 41}}
+			asked[custodian]++
 		}
 		forced, refuted := *u.Receipt, *u.Receipt
 		refuted.Attempt, u.Attempt, u.Receipt.Attempt = 1, 2, 2
 		truth := make([]proof.Outcome, len(forced.Checkpoints)-1)
 		l.Past[i] = []job.Past{
 			{Forced: &job.Forced{Index: i, Unit: job.Unit{Receipt: &forced, Provider: u.Provider, Status: job.Received}, Truth: truth, Until: 1 << 40}},
-			{Receipt: &refuted, Verdicts: []job.Audit{{Auditor: keeper, Done: true, Pass: true}}},
+			{Receipt: &refuted, Verdicts: []job.Audit{{Auditor: custodian, Done: true, Pass: true}}},
 		}
 	}
 	l.TruthUntil = 1 << 40
-	for keeper, n := range asked {
-		l.Asked = append(l.Asked, job.Asked{Keeper: keeper, Open: n})
+	for custodian, n := range asked {
+		l.Asked = append(l.Asked, job.Asked{Custodian: custodian, Open: n})
 	}
-	slices.SortFunc(l.Asked, func(a, b job.Asked) int { return strings.Compare(a.Keeper, b.Keeper) })
+	slices.SortFunc(l.Asked, func(a, b job.Asked) int { return strings.Compare(a.Custodian, b.Custodian) })
 }
 
 // Whatever befell the units of a lease and whoever takes part, what happens next to one
@@ -192,7 +192,7 @@ func TestFullLeaseFitsATransaction(t *testing.T) {
 	t.Logf("%d bytes of course, %d of terms", len(canon.Marshal(l.Course())), len(canon.Marshal(l.Terms())))
 	stranger := chaintest.Named("c").String()
 	for name, e := range map[string]job.Event{
-		"question": job.Ask{By: stranger, Keeper: l.Units[0].Attested[0].Keeper, Attempt: 2},
+		"question": job.Ask{By: stranger, Custodian: l.Units[0].Attested[0].Custodian, Attempt: 2},
 		"missed":   job.MissAnswer{ID: 100, Missed: true},
 		"relief":   job.Substitute{ID: 100, By: stranger},
 		"dispute":  job.OpenDispute{ID: 1, Target: job.UnitTarget(600), Attempt: 2, Challenger: stranger},

@@ -36,17 +36,17 @@ func FuzzReveal(f *testing.F) {
 func messages(p *worktest.Play) []sdk.Msg {
 	reveal, _ := p.RevealMsg(0)
 	u, order := p.Unit(0), p.ID.String()
-	auditor, keeper := worktest.Named(p.T, u.Audits[0].Auditor), u.Attested[0].Keeper
+	auditor, custodian := worktest.Named(p.T, u.Audits[0].Auditor), u.Attested[0].Custodian
 	idle := chaintest.Named("p2").String()
 	return []sdk.Msg{
 		p.AssignMsg(1, "p2"),
 		&workv1.MsgReady{Provider: idle, Order: order},
-		p.FilesMsg(p.Lease().Files.Keepers[2].Account, workv1.WORD_MISSING),
+		p.FilesMsg(p.Lease().Files.Custodians[2].Account, workv1.WORD_MISSING),
 		p.SubmitMsg(p.Receipt(1)),
-		&workv1.MsgAttest{Keeper: keeper, Order: order},
-		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Keeper: keeper},
-		&workv1.MsgAnswer{Keeper: keeper, Order: order, Shown: canon.Marshal(&proof.Shown{})},
-		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Keeper: keeper, Wrong: canon.Marshal(&proof.WrongPiece{Tiles: make([]proof.Shown, 2)})},
+		&workv1.MsgAttest{Custodian: custodian, Order: order},
+		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian},
+		&workv1.MsgAnswer{Custodian: custodian, Order: order, Shown: canon.Marshal(&proof.Shown{})},
+		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian, Wrong: canon.Marshal(&proof.WrongPiece{Tiles: make([]proof.Shown, 2)})},
 		p.ReportMsg(0, auditor, true),
 		reveal,
 		&workv1.MsgMerge{Lead: p.Lease().Lead, Order: order, Root: make([]byte, 32)},

@@ -9,7 +9,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
-// Bank holds the fees of questions to keepers, and the jackpot pool.
+// Bank holds the fees of questions to custodians, and the jackpot pool.
 type Bank interface {
 	GetBalance(ctx context.Context, account sdk.AccAddress, denom string) sdk.Coin
 	SendCoinsFromAccountToModule(ctx context.Context, from sdk.AccAddress, to string, coins sdk.Coins) error

@@ -16,7 +16,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
-// beginCut is beginAsked where each of four keepers, of five who could, keeps a piece;
+// beginCut is beginAsked where each of four custodians, of five who could, keeps a piece;
 // nobody has attested yet.
 func beginCut(t *testing.T) asked {
 	t.Helper()
@@ -25,7 +25,7 @@ func beginCut(t *testing.T) asked {
 		more = append(more, chaintest.Validator(v, 10_000*worktest.Tally))
 	}
 	a := beginAskedOf(t, func(o *job.Order) {
-		o.Conditions.Keepers, o.Conditions.CodedBytes, o.Problem.StateBytes = 4, 1, 1<<10
+		o.Conditions.Custodians, o.Conditions.CodedBytes, o.Problem.StateBytes = 4, 1, 1<<10
 	}, more...)
 	a.Assign(0, "p0")
 	a.Submit(0)
@@ -54,24 +54,24 @@ func (a asked) pieces(number int, wrong bool) (*graph.State, []canon.Hash) {
 	return p, roots
 }
 
-func (a asked) attestMsg(keeper, number int, wrong bool) *workv1.MsgAttest {
+func (a asked) attestMsg(custodian, number int, wrong bool) *workv1.MsgAttest {
 	_, roots := a.pieces(number, wrong)
 	return &workv1.MsgAttest{
-		Keeper: a.Unit(0).Attested[keeper].Keeper, Order: a.ID.String(),
+		Custodian: a.Unit(0).Attested[custodian].Custodian, Order: a.ID.String(),
 		Piece: work.PieceToProto(&job.Piece{Number: number, Root: canon.Root(roots), Data: job.File{Role: "pieces", CID: "bafypieces", Size: 9}}),
 	}
 }
 
-func (a asked) attest(keeper, number int, wrong bool) {
+func (a asked) attest(custodian, number int, wrong bool) {
 	a.T.Helper()
-	m := a.attestMsg(keeper, number, wrong)
-	a.Deliver(worktest.Named(a.T, m.Keeper), m)
+	m := a.attestMsg(custodian, number, wrong)
+	a.Deliver(worktest.Named(a.T, m.Custodian), m)
 }
 
-// A keeper of a piece answers with a tile of it.
-func TestKeeperOfAPieceAnswers(t *testing.T) {
+// A custodian of a piece answers with a tile of it.
+func TestCustodianOfAPieceAnswers(t *testing.T) {
 	a := beginCut(t)
-	first := worktest.Named(t, a.Unit(0).Attested[0].Keeper)
+	first := worktest.Named(t, a.Unit(0).Attested[0].Custodian)
 	bad := a.attestMsg(0, 0, false)
 	bad.Piece.Root = []byte{1}
 	a.Refuse(work.ErrMalformed, first, bad)
@@ -83,9 +83,9 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 	if got := a.Unit(0).Attested[3].Piece; got == nil || got.Number != 3 || !bytes.Equal(got.Root, a.attestMsg(3, 3, false).Piece.Root) {
 		t.Fatalf("%+v", got)
 	}
-	keeper := worktest.Named(t, a.Unit(0).Attested[3].Keeper)
+	custodian := worktest.Named(t, a.Unit(0).Attested[3].Custodian)
 	for { // until a piece is drawn
-		a.Deliver(worktest.Challenger, a.askMsg(keeper))
+		a.Deliver(worktest.Challenger, a.askMsg(custodian))
 		a.NextBlock(time.Second)
 		r := a.Unit(0).Requests[0]
 		seed, err := canon.HashOf(r.Seed)
@@ -100,10 +100,10 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m := &workv1.MsgAnswer{Keeper: r.Keeper, Order: a.ID.String(), Shown: canon.Marshal(&shown)}
-		used := a.Deliver(keeper, m).TxResults[0].GasUsed
+		m := &workv1.MsgAnswer{Custodian: r.Custodian, Order: a.ID.String(), Shown: canon.Marshal(&shown)}
+		used := a.Deliver(custodian, m).TxResults[0].GasUsed
 		if q.State > 0 {
-			t.Logf("the answer has %d bytes and takes %d gas", a.Size(keeper, m), used)
+			t.Logf("the answer has %d bytes and takes %d gas", a.Size(custodian, m), used)
 			break
 		}
 	}
@@ -111,24 +111,24 @@ func TestKeeperOfAPieceAnswers(t *testing.T) {
 	a.Finish()
 }
 
-// A keeper of a wrong piece is convicted by whoever shows it; another keeps the piece.
-func TestKeeperOfAWrongPieceIsConvicted(t *testing.T) {
+// A custodian of a wrong piece is convicted by whoever shows it; another keeps the piece.
+func TestCustodianOfAWrongPieceIsConvicted(t *testing.T) {
 	a := beginCut(t)
 	for i := range 3 {
 		a.attest(i, i, i == 1)
 	}
-	liar := worktest.Named(t, a.Unit(0).Attested[1].Keeper)
+	liar := worktest.Named(t, a.Unit(0).Attested[1].Custodian)
 	kept, roots := a.pieces(1, true)
 	w, err := proof.FindWrongPiece(a.Order.Pieces(), 1, 2, a.state, kept, roots)
 	if err != nil || w == nil {
 		t.Fatal(w, err)
 	}
-	m := &workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: a.ID.String(), Keeper: liar.String(), Wrong: canon.Marshal(w)}
+	m := &workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: a.ID.String(), Custodian: liar.String(), Wrong: canon.Marshal(w)}
 	honest := *m
-	honest.Keeper = a.Unit(0).Attested[0].Keeper
+	honest.Custodian = a.Unit(0).Attested[0].Custodian
 	a.Refuse(work.ErrRefused, worktest.Challenger, &honest)
-	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Keeper: m.Keeper, Wrong: m.Wrong[1:]})
-	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Keeper: m.Keeper, Wrong: make([]byte, proof.MaxWrongPiece+1)})
+	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Custodian: m.Custodian, Wrong: m.Wrong[1:]})
+	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Custodian: m.Custodian, Wrong: make([]byte, proof.MaxWrongPiece+1)})
 	bond := job.DefaultParams.KeepFactor * (a.Lease().Quote.Unit + a.Lease().Quote.Keep)
 	before, err := a.Provider.Get(a.Ctx(), liar.Address)
 	if err != nil {

@@ -42,8 +42,8 @@ func shaped(t testing.TB, shards, segments int) *worktest.Play {
 	for u := range 8 {
 		p.Deliver(chaintest.Named("p0"), p.SubmitMsg(p.Receipt(u)))
 	}
-	for _, k := range p.Lease().Files.Keepers { // of unit 5, which can be disputed then
-		p.Deliver(worktest.Named(t, k.Account), &workv1.MsgAttest{Keeper: k.Account, Order: p.ID.String(), Unit: 5})
+	for _, k := range p.Lease().Files.Custodians { // of unit 5, which can be disputed then
+		p.Deliver(worktest.Named(t, k.Account), &workv1.MsgAttest{Custodian: k.Account, Order: p.ID.String(), Unit: 5})
 	}
 	return p
 }
@@ -72,7 +72,7 @@ func spoken(t testing.TB, p *worktest.Play, shards int) map[string]sdk.Msg {
 		opening.FromPath, opening.ToPath = tree.Prove(0), tree.Prove(1)
 	}
 	out := map[string]sdk.Msg{
-		"attest": &workv1.MsgAttest{Keeper: p.Lease().Files.Keepers[0].Account, Order: p.ID.String(), Unit: 4},
+		"attest": &workv1.MsgAttest{Custodian: p.Lease().Files.Custodians[0].Account, Order: p.ID.String(), Unit: 4},
 		"open": &disputev1.MsgOpen{
 			Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(job.UnitTarget(5)), Opening: canon.Marshal(&opening),
 		},

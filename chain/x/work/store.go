@@ -353,7 +353,7 @@ func (k *Keeper) index(ctx context.Context, id canon.Hash, before, after *job.Le
 	return errors.Join(err, k.changed.Set(ctx, id[:], uint64(sdk.UnwrapSDKContext(ctx).BlockHeight())))
 }
 
-// countAsked counts the open questions to keepers over all leases.
+// countAsked counts the open questions to custodians over all leases.
 func (k *Keeper) countAsked(ctx context.Context, before, after *job.Lease) error {
 	var was []job.Asked
 	if before != nil {
@@ -361,23 +361,23 @@ func (k *Keeper) countAsked(ctx context.Context, before, after *job.Lease) error
 	}
 	change := map[string]int{}
 	for _, a := range was {
-		change[a.Keeper] -= a.Open
+		change[a.Custodian] -= a.Open
 	}
 	for _, a := range after.Asked {
-		change[a.Keeper] += a.Open
+		change[a.Custodian] += a.Open
 	}
-	for _, keeper := range slices.Sorted(maps.Keys(change)) {
-		if change[keeper] == 0 {
+	for _, custodian := range slices.Sorted(maps.Keys(change)) {
+		if change[custodian] == 0 {
 			continue
 		}
-		open, err := k.openOf(ctx, keeper)
+		open, err := k.openOf(ctx, custodian)
 		if err != nil {
 			return err
 		}
-		if open += change[keeper]; open > 0 {
-			err = k.asked.Set(ctx, keeper, uint64(open))
+		if open += change[custodian]; open > 0 {
+			err = k.asked.Set(ctx, custodian, uint64(open))
 		} else {
-			err = k.asked.Remove(ctx, keeper)
+			err = k.asked.Remove(ctx, custodian)
 		}
 		if err != nil {
 			return err
@@ -386,9 +386,9 @@ func (k *Keeper) countAsked(ctx context.Context, before, after *job.Lease) error
 	return nil
 }
 
-// openOf returns how many questions to a keeper are open, in all leases.
-func (k *Keeper) openOf(ctx context.Context, keeper string) (int, error) {
-	n, err := k.asked.Get(ctx, keeper)
+// openOf returns how many questions to a custodian are open, in all leases.
+func (k *Keeper) openOf(ctx context.Context, custodian string) (int, error) {
+	n, err := k.asked.Get(ctx, custodian)
 	if errors.Is(err, collections.ErrNotFound) {
 		return 0, nil
 	}
@@ -461,7 +461,7 @@ func participants(l *job.Lease) []string {
 	for _, p := range l.Providers {
 		out = append(out, p.Account)
 	}
-	for _, p := range l.Auditors { // the keepers are among them
+	for _, p := range l.Auditors { // the custodians are among them
 		out = append(out, p.Account)
 	}
 	slices.Sort(out)

@@ -95,7 +95,7 @@ func party(name string, rate uint64) job.Party {
 }
 
 // alone returns a keeper among such neighbours, with rules by which the files of an order
-// are asked of one draw of keepers.
+// are asked of one draw of custodians.
 func alone(t *testing.T, n *neighbours) (*work.Keeper, job.Params, sdk.Context, store.KVStoreService) {
 	t.Helper()
 	ctx, svc, cdc := chaintest.Store(t)

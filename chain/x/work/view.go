@@ -41,8 +41,8 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 
 func filesView(f *job.Files) workv1.Files {
 	return workv1.Files{
-		Keepers: list(f.Keepers, func(k job.FileKeeper) workv1.FileKeeper {
-			return workv1.FileKeeper{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
+		Custodians: list(f.Custodians, func(k job.FileCustodian) workv1.FileCustodian {
+			return workv1.FileCustodian{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
 		}),
 		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Requests: list(f.Requests, requestView),
 	}

@@ -27,7 +27,7 @@ func (p *play) duties() (out []Op) {
 		}
 		for j, r := range questions(l) {
 			if r.Due != 0 && (r.Unit == job.OfFiles || p.available(o, l.Units[r.Unit].Receipt)) {
-				add(r.Keeper, "work.MsgAnswer", r.Unit, j)
+				add(r.Custodian, "work.MsgAnswer", r.Unit, j)
 			}
 		}
 		p.watching(o, l, add)
@@ -55,7 +55,7 @@ func (p *play) leading(o *order, l *job.Lease, add adder) {
 		return
 	}
 	if l.Files.Said != job.Had { // no work before
-		for _, k := range l.Files.Keepers {
+		for _, k := range l.Files.Custodians {
 			if k.Says == job.Silent {
 				add(k.Account, "work.MsgAttestFiles", 0, 0)
 			}
@@ -130,8 +130,8 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 		return
 	}
 	for _, k := range u.Attested {
-		if u.Status == job.Received && l.MayAttest(i, k.Keeper) {
-			add(k.Keeper, "work.MsgAttest", i, 0)
+		if u.Status == job.Received && l.MayAttest(i, k.Custodian) {
+			add(k.Custodian, "work.MsgAttest", i, 0)
 		}
 	}
 	for _, a := range u.Audits {

@@ -31,7 +31,7 @@ func (p *play) bounds() {
 func window(l *job.Lease) int64 {
 	c, r := &l.Order.Conditions, &l.Params
 	games := int64(1 + len(l.Disputes))
-	files := int64(min(l.Order.Problem.FileBytes()/r.Link, 1<<40)) * 1000 // to fetch them, at each draw of their keepers
+	files := int64(min(l.Order.Problem.FileBytes()/r.Link, 1<<40)) * 1000 // to fetch them, at each draw of their custodians
 	return files*int64(1+r.MaxLate) + r.LeadTimeout*int64(len(l.Leads)+1) + 4*c.UnitTimeout + 2*c.UnitWindow + c.Window +
 		r.AnswerTime*int64(3+r.MaxLate+len(questions(l))) + 4*clock*games
 }
@@ -269,7 +269,7 @@ func roleOf(name string) string {
 	return "a consumer"
 }
 
-// burden compares what an order asks keepers to hold with what it pays.
+// burden compares what an order asks custodians to hold with what it pays.
 func (p *play) burden() {
 	o := p.orders[len(p.orders)-1]
 	bytes := float64(0)
@@ -278,7 +278,7 @@ func (p *play) burden() {
 	}
 	const least, each = 10 << 30, 1_000_000 // bytes for nothing, and for an utally: 10 GiB, and a terabyte for a tally
 	if bytes > max(least, each*float64(o.Conditions.MaxPrice)) {
-		p.fail("burden", "keepers of an order hold far more than it pays for")
+		p.fail("burden", "custodians of an order hold far more than it pays for")
 		p.found.Detail += fmt.Sprintf(" (%.3g bytes for at most %d utally)", bytes, o.Conditions.MaxPrice)
 	}
 }

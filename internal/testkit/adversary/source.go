@@ -44,7 +44,7 @@ func ofPeople() map[string]func(*composer) any {
 		"provider":  of(house0),
 		"validator": of(leads),
 		"sender":    of(strangers),
-		"keeper": func(c *composer) any {
+		"custodian": func(c *composer) any {
 			if c.l != nil && len(c.l.Auditors) > 0 {
 				return c.l.Auditors[c.Pick%len(c.l.Auditors)].Account
 			}
@@ -100,7 +100,7 @@ func ofOrders() map[string]func(*composer) any {
 	}
 }
 
-// ofWork is what leads, providers, keepers and auditors say of units and files.
+// ofWork is what leads, providers, custodians and auditors say of units and files.
 func ofWork() map[string]func(*composer) any {
 	return map[string]func(*composer) any{
 		"says": func(c *composer) any { // the files of a mere name are not those of an order
@@ -419,7 +419,7 @@ func (c *composer) piece() any {
 	}
 	at := 0
 	if c.u != nil {
-		at = max(0, slices.IndexFunc(c.u.Attested, func(k job.Attestation) bool { return k.Keeper == c.actor.String() }))
+		at = max(0, slices.IndexFunc(c.u.Attested, func(k job.Attestation) bool { return k.Custodian == c.actor.String() }))
 	}
 	return work.PieceToProto(&job.Piece{Number: at})
 }

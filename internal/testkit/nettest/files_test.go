@@ -15,8 +15,8 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// A consumer and its lead give the order's files to a provider alone. Before, no keeper
-// could attest to what that computed, and the consumer had it for nothing. Now the keepers
+// A consumer and its lead give the order's files to a provider alone. Before, no custodian
+// could attest to what that computed, and the consumer had it for nothing. Now the custodians
 // of the files say that they are missing: nobody is given a unit, and the deposit pays.
 func TestFilesToProvidersAlone(t *testing.T) {
 	n := Start(t, Options{
@@ -24,7 +24,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 			c.Validators, c.Work = 3, devnet.Default().Work
 			c.Work.AnswerMs = 3000
 		},
-		Spec: func(s *consume.Spec) { s.Conditions.Keepers = 2 },
+		Spec: func(s *consume.Spec) { s.Conditions.Custodians = 2 },
 	})
 	n.ServeOnly("consumer", "validator-0", "provider-0", "provider-1")
 	n.ServeOnly("validator-0", "consumer", "provider-0", "provider-1")
@@ -61,7 +61,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	}
 	each := l.Deposit / 3
 	want := []job.Share{{Account: lead.Address, Amount: each}}
-	for _, k := range l.Files.Keepers {
+	for _, k := range l.Files.Custodians {
 		want = append(want, job.Share{Account: k.Account, Amount: each})
 	}
 	order := func(a, b job.Share) int { return strings.Compare(a.Account, b.Account) }
@@ -74,10 +74,10 @@ func TestFilesToProvidersAlone(t *testing.T) {
 	}
 }
 
-// The only keeper of an order's files says that it has them, and has nothing. Providers
-// have them from the lead; the watcher asks the keeper on chain, which convicts it; and
+// The only custodian of an order's files says that it has them, and has nothing. Providers
+// have them from the lead; the watcher asks the custodian on chain, which convicts it; and
 // the units that it was drawn to keep are kept by another.
-func TestKeeperOfFilesThatHasNothing(t *testing.T) {
+func TestCustodianOfFilesThatHasNothing(t *testing.T) {
 	skipUnless(t, true)
 	names := []string{"validator-1", "validator-2"}
 	n := Start(t, Options{
@@ -93,21 +93,21 @@ func TestKeeperOfFilesThatHasNothing(t *testing.T) {
 	})
 	id := n.Post(nil)
 	l := n.Lease(id, "a lease", func(*job.Lease) bool { return true })
-	keeper := l.Files.Keepers[0]
-	faker := n.Name(keeper.Account)
+	custodian := l.Files.Custodians[0]
+	faker := n.Name(custodian.Account)
 	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttestFiles{
-		Keeper: keeper.Account, Order: id.String(), Draw: uint32(l.Files.Draws), Says: workv1.WORD_HAD,
+		Custodian: custodian.Account, Order: id.String(), Draw: uint32(l.Files.Draws), Says: workv1.WORD_HAD,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Begin(names[1-slices.Index(names, faker)])
 	l = n.Settle(id)
-	if l.Reason != "" || l.Ledger.Slashed != keeper.Bond || !slices.Equal(l.Barred, []string{keeper.Account}) {
-		t.Errorf("ended early: %q; %d of %d slashed, barred %v\n%s", l.Reason, l.Ledger.Slashed, keeper.Bond, l.Barred, describe(l))
+	if l.Reason != "" || l.Ledger.Slashed != custodian.Bond || !slices.Equal(l.Barred, []string{custodian.Account}) {
+		t.Errorf("ended early: %q; %d of %d slashed, barred %v\n%s", l.Reason, l.Ledger.Slashed, custodian.Bond, l.Barred, describe(l))
 	}
 	for i, u := range l.Units {
-		if u.Attempt != 0 || len(u.Attested) != 1 || u.Attested[0].Keeper == keeper.Account {
+		if u.Attempt != 0 || len(u.Attested) != 1 || u.Attested[0].Custodian == custodian.Account {
 			t.Errorf("unit %d, attempt %d: kept by %+v", i, u.Attempt, u.Attested)
 		}
 	}

@@ -47,9 +47,9 @@ func TestSieges(t *testing.T) {
 	}
 }
 
-// A keeper answers its peers with what is wrong, or not at all. Others have what it keeps,
+// A custodian answers its peers with what is wrong, or not at all. Others have what it keeps,
 // so nobody depends on it, even where it is the only one.
-func TestLyingKeepers(t *testing.T) {
+func TestLyingCustodians(t *testing.T) {
 	for _, s := range []struct {
 		name  string
 		long  bool
@@ -83,12 +83,12 @@ func TestLyingKeepers(t *testing.T) {
 			}
 		}},
 	} {
-		for _, keepers := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s/%d", s.name, keepers), func(t *testing.T) {
-				skipUnless(t, s.long || keepers > 1)
+		for _, custodians := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s/%d", s.name, custodians), func(t *testing.T) {
+				skipUnless(t, s.long || custodians > 1)
 				n := Start(t, Options{
-					Config: func(c *devnet.Config) { c.Validators = 1 + keepers },
-					Spec:   func(s *consume.Spec) { s.Conditions.Keepers = keepers },
+					Config: func(c *devnet.Config) { c.Validators = 1 + custodians },
+					Spec:   func(s *consume.Spec) { s.Conditions.Custodians = custodians },
 				})
 				id := n.Post(nil)
 				n.Await("an attestation", func(e role.Event) bool { return e.Role == "validator-1" && e.Kind == role.Attested })

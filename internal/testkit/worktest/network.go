@@ -1,5 +1,5 @@
 // Package worktest plays orders on a chain under test: it posts them, and does
-// by real transactions what lead, providers, keepers, auditors and disputing
+// by real transactions what lead, providers, custodians, auditors and disputing
 // parties would do.
 //
 //	p := worktest.Begin(t, chaintest.New(t, worktest.Network()...), worktest.Order())
@@ -85,7 +85,7 @@ func Order() job.Order {
 			Files: []job.File{{Role: "model", CID: "bafymodel", Size: 10}},
 		},
 		Conditions: job.Conditions{
-			MaxPrice: 10 * Tally, Expires: Expiry.Milliseconds(), MinProviders: 2, Auditors: 1, AuditSegments: 1, Keepers: 3,
+			MaxPrice: 10 * Tally, Expires: Expiry.Milliseconds(), MinProviders: 2, Auditors: 1, AuditSegments: 1, Custodians: 3,
 			UnitTimeout: UnitTimeout.Milliseconds(), UnitWindow: UnitWindow.Milliseconds(), Window: Window.Milliseconds(),
 		},
 	}

@@ -52,7 +52,7 @@ func Post(o job.Order) *marketv1.MsgPostOrder {
 	}
 }
 
-// Begin posts an offer of v0 and an order, lets them meet, and a quorum of keepers attest
+// Begin posts an offer of v0 and an order, lets them meet, and a quorum of custodians attest
 // to the order's files.
 func Begin(t testing.TB, c *chaintest.Chain, o job.Order) *Play {
 	t.Helper()
@@ -73,15 +73,15 @@ func Meet(t testing.TB, c *chaintest.Chain, o job.Order) *Play {
 }
 
 // FilesMsg returns a word about the order's files.
-func (p *Play) FilesMsg(keeper string, says workv1.Word) *workv1.MsgAttestFiles {
+func (p *Play) FilesMsg(custodian string, says workv1.Word) *workv1.MsgAttestFiles {
 	p.T.Helper()
-	return &workv1.MsgAttestFiles{Keeper: keeper, Order: p.ID.String(), Draw: p.Lease().Files.Draws, Says: says}
+	return &workv1.MsgAttestFiles{Custodian: custodian, Order: p.ID.String(), Draw: p.Lease().Files.Draws, Says: says}
 }
 
-// SayOfFiles lets a quorum of keepers say a word of the order's files, in one block.
+// SayOfFiles lets a quorum of custodians say a word of the order's files, in one block.
 func (p *Play) SayOfFiles(says workv1.Word) chaintest.Block {
 	p.T.Helper()
-	for _, k := range p.Lease().Files.Keepers[:p.Order.Conditions.Quorum()] {
+	for _, k := range p.Lease().Files.Custodians[:p.Order.Conditions.Quorum()] {
 		p.Queue(Named(p.T, k.Account), p.FilesMsg(k.Account, says))
 	}
 	return p.Flush()
@@ -226,7 +226,7 @@ func (p *Play) Submit(unit int) chaintest.Block {
 	return b
 }
 
-// Attest lets a quorum of keepers attest to a unit's receipt, in one block. Pieces are
+// Attest lets a quorum of custodians attest to a unit's receipt, in one block. Pieces are
 // mere names.
 func (p *Play) Attest(unit int) chaintest.Block {
 	p.T.Helper()
@@ -237,11 +237,11 @@ func (p *Play) Attest(unit int) chaintest.Block {
 			continue
 		}
 		want--
-		m := &workv1.MsgAttest{Keeper: k.Keeper, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt}
+		m := &workv1.MsgAttest{Custodian: k.Custodian, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt}
 		if p.Order.Pieces().Cuts() {
 			m.Piece = work.PieceToProto(&job.Piece{Number: i})
 		}
-		p.Queue(Named(p.T, k.Keeper), m)
+		p.Queue(Named(p.T, k.Custodian), m)
 	}
 	return p.Flush()
 }

@@ -12,6 +12,8 @@ cd "$dir/tally"
 cp -r "$top/$here" internal/testkit/
 cp -r "$top/internal/cputime" internal/
 cp "$top/internal/testkit/worktest/training.go" internal/testkit/worktest/
+sed -i -f "$top/$here/testdata/before/words.sed" $here/*.go
+gofmt -w $here
 git apply "$top/$here/testdata/before/adapt.patch" || {
 	echo "adapt.patch no longer fits the package: adapt it" >&2
 	exit 1

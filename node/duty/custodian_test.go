@@ -20,7 +20,7 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// answerTime is what keepers have for an answer in these scenarios.
+// answerTime is what custodians have for an answer in these scenarios.
 func answerTime(d time.Duration) func(*devnet.Config) {
 	return func(c *devnet.Config) {
 		c.Validators, c.Work = 3, devnet.Default().Work
@@ -49,9 +49,9 @@ func (p *pause) bend() map[string]nettest.Bend {
 	return out
 }
 
-// end ends the duties of keepers once so many providers have the files from them, and
+// end ends the duties of custodians once so many providers have the files from them, and
 // lets the providers go on. So nobody keeps what they compute.
-func (p *pause) end(t *testing.T, n *nettest.Network, providers int, keepers ...string) {
+func (p *pause) end(t *testing.T, n *nettest.Network, providers int, custodians ...string) {
 	t.Helper()
 	for range providers {
 		select {
@@ -60,33 +60,33 @@ func (p *pause) end(t *testing.T, n *nettest.Network, providers int, keepers ...
 			t.Fatal("a provider does not begin")
 		}
 	}
-	for _, name := range keepers {
+	for _, name := range custodians {
 		n.End(name)
 	}
 	p.gate.Open()
 }
 
-// A keeper that attests and keeps nothing hands nothing over. The watcher asks it
+// A custodian that attests and keeps nothing hands nothing over. The watcher asks it
 // on chain; it loses its bond and its place, and who is drawn in its place attests
 // and is paid.
-func TestKeeperThatKeepsNothing(t *testing.T) {
+func TestCustodianThatKeepsNothing(t *testing.T) {
 	t.Parallel()
 	names, held := []string{"validator-1", "validator-2"}, newPause()
 	n := nettest.Start(t, nettest.Options{
 		Config: answerTime(3 * time.Second),
 		Bend:   held.bend(),
 		Spec: func(s *consume.Spec) {
-			s.Problem.Shards, s.Conditions.Providers = 1, 1 // no other unit has the faker as keeper
+			s.Problem.Shards, s.Conditions.Providers = 1, 1 // no other unit has the faker as custodian
 			s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0
 			s.Conditions.UnitWindow = consume.Duration(20 * time.Second) // until then it is asked
 		},
 	})
 	id := n.Post(nil)
 	held.end(t, n, 1, names...)
-	l := n.Lease(id, "a drawn keeper", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 0 })
-	drawn := l.Units[0].Attested[0].Keeper
+	l := n.Lease(id, "a drawn custodian", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 0 })
+	drawn := l.Units[0].Attested[0].Custodian
 	faker := n.Name(drawn)
-	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttest{Keeper: drawn, Order: id.String()})
+	_, err := n.Member(faker).Kit.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: drawn, Order: id.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +107,9 @@ func TestKeeperThatKeepsNothing(t *testing.T) {
 	}
 }
 
-// A keeper that was stopped and begun again answers what it was asked meanwhile,
+// A custodian that was stopped and begun again answers what it was asked meanwhile,
 // and earns the fee.
-func TestKeeperAnswersAfterARestart(t *testing.T) {
+func TestCustodianAnswersAfterARestart(t *testing.T) {
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{
@@ -118,14 +118,14 @@ func TestKeeperAnswersAfterARestart(t *testing.T) {
 	})
 	id := n.Post(nil)
 	l := n.Lease(id, "an accepted round", nettest.MergedBy(1))
-	drawn := [2]string{l.Units[0].Attested[0].Keeper, l.Units[1].Attested[0].Keeper}
-	keepers := slices.Compact([]string{n.Name(drawn[0]), n.Name(drawn[1])})
-	for _, keeper := range keepers {
-		n.End(keeper)
+	drawn := [2]string{l.Units[0].Attested[0].Custodian, l.Units[1].Attested[0].Custodian}
+	custodians := slices.Compact([]string{n.Name(drawn[0]), n.Name(drawn[1])})
+	for _, custodian := range custodians {
+		n.End(custodian)
 	}
 	for unit := range 2 {
 		_, err := n.Consumer.Kit.Account.Send(t.Context(), &workv1.MsgAsk{
-			Sender: n.Consumer.Home.Address, Order: id.String(), Unit: uint32(unit), Keeper: drawn[unit],
+			Sender: n.Consumer.Home.Address, Order: id.String(), Unit: uint32(unit), Custodian: drawn[unit],
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -136,8 +136,8 @@ func TestKeeperAnswersAfterARestart(t *testing.T) {
 	n.Lease(id, "both questions drawn", func(l *job.Lease) bool {
 		return len(l.Requests()) == 2 && !slices.ContainsFunc(l.Requests(), func(r *job.Request) bool { return r.Due == 0 })
 	})
-	for _, keeper := range keepers {
-		n.Begin(keeper)
+	for _, custodian := range custodians {
+		n.Begin(custodian)
 	}
 	n.Lease(id, "both answers", func(l *job.Lease) bool { return len(l.Requests()) == 0 })
 	for unit := range 2 {
@@ -151,18 +151,18 @@ func TestKeeperAnswersAfterARestart(t *testing.T) {
 	}
 }
 
-// When provider, lead and consumer are gone, the keepers have all that a proof
+// When provider, lead and consumer are gone, the custodians have all that a proof
 // needs.
-func TestBundleFromKeepersAlone(t *testing.T) {
+func TestBundleFromCustodiansAlone(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 3 },
-		Spec:   func(s *consume.Spec) { s.Conditions.Keepers = 2 },
+		Spec:   func(s *consume.Spec) { s.Conditions.Custodians = 2 },
 		Idle:   []string{"watcher-0"}, // has seen nothing
 	})
 	l := n.Settle(n.Post(nil))
 	for _, name := range []string{"validator-0", "provider-0", "provider-1", "consumer"} {
-		if slices.ContainsFunc(l.Files.Keepers, func(p job.FileKeeper) bool { return n.Name(p.Account) == name }) {
+		if slices.ContainsFunc(l.Files.Custodians, func(p job.FileCustodian) bool { return n.Name(p.Account) == name }) {
 			t.Fatalf("%s keeps", name)
 		}
 		if err := n.Member(name).Kit.Host.Close(); err != nil {

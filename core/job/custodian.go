@@ -7,18 +7,18 @@ import (
 	"github.com/tally-network/tally/core/canon"
 )
 
-// Attestation is a keeper of a unit, and its word that it holds the data of the
+// Attestation is a custodian of a unit, and its word that it holds the data of the
 // receipt. Its bond is reserved when it is drawn, and stands until the lease ends or
 // the unit is void; who has not attested when the unit is accepted is let go.
 type Attestation struct {
-	Keeper string
-	Bond   uint64
-	Done   bool   // it has attested
-	Failed bool   // it did not show what it was asked for, or keeps what is wrong: its word counts no more
-	Piece  *Piece // nil if each keeper keeps all
+	Custodian string
+	Bond      uint64
+	Done      bool   // it has attested
+	Failed    bool   // it did not show what it was asked for, or keeps what is wrong: its word counts no more
+	Piece     *Piece // nil if each custodian keeps all
 }
 
-// keepBond is what a keeper reserves for each unit that it is drawn for.
+// keepBond is what a custodian reserves for each unit that it is drawn for.
 func (l *Lease) keepBond() (uint64, error) {
 	worth, err := sum(l.Quote.Unit, l.Quote.Keep)
 	if err != nil {
@@ -27,11 +27,11 @@ func (l *Lease) keepBond() (uint64, error) {
 	return times(worth, int(l.Params.KeepFactor))
 }
 
-// Attest is a keeper's word that it holds the data of a receipt.
+// Attest is a custodian's word that it holds the data of a receipt.
 type Attest struct {
 	By            string
 	Unit, Attempt int
-	Piece         *Piece // if the checkpoints are cut among the keepers
+	Piece         *Piece // if the checkpoints are cut among the custodians
 }
 
 func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
@@ -39,12 +39,12 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := u.keeper(e.By)
+	a := u.custodian(e.By)
 	switch {
 	case u.Status == Accepted && !l.open(u):
 		return nil, fmt.Errorf("unit %d is accepted: only a piece of it that nobody keeps can still be attested to, while units are computed", e.Unit)
 	case a == nil || a.Failed:
-		return nil, fmt.Errorf("%s is not a keeper of unit %d", e.By, e.Unit)
+		return nil, fmt.Errorf("%s is not a custodian of unit %d", e.By, e.Unit)
 	case !l.trusts(e.By):
 		return nil, fmt.Errorf("%s was convicted in this lease: another is drawn to keep unit %d in its place", e.By, e.Unit)
 	case a.Done:
@@ -54,7 +54,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, err
 	}
 	a.Done, a.Piece = true, e.Piece
-	if u.Status != Received || l.keepers(u) < l.Order.Conditions.Quorum() {
+	if u.Status != Received || l.custodians(u) < l.Order.Conditions.Quorum() {
 		return nil, nil
 	}
 	u.Status = Counted
@@ -69,20 +69,20 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	return []Effect{{Emit, u.Provider, uint64(e.Unit), "counted"}}, nil
 }
 
-// keeper returns what a keeper was drawn for, nil if it was not.
-func (u *Unit) keeper(account string) *Attestation {
+// custodian returns what a custodian was drawn for, nil if it was not.
+func (u *Unit) custodian(account string) *Attestation {
 	for i := range u.Attested {
-		if a := &u.Attested[i]; a.Keeper == account {
+		if a := &u.Attested[i]; a.Custodian == account {
 			return a
 		}
 	}
 	return nil
 }
 
-// standing counts the keepers of a unit whose word counts, or may still be given.
+// standing counts the custodians of a unit whose word counts, or may still be given.
 func (l *Lease) standing(u *Unit) (n int) {
 	for i := range u.Attested {
-		if a := &u.Attested[i]; l.counts(u, a) || !a.Done && !a.Failed && l.trusts(a.Keeper) {
+		if a := &u.Attested[i]; l.counts(u, a) || !a.Done && !a.Failed && l.trusts(a.Custodian) {
 			n++
 		}
 	}
@@ -93,48 +93,48 @@ func (l *Lease) standing(u *Unit) (n int) {
 // said that it cannot keep it.
 func (l *Lease) trusts(account string) bool { return !slices.Contains(l.Barred, account) }
 
-// counts reports whether a keeper's word counts for a unit: it stands, and the keeper was
-// convicted of nothing in the lease before the unit was accepted. Else others are drawn;
+// counts reports whether a custodian's word counts for a unit: it stands, and the custodian
+// was convicted of nothing in the lease before the unit was accepted. Else others are drawn;
 // its bond stands, and it can be asked, until the unit is accepted by their word.
 func (l *Lease) counts(u *Unit, a *Attestation) bool {
-	return a.Stands() && (u.Status == Accepted || l.trusts(a.Keeper))
+	return a.Stands() && (u.Status == Accepted || l.trusts(a.Custodian))
 }
 
-// Stands reports whether the keeper has attested, and was not shown to be wrong.
+// Stands reports whether the custodian has attested, and was not shown to be wrong.
 func (a *Attestation) Stands() bool { return a.Done && !a.Failed }
 
-// dropKeepers lets go of the keepers of a unit that is accepted whose word did not count:
-// those who have not attested, unless they may still keep a piece of it, and those who
+// dropCustodians lets go of the custodians of a unit that is accepted whose word did not
+// count: those who have not attested, unless they may still keep a piece of it, and those who
 // were convicted elsewhere.
-func (l *Lease) dropKeepers(i int) (effects []Effect) {
+func (l *Lease) dropCustodians(i int) (effects []Effect) {
 	u, cuts := &l.Units[i], l.Order.Pieces().Cuts()
 	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
-		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Keeper))
+		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Custodian))
 		if drop {
-			effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
-			effects = append(effects, l.dropRequests(i, func(r *Request) bool { return r.Keeper == a.Keeper })...)
+			effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
+			effects = append(effects, l.dropRequests(i, func(r *Request) bool { return r.Custodian == a.Custodian })...)
 		}
 		return drop
 	})
 	return effects
 }
 
-// attestation returns the standing word of a keeper about a unit, nil if there is
+// attestation returns the standing word of a custodian about a unit, nil if there is
 // none.
-func (u *Unit) attestation(keeper string) *Attestation {
+func (u *Unit) attestation(custodian string) *Attestation {
 	for i := range u.Attested {
-		if a := &u.Attested[i]; a.Keeper == keeper && a.Stands() {
+		if a := &u.Attested[i]; a.Custodian == custodian && a.Stands() {
 			return a
 		}
 	}
 	return nil
 }
 
-// Keeps reports whether a keeper's word about the unit stands.
-func (u *Unit) Keeps(keeper string) bool { return u.attestation(keeper) != nil }
+// Keeps reports whether a custodian's word about the unit stands.
+func (u *Unit) Keeps(custodian string) bool { return u.attestation(custodian) != nil }
 
-// keepers counts those whose word counts for a unit.
-func (l *Lease) keepers(u *Unit) (n int) {
+// custodians counts those whose word counts for a unit.
+func (l *Lease) custodians(u *Unit) (n int) {
 	for i := range u.Attested {
 		if l.counts(u, &u.Attested[i]) {
 			n++
@@ -143,46 +143,46 @@ func (l *Lease) keepers(u *Unit) (n int) {
 	return n
 }
 
-// failKeeper takes the bond of a keeper whose word about a unit, or about the order's files,
-// was shown to be false: a share for who has shown it, the rest insures. Who asks it has the fee back.
-// Another keeper is drawn in its place. A unit that is not accepted and has lost its
-// quorum waits for attestations again; accepted work stays.
-func (l *Lease) failKeeper(keeper string, unit int, by, why string, now int64) ([]Effect, error) {
-	bond := l.wordBond(keeper, unit)
+// failCustodian takes the bond of a custodian whose word about a unit, or about the order's
+// files, was shown to be false: a share for who has shown it, the rest insures. Who asks it
+// has the fee back. Another custodian is drawn in its place. A unit that is not accepted and
+// has lost its quorum waits for attestations again; accepted work stays.
+func (l *Lease) failCustodian(custodian string, unit int, by, why string, now int64) ([]Effect, error) {
+	bond := l.wordBond(custodian, unit)
 	if bond == nil {
-		return nil, fmt.Errorf("no attestation of %s to %s stands", keeper, Kept(unit))
+		return nil, fmt.Errorf("no attestation of %s to %s stands", custodian, Kept(unit))
 	}
 	shares, err := l.divide(*bond, by, nil)
 	if err != nil {
 		return nil, err
 	}
-	effects := l.slash(keeper, *bond, shares)
+	effects := l.slash(custodian, *bond, shares)
 	*bond = 0
-	effects = append(effects, l.dropRequests(unit, func(r *Request) bool { return r.Keeper == keeper })...)
-	l.bar(keeper)
+	effects = append(effects, l.dropRequests(unit, func(r *Request) bool { return r.Custodian == custodian })...)
+	l.bar(custodian)
 	at := uint64(l.Files.Draws)
 	if unit == OfFiles {
 		why = "files " + why
 	} else {
 		at = uint64(unit)
-		l.Units[unit].attestation(keeper).Failed = true
+		l.Units[unit].attestation(custodian).Failed = true
 		effects = append(effects, l.lapse(unit, now)...)
 	}
-	files, err := l.dropFileKeeper(keeper, now)
+	files, err := l.dropFileCustodian(custodian, now)
 	if err != nil {
 		return nil, err
 	}
 	effects = append(effects, files...)
-	return append(effects, Effect{Kind: Jail, Account: keeper}, Effect{Emit, keeper, at, why}), nil
+	return append(effects, Effect{Kind: Jail, Account: custodian}, Effect{Emit, custodian, at, why}), nil
 }
 
-// lapse draws another in the place of a keeper of a unit that was convicted. A unit that
+// lapse draws another in the place of a custodian of a unit that was convicted. A unit that
 // has counted without a quorum waits for attestations again; if none come, that is no
 // fault of its provider's.
 func (l *Lease) lapse(i int, now int64) []Effect {
 	u := &l.Units[i]
 	l.await(i, now)
-	if u.Status != Counted || l.keepers(u) >= l.Order.Conditions.Quorum() {
+	if u.Status != Counted || l.custodians(u) >= l.Order.Conditions.Quorum() {
 		return nil
 	}
 	u.Status, u.Due = Received, now+l.Order.Conditions.UnitTimeout
@@ -205,13 +205,13 @@ func (l *Lease) sweep() (units []int) {
 	return units
 }
 
-// tickSweep lets others be drawn for the next units of the round in the place of keepers
+// tickSweep lets others be drawn for the next units of the round in the place of custodians
 // that were convicted elsewhere.
 func (l *Lease) tickSweep(now int64) (effects []Effect) {
 	units := l.sweep()
 	for _, i := range units {
 		u := &l.Units[i]
-		lost := func(a Attestation) bool { return !a.Failed && !l.trusts(a.Keeper) }
+		lost := func(a Attestation) bool { return !a.Failed && !l.trusts(a.Custodian) }
 		if (u.Status == Received || u.Status == Counted) && slices.ContainsFunc(u.Attested, lost) {
 			effects = append(effects, l.lapse(i, now)...)
 		}
@@ -223,17 +223,17 @@ func (l *Lease) tickSweep(now int64) (effects []Effect) {
 	return effects
 }
 
-// freeKeepers lets go of what keepers have reserved for a unit that is about to be
+// freeCustodians lets go of what custodians have reserved for a unit that is about to be
 // void, and of what they are asked about it.
-func (l *Lease) freeKeepers(i int) (effects []Effect) {
+func (l *Lease) freeCustodians(i int) (effects []Effect) {
 	for _, a := range l.Units[i].Attested {
-		effects = append(effects, release(a.Keeper, a.Bond, "attestation")...)
+		effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
 	}
 	return append(effects, l.dropRequests(i, func(*Request) bool { return true })...)
 }
 
 func codeAttestation(w *canon.Codec, a *Attestation) {
-	w.String(&a.Keeper, maxAccount)
+	w.String(&a.Custodian, maxAccount)
 	w.U64(&a.Bond)
 	w.Bool(&a.Done)
 	w.Bool(&a.Failed)

@@ -15,11 +15,11 @@ import (
 // from the chain, so a restart forgets none; answering has tasks of its own, so
 // that slow fetches do not make it late.
 
-// answers starts the answers to what this keeper is asked in a lease. One that is
+// answers starts the answers to what this custodian is asked in a lease. One that is
 // under way is not cancelled: its question goes from the chain before it has ended.
 func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 	for _, r := range l.Requests() {
-		if r.Keeper != a.kit.Account.Address || r.Due == 0 {
+		if r.Custodian != a.kit.Account.Address || r.Due == 0 {
 			continue
 		}
 		name := fmt.Sprintf("answer %s %d %s", l.Order.ID().Short(), r.Unit, r.Seed.Short())
@@ -39,7 +39,7 @@ func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Request) error 
 	if err != nil {
 		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
 	}
-	m := &workv1.MsgAnswer{Keeper: a.kit.Account.Address, Order: l.Order.ID().String(), Files: unit == job.OfFiles, Shown: canon.Marshal(&shown)}
+	m := &workv1.MsgAnswer{Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Files: unit == job.OfFiles, Shown: canon.Marshal(&shown)}
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}

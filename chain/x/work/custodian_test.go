@@ -38,7 +38,7 @@ func (a asked) Merge(ends []canon.Hash) canon.Hash { return ends[0] }
 func beginAsked(t *testing.T) asked {
 	t.Helper()
 	rules := worktest.Rules(func(p *job.Params) { p.AnswerTime = answerTime.Milliseconds() })
-	a := beginAskedOf(t, func(o *job.Order) { o.Conditions.Keepers = 1 }, rules)
+	a := beginAskedOf(t, func(o *job.Order) { o.Conditions.Custodians = 1 }, rules)
 	a.Compute(0, "p0")
 	return a
 }
@@ -62,10 +62,12 @@ func beginAskedOf(t *testing.T, bend func(*job.Order), more ...chaintest.Option)
 	return a
 }
 
-func (a asked) keeper() chaintest.Account { return worktest.Named(a.T, a.Unit(0).Attested[0].Keeper) }
+func (a asked) custodian() chaintest.Account {
+	return worktest.Named(a.T, a.Unit(0).Attested[0].Custodian)
+}
 
-func (a asked) askMsg(keeper chaintest.Account) *workv1.MsgAsk {
-	return &workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: a.ID.String(), Keeper: keeper.String()}
+func (a asked) askMsg(custodian chaintest.Account) *workv1.MsgAsk {
+	return &workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: a.ID.String(), Custodian: custodian.String()}
 }
 
 // answerMsg answers the first open question.
@@ -84,19 +86,19 @@ func (a asked) answerMsg() *workv1.MsgAnswer {
 			a.T.Fatal(err)
 		}
 	}
-	return &workv1.MsgAnswer{Keeper: r.Keeper, Order: a.ID.String(), Unit: r.Unit, Shown: canon.Marshal(&shown)}
+	return &workv1.MsgAnswer{Custodian: r.Custodian, Order: a.ID.String(), Unit: r.Unit, Shown: canon.Marshal(&shown)}
 }
 
-func TestKeeperAnswers(t *testing.T) {
+func TestCustodianAnswers(t *testing.T) {
 	a := beginAsked(t)
-	keeper, fee := a.keeper(), job.DefaultParams.AskFee
-	before, purse := a.Balance(keeper.Address), a.Balance(worktest.Challenger.Address)
-	a.Deliver(worktest.Challenger, a.askMsg(keeper))
+	custodian, fee := a.custodian(), job.DefaultParams.AskFee
+	before, purse := a.Balance(custodian.Address), a.Balance(worktest.Challenger.Address)
+	a.Deliver(worktest.Challenger, a.askMsg(custodian))
 	if r := a.Unit(0).Requests; len(r) != 1 || r[0].Due != 0 || len(r[0].Seed) != 0 || a.Balance(moduleAddress(work.Name)) != fee {
 		t.Fatalf("%+v, %d locked", r, a.Balance(moduleAddress(work.Name)))
 	}
-	early := &workv1.MsgAnswer{Keeper: keeper.String(), Order: a.ID.String(), Shown: canon.Marshal(&proof.Shown{})}
-	a.Queue(keeper, early)
+	early := &workv1.MsgAnswer{Custodian: custodian.String(), Order: a.ID.String(), Shown: canon.Marshal(&proof.Shown{})}
+	a.Queue(custodian, early)
 	if r := a.NextBlock(time.Second).TxResults[0]; r.Code == 0 {
 		t.Fatal("an answer came before the question")
 	}
@@ -104,51 +106,51 @@ func TestKeeperAnswers(t *testing.T) {
 		t.Fatalf("%+v at %d", r, a.Now().UnixMilli())
 	}
 	m := a.answerMsg()
-	a.Refuse(work.ErrRefused, worktest.Challenger, a.askMsg(keeper))
-	a.Refuse(work.ErrRefused, keeper, early)
-	a.Refuse(work.ErrMalformed, keeper, &workv1.MsgAnswer{Keeper: keeper.String(), Order: a.ID.String(), Shown: []byte{1}})
-	a.Refuse(work.ErrMalformed, keeper, &workv1.MsgAnswer{Keeper: keeper.String(), Order: a.ID.String(), Shown: make([]byte, proof.MaxShown+1)})
-	used := a.Deliver(keeper, m).TxResults[0].GasUsed
-	if size := a.Size(keeper, m); size > worktest.MaxTx {
+	a.Refuse(work.ErrRefused, worktest.Challenger, a.askMsg(custodian))
+	a.Refuse(work.ErrRefused, custodian, early)
+	a.Refuse(work.ErrMalformed, custodian, &workv1.MsgAnswer{Custodian: custodian.String(), Order: a.ID.String(), Shown: []byte{1}})
+	a.Refuse(work.ErrMalformed, custodian, &workv1.MsgAnswer{Custodian: custodian.String(), Order: a.ID.String(), Shown: make([]byte, proof.MaxShown+1)})
+	used := a.Deliver(custodian, m).TxResults[0].GasUsed
+	if size := a.Size(custodian, m); size > worktest.MaxTx {
 		t.Errorf("the answer has %d bytes", size)
 	} else {
 		t.Logf("the answer has %d bytes and takes %d gas", size, used)
 	}
-	if got, paid := a.Balance(keeper.Address)-before, purse-a.Balance(worktest.Challenger.Address); got != fee || paid != fee || a.Balance(moduleAddress(work.Name)) != 0 {
-		t.Fatalf("the keeper got %d, the asker paid %d", got, paid)
+	if got, paid := a.Balance(custodian.Address)-before, purse-a.Balance(worktest.Challenger.Address); got != fee || paid != fee || a.Balance(moduleAddress(work.Name)) != 0 {
+		t.Fatalf("the custodian got %d, the asker paid %d", got, paid)
 	}
-	a.Refuse(work.ErrRefused, keeper, m)
+	a.Refuse(work.ErrRefused, custodian, m)
 	a.Finish()
-	if p, err := a.Provider.Get(a.Ctx(), keeper.Address); err != nil || p.Reserved != 0 || p.JailedUntil != 0 {
+	if p, err := a.Provider.Get(a.Ctx(), custodian.Address); err != nil || p.Reserved != 0 || p.JailedUntil != 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 }
 
-func TestKeeperThatDoesNotAnswerIsConvicted(t *testing.T) {
+func TestCustodianThatDoesNotAnswerIsConvicted(t *testing.T) {
 	a := beginAsked(t)
-	keeper := a.keeper()
+	custodian := a.custodian()
 	bond := job.DefaultParams.KeepFactor * (a.Lease().Quote.Unit + a.Lease().Quote.Keep)
-	before, err := a.Provider.Get(a.Ctx(), keeper.Address)
+	before, err := a.Provider.Get(a.Ctx(), custodian.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	purse, fund := a.Balance(worktest.Challenger.Address), a.Balance(moduleAddress(provider.Insurance))
-	a.Deliver(worktest.Challenger, a.askMsg(keeper))
+	a.Deliver(worktest.Challenger, a.askMsg(custodian))
 	a.NextBlock(time.Second)
 	m := a.answerMsg()
 	fork := worktest.Join(t, a.Chain.Fork(), a.Order) // questions survive an export
 	for _, p := range []*worktest.Play{a.Play, fork} {
 		p.NextBlock(answerTime + time.Millisecond)
-		p.Refuse(work.ErrRefused, keeper, m)
+		p.Refuse(work.ErrRefused, custodian, m)
 		reward := (bond*job.DefaultParams.RewardBps + 9999) / 10_000
-		after, err := p.Provider.Get(p.Ctx(), keeper.Address)
+		after, err := p.Provider.Get(p.Ctx(), custodian.Address)
 		if err != nil || before.Stake-after.Stake != bond || after.JailedUntil <= p.Now().UnixMilli() {
 			t.Fatalf("%+v, was %+v: %v", after, before, err)
 		}
 		if got, insured := p.Balance(worktest.Challenger.Address)-purse, p.Balance(moduleAddress(provider.Insurance))-fund; got != reward || insured != bond-reward {
 			t.Fatalf("the asker got %d of %d, the fund %d", got, bond, insured)
 		}
-		if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_RECEIVED || len(u.Attested) != 2 || !u.Attested[0].Failed || u.Attested[1].Keeper == keeper.String() {
+		if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_RECEIVED || len(u.Attested) != 2 || !u.Attested[0].Failed || u.Attested[1].Custodian == custodian.String() {
 			t.Fatalf("%+v", u)
 		}
 	}
@@ -159,7 +161,7 @@ func TestKeeperThatDoesNotAnswerIsConvicted(t *testing.T) {
 
 func TestNobodyAsksForNothing(t *testing.T) {
 	a := beginAsked(t)
-	poor := a.askMsg(a.keeper())
+	poor := a.askMsg(a.custodian())
 	poor.Sender = chaintest.Named("p0").String() // all that it has is bonded
 	a.Queue(chaintest.Named("p0"), poor)
 	if r := a.NextBlock(time.Second).TxResults[0]; r.Code == 0 {
@@ -171,12 +173,12 @@ func TestNobodyAsksForNothing(t *testing.T) {
 
 // Who has said that it has the order's files is asked for a tile of them by the same
 // messages as who keeps a unit, and loses its bond if it does not show it.
-func TestFileKeeperIsAskedOnChain(t *testing.T) {
+func TestFileCustodianIsAskedOnChain(t *testing.T) {
 	rules := worktest.Rules(func(p *job.Params) { p.AnswerTime = answerTime.Milliseconds() })
 	a := beginAskedOf(t, func(*job.Order) {}, rules)
-	k := a.Lease().Files.Keepers[0]
-	keeper := worktest.Named(t, k.Account)
-	ask := a.askMsg(keeper)
+	k := a.Lease().Files.Custodians[0]
+	custodian := worktest.Named(t, k.Account)
+	ask := a.askMsg(custodian)
 	ask.Files, ask.Unit = true, 1
 	a.Refuse(work.ErrMalformed, worktest.Challenger, ask)
 	ask.Unit, ask.Attempt = 0, 1
@@ -196,30 +198,30 @@ func TestFileKeeperIsAskedOnChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := &workv1.MsgAnswer{Keeper: k.Account, Order: a.ID.String(), Files: true, Shown: canon.Marshal(&shown)}
+	m := &workv1.MsgAnswer{Custodian: k.Account, Order: a.ID.String(), Files: true, Shown: canon.Marshal(&shown)}
 	about := *m
 	about.Files = false
-	a.Refuse(work.ErrRefused, keeper, &about)
-	before := a.Balance(keeper.Address)
-	a.Deliver(keeper, m)
-	if got := a.Balance(keeper.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Files.Requests) != 0 {
-		t.Fatalf("the keeper got %d for its answer", got)
+	a.Refuse(work.ErrRefused, custodian, &about)
+	before := a.Balance(custodian.Address)
+	a.Deliver(custodian, m)
+	if got := a.Balance(custodian.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Files.Requests) != 0 {
+		t.Fatalf("the custodian got %d for its answer", got)
 	}
 
 	a.Deliver(worktest.Challenger, ask) // again; now it is silent
 	a.NextBlock(time.Second)
-	stake, err := a.Provider.Get(a.Ctx(), keeper.Address)
+	stake, err := a.Provider.Get(a.Ctx(), custodian.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.NextBlock(answerTime + time.Millisecond)
-	after, err := a.Provider.Get(a.Ctx(), keeper.Address)
+	after, err := a.Provider.Get(a.Ctx(), custodian.Address)
 	if err != nil || stake.Stake-after.Stake != k.Bond || k.Bond == 0 || after.JailedUntil <= a.Now().UnixMilli() {
 		t.Fatalf("%+v, was %+v: %v", after, stake, err)
 	}
-	for _, left := range a.Lease().Files.Keepers {
+	for _, left := range a.Lease().Files.Custodians {
 		if left.Account == k.Account {
-			t.Fatal("a convicted keeper still keeps the files")
+			t.Fatal("a convicted custodian still keeps the files")
 		}
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// asking is who asks keepers what, and what they can show.
+// asking is who asks custodians what, and what they can show.
 type asking struct {
-	who    string // asks; "" if nobody does
-	keeper string // is asked
-	times  int    // about each unit; 0: once, about one unit that the lease's seed picks
-	has    func(q proof.Question) bool
-	asked  map[int]int // by unit
-	forger string      // a keeper whose pieces are wrong
+	who       string // asks; "" if nobody does
+	custodian string // is asked
+	times     int    // about each unit; 0: once, about one unit that the lease's seed picks
+	has       func(q proof.Question) bool
+	asked     map[int]int // by unit
+	forger    string      // a custodian whose pieces are wrong
 
-	// proposes is the share of blocks whose proposer the asked keeper is: there it tries
+	// proposes is the share of blocks whose proposer the asked custodian is: there it tries
 	// others until it likes the question.
 	proposes float64
 	blocks   *rand.Rand
@@ -37,7 +37,7 @@ func (s *scene) block() canon.Hash {
 	return seed
 }
 
-// likes reports whether the asked keeper could answer what would be drawn from a block.
+// likes reports whether the asked custodian could answer what would be drawn from a block.
 func (s *scene) likes(seed canon.Hash) bool {
 	l, _, err := job.Apply(s.lease, job.Tick{Seed: seed}, s.now)
 	return err != nil || !slices.ContainsFunc(l.Requests(), func(r *job.Request) bool {
@@ -54,13 +54,13 @@ func (s *scene) ask() (acted bool, err error) {
 		if k.who == "" || k.asked[i] >= max(k.times, 1) || k.times == 0 && i != int(s.lease.Seed[0])%len(s.lease.Units) {
 			continue
 		}
-		if u.Status < job.Counted || !u.Keeps(k.keeper) || s.lease.Request(k.keeper, i) != nil {
+		if u.Status < job.Counted || !u.Keeps(k.custodian) || s.lease.Request(k.custodian, i) != nil {
 			continue
 		}
 		if s.lease.Phase == job.Closing && s.now >= s.lease.WindowEnd {
 			continue
 		}
-		if err := s.do(job.Ask{By: k.who, Keeper: k.keeper, Unit: i, Attempt: u.Attempt}); err != nil {
+		if err := s.do(job.Ask{By: k.who, Custodian: k.custodian, Unit: i, Attempt: u.Attempt}); err != nil {
 			return acted, err
 		}
 		if k.asked == nil {
@@ -72,7 +72,7 @@ func (s *scene) ask() (acted bool, err error) {
 	return acted, nil
 }
 
-// answer lets keepers show what they are asked for and have.
+// answer lets custodians show what they are asked for and have.
 func (s *scene) answer() (acted bool, err error) {
 	for _, r := range s.lease.Requests() {
 		q, drawn := s.lease.Question(r)
@@ -83,7 +83,7 @@ func (s *scene) answer() (acted bool, err error) {
 		if q.State < 0 {
 			shown = q.ShowTensor(s.work.Data)
 		} else if q.Of > 0 {
-			kept, roots, err := s.pieces(r.Unit, r.Keeper, s.number(r.Unit, r.Keeper))
+			kept, roots, err := s.pieces(r.Unit, r.Custodian, s.number(r.Unit, r.Custodian))
 			if err != nil {
 				return acted, err
 			}
@@ -93,7 +93,7 @@ func (s *scene) answer() (acted bool, err error) {
 		} else if shown, err = q.ShowState(s.states[q.Root]); err != nil {
 			return acted, err
 		}
-		if err := s.do(job.Answer{By: r.Keeper, Unit: r.Unit, Attempt: s.lease.Units[r.Unit].Attempt, Shown: shown}); err != nil {
+		if err := s.do(job.Answer{By: r.Custodian, Unit: r.Unit, Attempt: s.lease.Units[r.Unit].Attempt, Shown: shown}); err != nil {
 			return acted, err
 		}
 		acted = true
@@ -101,31 +101,31 @@ func (s *scene) answer() (acted bool, err error) {
 	return acted, nil
 }
 
-// piece returns what a keeper attests to of a unit, nil if each keeps all.
-func (s *scene) piece(unit int, keeper string) (*job.Piece, error) {
+// piece returns what a custodian attests to of a unit, nil if each keeps all.
+func (s *scene) piece(unit int, custodian string) (*job.Piece, error) {
 	if !s.lease.Order.Pieces().Cuts() {
 		return nil, nil
 	}
-	number, _ := s.lease.FreePiece(unit, keeper)
-	_, roots, err := s.pieces(unit, keeper, number)
+	number, _ := s.lease.FreePiece(unit, custodian)
+	_, roots, err := s.pieces(unit, custodian, number)
 	return &job.Piece{Number: number, Root: canon.Root(roots), Data: job.File{Role: "pieces", CID: "data"}}, err
 }
 
-// number returns the number of the piece of a unit to which a keeper has attested.
-func (s *scene) number(unit int, keeper string) int {
+// number returns the number of the piece of a unit to which a custodian has attested.
+func (s *scene) number(unit int, custodian string) int {
 	attested := s.lease.Units[unit].Attested
-	return attested[slices.IndexFunc(attested, func(a job.Attestation) bool { return a.Keeper == keeper })].Piece.Number
+	return attested[slices.IndexFunc(attested, func(a job.Attestation) bool { return a.Custodian == custodian })].Piece.Number
 }
 
-// pieces returns what a keeper keeps of a unit, and the roots of that. A forger's has
+// pieces returns what a custodian keeps of a unit, and the roots of that. A forger's has
 // one bit wrong.
-func (s *scene) pieces(unit int, keeper string, number int) (kept []*graph.State, roots []canon.Hash, err error) {
+func (s *scene) pieces(unit int, custodian string, number int) (kept []*graph.State, roots []canon.Hash, err error) {
 	for _, root := range s.lease.Units[unit].Receipt.Checkpoints[1:] {
 		p, err := s.lease.Order.Pieces().Piece(s.states[root], number)
 		if err != nil {
 			return nil, nil, err
 		}
-		if keeper == s.asking.forger {
+		if custodian == s.asking.forger {
 			p.Tensors[0].Bytes()[0] ^= 1
 		}
 		if root, err = p.Root(); err != nil {
@@ -139,13 +139,13 @@ func (s *scene) pieces(unit int, keeper string, number int) (kept []*graph.State
 // expose lets the watcher show what is wrong with a forger's pieces, which it hands
 // over.
 func (s *scene) expose() (acted bool, err error) {
-	keeper := s.asking.forger
+	custodian := s.asking.forger
 	for i := range s.lease.Units {
-		if u := &s.lease.Units[i]; keeper == "" || u.Status < job.Received || !u.Keeps(keeper) {
+		if u := &s.lease.Units[i]; custodian == "" || u.Status < job.Received || !u.Keeps(custodian) {
 			continue
 		}
-		number := s.number(i, keeper)
-		kept, roots, err := s.pieces(i, keeper, number)
+		number := s.number(i, custodian)
+		kept, roots, err := s.pieces(i, custodian, number)
 		if err != nil {
 			return acted, err
 		}
@@ -154,7 +154,7 @@ func (s *scene) expose() (acted bool, err error) {
 		if err != nil {
 			return acted, err
 		}
-		if err := s.do(job.Expose{By: watcher, Keeper: keeper, Unit: i, Attempt: s.lease.Units[i].Attempt, Wrong: *w}); err != nil {
+		if err := s.do(job.Expose{By: watcher, Custodian: custodian, Unit: i, Attempt: s.lease.Units[i].Attempt, Wrong: *w}); err != nil {
 			return acted, err
 		}
 		acted = true

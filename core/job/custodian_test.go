@@ -70,12 +70,12 @@ func newKeptOf(t *testing.T, m Match) *kept {
 	return k
 }
 
-// shown is the right answer of a keeper that is asked about the first unit.
-func (k *kept) shown(keeper string) proof.Shown {
+// shown is the right answer of a custodian that is asked about the first unit.
+func (k *kept) shown(custodian string) proof.Shown {
 	k.t.Helper()
-	r := k.lease.Request(keeper, 0)
+	r := k.lease.Request(custodian, 0)
 	if r == nil {
-		k.t.Fatalf("%s is not asked", keeper)
+		k.t.Fatalf("%s is not asked", custodian)
 	}
 	q, drawn := k.lease.Question(r)
 	if !drawn {
@@ -91,12 +91,12 @@ func (k *kept) shown(keeper string) proof.Shown {
 	return a
 }
 
-func (k *kept) keeper(i int) string { return k.lease.Units[0].Attested[i].Keeper }
+func (k *kept) custodian(i int) string { return k.lease.Units[0].Attested[i].Custodian }
 
-// ask asks a keeper, and lets the next block draw what is asked.
-func (k *kept) ask(keeper string) {
+// ask asks a custodian, and lets the next block draw what is asked.
+func (k *kept) ask(custodian string) {
 	k.t.Helper()
-	k.do(Ask{By: asker, Keeper: keeper, Unit: 0, Attempt: 0})
+	k.do(Ask{By: asker, Custodian: custodian, Unit: 0, Attempt: 0})
 	k.pass(1)
 }
 
@@ -110,7 +110,7 @@ func (k *kept) refused(want string, e Event) {
 func TestAttestationBindsABond(t *testing.T) {
 	k := newKept(t)
 	bond := k.lease.Params.KeepFactor * (k.lease.Quote.Unit + k.lease.Quote.Keep)
-	who := k.keeper(0)
+	who := k.custodian(0)
 	if a := k.lease.Units[0].Audits[0]; a.Auditor == who {
 		bond += a.Bond
 	}
@@ -208,15 +208,15 @@ func TestRightAnswerEarnsTheFee(t *testing.T) {
 		k.attest(0)
 		k.audit(0, true)
 		k.pass(int64(i))
-		who := k.keeper(0)
-		k.do(Ask{By: asker, Keeper: who, Unit: 0, Attempt: 0})
+		who := k.custodian(0)
+		k.do(Ask{By: asker, Custodian: who, Unit: 0, Attempt: 0})
 		k.refused("next block", Answer{By: who})
 		k.pass(1)
 		q, _ := k.lease.Question(k.lease.Request(who, 0))
 		seen[q.State] = true
 		k.do(Answer{By: who, Shown: k.shown(who)})
 		if k.purse[who] != k.lease.Params.AskFee || k.purse[asker] != stake-k.lease.Params.AskFee {
-			t.Fatalf("the keeper has %d, the asker %d", k.purse[who], k.purse[asker])
+			t.Fatalf("the custodian has %d, the asker %d", k.purse[who], k.purse[asker])
 		}
 		k.refused("nobody asks", Answer{By: who})
 		k.ask(who) // anybody may ask again
@@ -235,45 +235,45 @@ func TestRightAnswerEarnsTheFee(t *testing.T) {
 
 func TestAskIsRefused(t *testing.T) {
 	k := newKept(t)
-	who := k.keeper(0)
-	k.refused("no attestation", Ask{By: asker, Keeper: who, Unit: 0, Attempt: 0})
+	who := k.custodian(0)
+	k.refused("no attestation", Ask{By: asker, Custodian: who, Unit: 0, Attempt: 0})
 	k.attest(0)
-	k.refused("cannot ask itself", Ask{By: who, Keeper: who, Unit: 0, Attempt: 0})
-	k.refused("no attestation", Ask{By: asker, Keeper: "p1", Unit: 0, Attempt: 0})
-	k.refused("no attestation", Ask{By: asker, Keeper: k.keeper(2), Unit: 0, Attempt: 0})
-	k.refused("not under way", Ask{By: asker, Keeper: who, Unit: 0, Attempt: 1})
-	k.refused("no unit 99", Ask{By: asker, Keeper: who, Unit: 99, Attempt: 0})
-	k.refused("no unit -2", Ask{By: asker, Keeper: who, Unit: -2, Attempt: 0})
-	k.do(Ask{By: asker, Keeper: who, Unit: 0, Attempt: 0})
-	k.refused("already", Ask{By: "another", Keeper: who, Unit: 0, Attempt: 0})
+	k.refused("cannot ask itself", Ask{By: who, Custodian: who, Unit: 0, Attempt: 0})
+	k.refused("no attestation", Ask{By: asker, Custodian: "p1", Unit: 0, Attempt: 0})
+	k.refused("no attestation", Ask{By: asker, Custodian: k.custodian(2), Unit: 0, Attempt: 0})
+	k.refused("not under way", Ask{By: asker, Custodian: who, Unit: 0, Attempt: 1})
+	k.refused("no unit 99", Ask{By: asker, Custodian: who, Unit: 99, Attempt: 0})
+	k.refused("no unit -2", Ask{By: asker, Custodian: who, Unit: -2, Attempt: 0})
+	k.do(Ask{By: asker, Custodian: who, Unit: 0, Attempt: 0})
+	k.refused("already", Ask{By: "another", Custodian: who, Unit: 0, Attempt: 0})
 }
 
 // Questions are stored with what they are about: of a lease's course they make nothing
-// longer but the counts of the keepers that are asked.
+// longer but the counts of the custodians that are asked.
 func TestQuestionsDoNotGrowTheCourse(t *testing.T) {
 	k := newKeptOf(t, testMatch())
 	k.attestAll(0)
 	size := func() int { return len(canon.Marshal(k.lease.Course())) }
-	before, keepers := size(), len(k.lease.Units[0].Attested)
-	for i := range keepers {
-		k.do(Ask{By: asker, Keeper: k.keeper(i), Unit: 0})
+	before, custodians := size(), len(k.lease.Units[0].Attested)
+	for i := range custodians {
+		k.do(Ask{By: asker, Custodian: k.custodian(i), Unit: 0})
 	}
-	if more := size() - before; more > 4*keepers {
-		t.Errorf("questions to %d keepers add %d bytes to the course", keepers, more)
+	if more := size() - before; more > 4*custodians {
+		t.Errorf("questions to %d custodians add %d bytes to the course", custodians, more)
 	}
 }
 
-// attestAll lets every keeper of a unit attest.
+// attestAll lets every custodian of a unit attest.
 func (w *world) attestAll(unit int) {
 	w.t.Helper()
 	for _, a := range slices.Clone(w.lease.Units[unit].Attested) {
 		if !a.Done {
-			w.do(Attest{a.Keeper, unit, w.lease.Units[unit].Attempt, w.anyPiece(unit, a.Keeper)})
+			w.do(Attest{a.Custodian, unit, w.lease.Units[unit].Attempt, w.anyPiece(unit, a.Custodian)})
 		}
 	}
 }
 
-// The more questions are open, the more time a keeper has for the next.
+// The more questions are open, the more time a custodian has for the next.
 func TestManyQuestionsTakeMoreTime(t *testing.T) {
 	k := newKeptOf(t, testMatch()) // three keep every unit
 	k.lease.Params.AnswerLoad = 2
@@ -289,11 +289,11 @@ func TestManyQuestionsTakeMoreTime(t *testing.T) {
 		k.compute(i, []string{"p1", "p2"}[i%2], "")
 		k.attestAll(i)
 	}
-	who, other := k.keeper(0), k.keeper(1)
+	who, other := k.custodian(0), k.custodian(1)
 	for unit := range 4 {
-		k.do(Ask{By: asker, Keeper: who, Unit: unit, Attempt: 0})
+		k.do(Ask{By: asker, Custodian: who, Unit: unit, Attempt: 0})
 	}
-	k.do(Ask{By: asker, Keeper: other, Unit: 0, Attempt: 0})
+	k.do(Ask{By: asker, Custodian: other, Unit: 0, Attempt: 0})
 	k.pass(1)
 	for i, want := range []int64{1, 1, 1, 2, 2} { // by unit: two are about the first
 		if r := k.lease.Requests()[i]; r.Due != k.now+want*k.lease.Params.AnswerTime {
@@ -308,7 +308,7 @@ func TestQuestionsOfOtherLeasesTakeTime(t *testing.T) {
 		k := newKept(t)
 		k.lease.Params.AnswerTime, k.lease.Params.AnswerLoad = 600_000, 16
 		k.attest(0)
-		k.do(Ask{By: asker, Keeper: k.keeper(0), Unit: 0, Open: open})
+		k.do(Ask{By: asker, Custodian: k.custodian(0), Unit: 0, Open: open})
 		k.pass(1)
 		if r := k.lease.Requests()[0]; r.Due != k.now+want*k.lease.Params.AnswerTime {
 			t.Errorf("with %d questions open elsewhere, an answer is due in %d ms", open, r.Due-k.now)
@@ -320,14 +320,14 @@ func TestNothingIsAskedAfterTheWindow(t *testing.T) {
 	k := newKept(t)
 	k.attest(0)
 	k.audit(0, true)
-	who := k.keeper(0)
+	who := k.custodian(0)
 	for k.lease.Phase == Active {
 		k.finishRound()
 	}
 	k.now = k.lease.WindowEnd - 1
-	k.do(Ask{By: asker, Keeper: who, Unit: 0, Attempt: 0})
+	k.do(Ask{By: asker, Custodian: who, Unit: 0, Attempt: 0})
 	k.now++
-	k.refused("window closed", Ask{By: asker, Keeper: k.keeper(1), Unit: 0, Attempt: 0})
+	k.refused("window closed", Ask{By: asker, Custodian: k.custodian(1), Unit: 0, Attempt: 0})
 	k.tick()
 	if k.lease.Phase != Closing {
 		t.Fatal("the lease ended with a question open")
@@ -339,7 +339,7 @@ func TestNothingIsAskedAfterTheWindow(t *testing.T) {
 	}
 }
 
-// Whatever a keeper shows that is not what was drawn is refused, and its time goes
+// Whatever a custodian shows that is not what was drawn is refused, and its time goes
 // on.
 func TestWrongAnswersAreRefused(t *testing.T) {
 	for name, bend := range map[string]func(k *kept, a *proof.Shown){
@@ -359,7 +359,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		"negative extent": func(_ *kept, a *proof.Shown) { a.Shape = tensor.Shape{-1, -1} },
 		"nothing":         func(_ *kept, a *proof.Shown) { *a = proof.Shown{} },
 		"another seed": func(k *kept, a *proof.Shown) {
-			q, _ := k.lease.Question(k.lease.Request(k.keeper(0), 0))
+			q, _ := k.lease.Question(k.lease.Request(k.custodian(0), 0))
 			for q.Seed = canon.Sum("another"); ; q.Seed = canon.Sum("next", q.Seed[:]) {
 				if b, _ := q.ShowState(k.states[q.State]); string(b.Tile) != string(a.Tile) {
 					*a = b
@@ -368,14 +368,14 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			}
 		},
 		"another state": func(k *kept, a *proof.Shown) {
-			q, _ := k.lease.Question(k.lease.Request(k.keeper(0), 0))
+			q, _ := k.lease.Question(k.lease.Request(k.custodian(0), 0))
 			*a, _ = q.ShowState(k.states[(q.State+1)%len(k.states)])
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKept(t)
 			k.attest(0)
-			who := k.keeper(0)
+			who := k.custodian(0)
 			for { // until a tile of the large tensor of a state is drawn
 				k.ask(who)
 				q, _ := k.lease.Question(k.lease.Request(who, 0))
@@ -389,13 +389,13 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			if err := k.try(Answer{By: who, Shown: a}); err == nil {
 				t.Fatal("accepted")
 			}
-			k.refused("nobody asks", Answer{By: k.keeper(1), Shown: k.shown(who)})
+			k.refused("nobody asks", Answer{By: k.custodian(1), Shown: k.shown(who)})
 			k.do(Answer{By: who, Shown: k.shown(who)})
 		})
 	}
 }
 
-func TestKeeperThatDoesNotAnswer(t *testing.T) {
+func TestCustodianThatDoesNotAnswer(t *testing.T) {
 	for name, status := range map[string]Status{"counted": Counted, "accepted": Accepted} {
 		t.Run(name, func(t *testing.T) {
 			k := newKept(t)
@@ -407,9 +407,9 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 			}
 			var others []string
 			for _, a := range k.lease.Units[0].Attested[1:] {
-				others = append(others, a.Keeper)
+				others = append(others, a.Custodian)
 			}
-			who := k.keeper(0)
+			who := k.custodian(0)
 			bond := k.lease.Units[0].Attested[0].Bond
 			k.ask(who)
 			a := k.shown(who)
@@ -419,10 +419,10 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 			l := &k.lease
 			reward := bond * l.Params.RewardBps / bps
 			if k.purse[asker] != stake+reward || k.purse[Insurance] != bond-reward || k.stakeOf(who)+bond != stake || !k.jailed[who] {
-				t.Fatalf("the asker has %d, the fund %d, the keeper %d; jailed %v", k.purse[asker], k.purse[Insurance], k.free[who], k.jailed)
+				t.Fatalf("the asker has %d, the fund %d, the custodian %d; jailed %v", k.purse[asker], k.purse[Insurance], k.free[who], k.jailed)
 			}
-			if l.Files.keeper(who) != nil || !slices.Contains(l.Barred, who) {
-				t.Fatalf("after %s keep %v, barred %q", who, l.Files.Keepers, l.Barred)
+			if l.Files.custodian(who) != nil || !slices.Contains(l.Barred, who) {
+				t.Fatalf("after %s keep %v, barred %q", who, l.Files.Custodians, l.Barred)
 			}
 			want := status
 			if status == Counted {
@@ -433,9 +433,9 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 				t.Fatalf("the unit is %v, attested %v", u.Status, u.Attested)
 			}
 			if status == Counted {
-				k.refused("not a keeper", Attest{who, 0, 0, nil})
+				k.refused("not a custodian", Attest{who, 0, 0, nil})
 				k.pass(1)
-				next := k.keeper(len(k.lease.Units[0].Attested) - 1)
+				next := k.custodian(len(k.lease.Units[0].Attested) - 1)
 				if next == who || slices.Contains(others, next) {
 					t.Fatalf("after %s keep %q and %q", who, next, others)
 				}
@@ -447,17 +447,17 @@ func TestKeeperThatDoesNotAnswer(t *testing.T) {
 			}
 			k.finish()
 			if k.purse[who] != 0 || k.purse["p0"] == 0 {
-				t.Fatalf("the keeper got %d, the provider %d", k.purse[who], k.purse["p0"])
+				t.Fatalf("the custodian got %d, the provider %d", k.purse[who], k.purse["p0"])
 			}
 		})
 	}
 }
 
-// What is void needs no keepers, and nobody has to answer for it.
-func TestVoidUnitFreesItsKeepers(t *testing.T) {
+// What is void needs no custodians, and nobody has to answer for it.
+func TestVoidUnitFreesItsCustodians(t *testing.T) {
 	k := newKept(t)
 	k.attest(0)
-	who := k.keeper(0)
+	who := k.custodian(0)
 	k.ask(who)
 	a := k.shown(who)
 	if err := k.challenge(1, UnitTarget(0), "c"); err != nil {
@@ -468,18 +468,18 @@ func TestVoidUnitFreesItsKeepers(t *testing.T) {
 		t.Fatalf("%d held, the asker has %d, %v", k.held[who], k.purse[asker], k.lease.Requests())
 	}
 	k.refused("not under way", Answer{By: who, Shown: a})
-	k.refused("unit 0 is open", Ask{By: asker, Keeper: who, Unit: 0, Attempt: 1})
+	k.refused("unit 0 is open", Ask{By: asker, Custodian: who, Unit: 0, Attempt: 1})
 }
 
 // When nobody is left to keep, the lease ends, and what was accepted is paid.
-func TestLeaseWithoutKeepersStops(t *testing.T) {
+func TestLeaseWithoutCustodiansStops(t *testing.T) {
 	k := newKept(t)
 	k.lease.Params.AnswerTime = 5
 	for range 3 { // of four
 		k.attestAll(0)
 		for _, a := range k.lease.Units[0].Attested {
 			if a.Stands() {
-				k.ask(a.Keeper)
+				k.ask(a.Custodian)
 				break
 			}
 		}
@@ -494,7 +494,7 @@ func TestLeaseWithoutKeepersStops(t *testing.T) {
 	}
 }
 
-// newShared is a world in which one keeper has attested to the first unit, which has
+// newShared is a world in which one custodian has attested to the first unit, which has
 // data, and was drawn for the second, too.
 func newShared(t *testing.T) (k *kept, who string) {
 	t.Helper()
@@ -509,15 +509,15 @@ func newShared(t *testing.T) (k *kept, who string) {
 	}
 	k.submit(k.receipt(1, ""))
 	for _, a := range k.lease.Units[1].Attested {
-		if k.lease.Units[0].keeper(a.Keeper) != nil {
-			return k, a.Keeper // three of five keep each
+		if k.lease.Units[0].custodian(a.Custodian) != nil {
+			return k, a.Custodian // three of five keep each
 		}
 	}
-	t.Fatal("no keeper has both units")
+	t.Fatal("no custodian has both units")
 	return nil, ""
 }
 
-// convict lets a keeper fail to answer about the first unit.
+// convict lets a custodian fail to answer about the first unit.
 func (k *kept) convict(who string) {
 	k.t.Helper()
 	k.ask(who)
@@ -528,9 +528,9 @@ func (k *kept) convict(who string) {
 	}
 }
 
-// A keeper that is convicted before it has spoken of another unit is replaced there at
+// A custodian that is convicted before it has spoken of another unit is replaced there at
 // once. Before, that unit waited until it was due, and its provider paid.
-func TestConvictedKeeperIsReplacedBeforeItSpeaks(t *testing.T) {
+func TestConvictedCustodianIsReplacedBeforeItSpeaks(t *testing.T) {
 	k, who := newShared(t)
 	k.convict(who)
 	k.refused("convicted", Attest{who, 1, 0, nil})
@@ -540,25 +540,25 @@ func TestConvictedKeeperIsReplacedBeforeItSpeaks(t *testing.T) {
 	if len(u.Attested) != before+1 || k.lease.Sweep != 0 {
 		t.Fatalf("of unit 1 keep %v, %d units are to be looked at", u.Attested, k.lease.Sweep)
 	}
-	if slices.ContainsFunc(u.Attested[:before], func(a Attestation) bool { return a.Keeper == u.Attested[before].Keeper }) {
-		t.Fatalf("%s was drawn twice", u.Attested[before].Keeper)
+	if slices.ContainsFunc(u.Attested[:before], func(a Attestation) bool { return a.Custodian == u.Attested[before].Custodian }) {
+		t.Fatalf("%s was drawn twice", u.Attested[before].Custodian)
 	}
 	for _, a := range u.Attested {
-		if a.Keeper != who {
-			k.do(Attest{a.Keeper, 1, 0, nil})
+		if a.Custodian != who {
+			k.do(Attest{a.Custodian, 1, 0, nil})
 		}
 	}
 	k.audit(1, true)
 	k.pass(20)
-	if u := &k.lease.Units[1]; u.Status != Accepted || u.keeper(who) != nil || k.stakeOf("p1") != stake {
+	if u := &k.lease.Units[1]; u.Status != Accepted || u.custodian(who) != nil || k.stakeOf("p1") != stake {
 		t.Fatalf("unit 1 is %v, kept by %v", u.Status, u.Attested)
 	}
 	k.finish()
 }
 
-// What a convicted keeper has said of other units counts no more, and another is drawn.
+// What a convicted custodian has said of other units counts no more, and another is drawn.
 // Its bond there stands until the unit is accepted, so it can be asked.
-func TestOtherWordsOfAConvictedKeeper(t *testing.T) {
+func TestOtherWordsOfAConvictedCustodian(t *testing.T) {
 	for name, c := range map[string]struct{ asked, replaced bool }{
 		"replaced":     {false, true},
 		"asked again":  {true, true},
@@ -568,9 +568,9 @@ func TestOtherWordsOfAConvictedKeeper(t *testing.T) {
 			k, who := newShared(t)
 			said := 0
 			for _, a := range slices.Clone(k.lease.Units[1].Attested) { // a quorum with it, none without
-				if a.Keeper == who || said == 0 {
-					k.do(Attest{a.Keeper, 1, 0, nil})
-					if a.Keeper != who {
+				if a.Custodian == who || said == 0 {
+					k.do(Attest{a.Custodian, 1, 0, nil})
+					if a.Custodian != who {
 						said++
 					}
 				}
@@ -581,11 +581,11 @@ func TestOtherWordsOfAConvictedKeeper(t *testing.T) {
 			k.convict(who)
 			k.tick()
 			if u := &k.lease.Units[1]; u.Status != Received {
-				t.Fatalf("by the word of a convicted keeper unit 1 is %v", u.Status)
+				t.Fatalf("by the word of a convicted custodian unit 1 is %v", u.Status)
 			}
 			if c.asked {
-				before, bond := k.stakeOf(who), k.lease.Units[1].keeper(who).Bond
-				k.do(Ask{By: asker, Keeper: who, Unit: 1, Attempt: 0})
+				before, bond := k.stakeOf(who), k.lease.Units[1].custodian(who).Bond
+				k.do(Ask{By: asker, Custodian: who, Unit: 1, Attempt: 0})
 				k.pass(8)
 				if lost := before - k.stakeOf(who); lost != bond {
 					t.Fatalf("it lost %d utally by its other word, want %d", lost, bond)
@@ -605,7 +605,7 @@ func TestOtherWordsOfAConvictedKeeper(t *testing.T) {
 			k.audit(1, true)
 			k.pass(20)
 			u := &k.lease.Units[1]
-			if a := u.keeper(who); u.Status != Accepted || a != nil && a.Bond > 0 {
+			if a := u.custodian(who); u.Status != Accepted || a != nil && a.Bond > 0 {
 				t.Fatalf("unit 1 is %v, kept by %v", u.Status, u.Attested)
 			}
 			k.finish()
@@ -616,12 +616,12 @@ func TestOtherWordsOfAConvictedKeeper(t *testing.T) {
 	}
 }
 
-// attestAllBut lets every keeper of a unit but one attest that can.
+// attestAllBut lets every custodian of a unit but one attest that can.
 func (w *world) attestAllBut(unit int, but string) {
 	w.t.Helper()
 	for _, a := range slices.Clone(w.lease.Units[unit].Attested) {
-		if !a.Done && a.Keeper != but {
-			w.do(Attest{a.Keeper, unit, w.lease.Units[unit].Attempt, nil})
+		if !a.Done && a.Custodian != but {
+			w.do(Attest{a.Custodian, unit, w.lease.Units[unit].Attempt, nil})
 		}
 	}
 }

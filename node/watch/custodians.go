@@ -17,33 +17,33 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// A watcher looks at every keeper that has attested to a unit, or said that it has the
+// A watcher looks at every custodian that has attested to a unit, or said that it has the
 // order's files: does it hand over a block of them? One that has not for a quarter of the time in which it
 // would have to answer on chain is asked there, once in a lease, and once it is convicted
 // about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that keeps pieces it makes them too,
 // and exposes it if it attested to others.
 
-// patience is the part of the time for an answer that a keeper may be out of reach.
+// patience is the part of the time for an answer that a custodian may be out of reach.
 const patience = 4
 
-// keepers starts a look at every keeper of a lease that was not looked at yet, and reports
-// whether there is one.
-func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) (some bool) {
+// custodians starts a look at every custodian of a lease that was not looked at yet, and
+// reports whether there is one.
+func (w *watcher) custodians(ctx context.Context, l *job.Lease, now int64) (some bool) {
 	if l.Phase == job.Closing && now >= l.WindowEnd {
 		return false
 	}
-	for _, k := range l.Files.Keepers {
-		name := "keeper-" + l.Order.ID().String() + "-files-" + k.Account
+	for _, k := range l.Files.Custodians {
+		name := "custodian-" + l.Order.ID().String() + "-files-" + k.Account
 		if k.Says == job.Had && !w.noted(l, name) && !w.noted(l, asked(l, job.OfFiles, k.Account)) {
 			some = true
 			w.looks.Start(ctx, name, func(ctx context.Context) error {
-				return w.look(ctx, l, job.OfFiles, job.Attestation{Keeper: k.Account}, name)
+				return w.look(ctx, l, job.OfFiles, job.Attestation{Custodian: k.Account}, name)
 			})
 		}
 	}
 	for i, a := range attested(l) {
-		name := fmt.Sprintf("keeper-%s-%s", role.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Keeper)
-		if w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Keeper)) {
+		name := fmt.Sprintf("custodian-%s-%s", role.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Custodian)
+		if w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Custodian)) {
 			continue
 		}
 		some = true
@@ -53,7 +53,7 @@ func (w *watcher) keepers(ctx context.Context, l *job.Lease, now int64) (some bo
 }
 
 // attested yields the attestations that stand, with their units. Before a unit counts its
-// keepers rightly refuse us: only who was drawn may read where its checkpoints are.
+// custodians rightly refuse us: only who was drawn may read where its checkpoints are.
 func attested(l *job.Lease) iter.Seq2[int, job.Attestation] {
 	return func(yield func(int, job.Attestation) bool) {
 		for i := range l.Units {
@@ -70,21 +70,21 @@ func attested(l *job.Lease) iter.Seq2[int, job.Attestation] {
 	}
 }
 
-// asked is what is noted of a question to a keeper about a unit.
-func asked(l *job.Lease, unit int, keeper string) string {
+// asked is what is noted of a question to a custodian about a unit.
+func asked(l *job.Lease, unit int, custodian string) string {
 	if unit == job.OfFiles {
-		return "asked-files-" + keeper
+		return "asked-files-" + custodian
 	}
-	if slices.Contains(l.Barred, keeper) {
-		return fmt.Sprintf("asked-%s-%d", keeper, unit)
+	if slices.Contains(l.Barred, custodian) {
+		return fmt.Sprintf("asked-%s-%d", custodian, unit)
 	}
-	return "asked-" + keeper
+	return "asked-" + custodian
 }
 
-// look asks a keeper for a block, and the chain to ask it if it has given none for
+// look asks a custodian for a block, and the chain to ask it if it has given none for
 // too long.
 func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attestation, name string) error {
-	keeper := a.Keeper
+	custodian := a.Custodian
 	err := w.reach(ctx, l, unit, a)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -98,32 +98,32 @@ func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attest
 		}
 		return w.note(l, name)
 	}
-	if w.noted(l, asked(l, unit, keeper)) {
-		return fmt.Errorf("keeper %s of %s: %w", keeper, job.Kept(unit), err) // what it keeps is still to be compared
+	if w.noted(l, asked(l, unit, custodian)) {
+		return fmt.Errorf("custodian %s of %s: %w", custodian, job.Kept(unit), err) // what it keeps is still to be compared
 	}
 	since, _ := w.missing.LoadOrStore(name, time.Now())
 	if wait := time.Duration(l.Params.AnswerTime) * time.Millisecond / patience; time.Since(since.(time.Time)) < wait {
-		return fmt.Errorf("keeper %s of %s: %w", keeper, job.Kept(unit), err)
+		return fmt.Errorf("custodian %s of %s: %w", custodian, job.Kept(unit), err)
 	}
 	w.missing.Delete(name)
-	return w.ask(ctx, l, unit, keeper)
+	return w.ask(ctx, l, unit, custodian)
 }
 
-// ask lets the chain ask a keeper about a unit, or about the order's files.
-func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, keeper string) error {
-	m := &workv1.MsgAsk{Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Keeper: keeper, Files: unit == job.OfFiles}
+// ask lets the chain ask a custodian about a unit, or about the order's files.
+func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, custodian string) error {
+	m := &workv1.MsgAsk{Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Custodian: custodian, Files: unit == job.OfFiles}
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
 	}
 	if err := w.kit.Send(ctx, m); err != nil {
-		return fmt.Errorf("ask keeper %s about %s: %w", keeper, job.Kept(unit), err)
+		return fmt.Errorf("ask custodian %s about %s: %w", custodian, job.Kept(unit), err)
 	}
-	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + keeper + " to show what it keeps"})
-	return w.note(l, asked(l, unit, keeper))
+	w.kit.Emit(role.Event{Kind: role.Asked, Order: l.Order.ID(), Unit: unit, Text: "asked " + custodian + " to show what it keeps"})
+	return w.note(l, asked(l, unit, custodian))
 }
 
 // reach gets a block of one of a unit's checkpoints, or of its piece of it, or of one of
-// the order's files, from a keeper.
+// the order's files, from a custodian.
 func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	var files []job.File
 	if unit == job.OfFiles {
@@ -141,10 +141,10 @@ func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attes
 		}
 		files = c.States
 	}
-	return w.kit.Probe(ctx, l.Order.ID(), a.Keeper, files[rand.IntN(len(files))])
+	return w.kit.Probe(ctx, l.Order.ID(), a.Custodian, files[rand.IntN(len(files))])
 }
 
-// compare makes a keeper's pieces of a unit, and exposes it if they are not those that
+// compare makes a custodian's pieces of a unit, and exposes it if they are not those that
 // it attested to.
 func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	kept, err := w.kit.PiecesOf(ctx, l, unit, a)
@@ -157,25 +157,25 @@ func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Att
 	for i, root := range l.Units[unit].Receipt.Checkpoints[1:] {
 		wrong, err := w.wrong(ctx, l, unit, a, kept, i+1, root)
 		if err != nil {
-			return fmt.Errorf("piece of keeper %s: %w", a.Keeper, err)
+			return fmt.Errorf("piece of custodian %s: %w", a.Custodian, err)
 		}
 		if wrong == nil {
 			continue
 		}
 		err = w.kit.Send(ctx, &workv1.MsgExpose{
 			Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(unit), Attempt: uint32(l.Units[unit].Attempt),
-			Keeper: a.Keeper, Wrong: canon.Marshal(wrong),
+			Custodian: a.Custodian, Wrong: canon.Marshal(wrong),
 		})
 		if err != nil {
-			return fmt.Errorf("expose keeper %s of unit %d: %w", a.Keeper, unit, err)
+			return fmt.Errorf("expose custodian %s of unit %d: %w", a.Custodian, unit, err)
 		}
-		w.kit.Emit(role.Event{Kind: role.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Keeper + " keeps a wrong piece"})
+		w.kit.Emit(role.Event{Kind: role.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong piece"})
 		return nil
 	}
 	return nil
 }
 
-// wrong returns what shows that a keeper's piece of a checkpoint is none, nil if it is
+// wrong returns what shows that a custodian's piece of a checkpoint is none, nil if it is
 // one. Who does not hand over what it cannot have is asked for it.
 func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Pieces, at int, root canon.Hash) (*proof.WrongPiece, error) {
 	code := l.Order.Pieces()
@@ -191,8 +191,8 @@ func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attes
 		return nil, err
 	}
 	if piece, err = w.kit.Piece(ctx, l, a, kept, at); err != nil {
-		if !w.noted(l, asked(l, unit, a.Keeper)) {
-			err = errors.Join(err, w.ask(ctx, l, unit, a.Keeper))
+		if !w.noted(l, asked(l, unit, a.Custodian)) {
+			err = errors.Join(err, w.ask(ctx, l, unit, a.Custodian))
 		}
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 const gasAnswerByte = 2
 
 func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
-	e := job.Attest{By: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	e := job.Attest{By: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	var err error
 	if e.Piece, err = PieceFromProto(m.Piece); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
@@ -31,25 +31,25 @@ func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.Msg
 
 func (s msgServer) AttestFiles(ctx context.Context, m *workv1.MsgAttestFiles) (*workv1.MsgAttestFilesResponse, error) {
 	if m.Says < workv1.WORD_HAD || m.Says > workv1.WORD_CANNOT {
-		return nil, errorsmod.Wrapf(ErrMalformed, "word %d of a keeper does not exist", m.Says)
+		return nil, errorsmod.Wrapf(ErrMalformed, "word %d of a custodian does not exist", m.Says)
 	}
-	return &workv1.MsgAttestFilesResponse{}, s.on(ctx, m.Order, job.AttestFiles{By: m.Keeper, Draw: int(m.Draw), Says: job.Word(m.Says)})
+	return &workv1.MsgAttestFilesResponse{}, s.on(ctx, m.Order, job.AttestFiles{By: m.Custodian, Draw: int(m.Draw), Says: job.Word(m.Says)})
 }
 
 func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskResponse, error) {
-	e := job.Ask{By: m.Sender, Keeper: m.Keeper, Attempt: int(m.Attempt)}
+	e := job.Ask{By: m.Sender, Custodian: m.Custodian, Attempt: int(m.Attempt)}
 	var err error
 	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
 		return nil, err
 	}
-	if e.Open, err = s.openOf(ctx, m.Keeper); err != nil {
+	if e.Open, err = s.openOf(ctx, m.Custodian); err != nil {
 		return nil, err
 	}
 	return &workv1.MsgAskResponse{}, s.on(ctx, m.Order, e)
 }
 
 func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.MsgAnswerResponse, error) {
-	e := job.Answer{By: m.Keeper, Attempt: int(m.Attempt)}
+	e := job.Answer{By: m.Custodian, Attempt: int(m.Attempt)}
 	charge(ctx, gasAnswerByte*uint64(len(m.Shown)), "answer")
 	var err error
 	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
@@ -62,7 +62,7 @@ func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.Msg
 }
 
 func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.MsgExposeResponse, error) {
-	e := job.Expose{By: m.Sender, Keeper: m.Keeper, Unit: int(m.Unit), Attempt: int(m.Attempt)}
+	e := job.Expose{By: m.Sender, Custodian: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong piece")
 	if len(m.Wrong) > proof.MaxWrongPiece {
 		return nil, errorsmod.Wrapf(ErrMalformed, "wrong piece: %d bytes, want at most %d", len(m.Wrong), proof.MaxWrongPiece)
@@ -85,7 +85,7 @@ func keptFromProto(unit uint32, files bool) (int, error) {
 	return int(unit), nil
 }
 
-// ShownFromBytes reads what a keeper shows from its canonical encoding, as
+// ShownFromBytes reads what a custodian shows from its canonical encoding, as
 // transactions carry it.
 func ShownFromBytes(b []byte) (a proof.Shown, err error) {
 	if len(b) > proof.MaxShown {
@@ -120,11 +120,11 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
 }
 
 func attestationView(a job.Attestation) workv1.Attestation {
-	return workv1.Attestation{Keeper: a.Keeper, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Piece: PieceToProto(a.Piece)}
+	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Piece: PieceToProto(a.Piece)}
 }
 
 func requestView(r job.Request) workv1.Request {
-	v := workv1.Request{Sender: r.By, Keeper: r.Keeper, Unit: uint32(max(r.Unit, 0)), Files: r.Unit == job.OfFiles, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
+	v := workv1.Request{Sender: r.By, Custodian: r.Custodian, Unit: uint32(max(r.Unit, 0)), Files: r.Unit == job.OfFiles, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
 	if r.Due != 0 {
 		v.Seed = r.Seed[:]
 	}
