@@ -407,8 +407,8 @@ type Kept struct {
 }
 
 func newKept(o *job.Order, slots []graph.Slot) Kept {
-	c, size := o.Pieces(), o.Problem.StateBytes
-	k := Kept{Custodians: c.Pieces, Needed: c.Needed, Bytes: size}
+	c, size := o.Fragments(), o.Problem.StateBytes
+	k := Kept{Custodians: c.Fragments, Needed: c.Needed, Bytes: size}
 	if c.Cuts() {
 		k.Bytes = c.Bytes(slots)
 	}
@@ -460,7 +460,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "  memory    %.3g GB for a program, %s that providers and custodians allow unless their memory_gb says otherwise\n", float64(v.Memory)/1e9, limit)
 	what := "all of it"
 	if v.Kept.Needed > 1 {
-		what = fmt.Sprintf("a piece of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
+		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
 	fmt.Fprintf(w, "  kept      by %d custodians, each %s: %.2g times the data\n", v.Kept.Custodians, what, v.Kept.Copies)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)

@@ -57,7 +57,7 @@ conditions:
   # auditFloor: 1            # fewest for a provider with a long record; 0: always all
   # topSegments: 1           # besides, those with the largest updates
   custodians: 3              # that keep the data
-  codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a piece
+  codedBytes: 268435456      # of a unit's checkpoints, above which each of four or more keeps a fragment
   unitTimeout: 10m
   unitWindow: 1m             # in which a unit can be challenged before it is merged
   window: 10m                # and in the end everything`

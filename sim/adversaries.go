@@ -43,18 +43,18 @@ type Options struct {
 
 // assurance is what a consumer can ask for.
 type assurance struct {
-	name     string
-	auditors int
-	segments int  // of each
-	watched  bool // by one honest watcher
-	replicas int
-	pieces   int // of which each custodian keeps one; 0: three custodians keep all
+	name      string
+	auditors  int
+	segments  int  // of each
+	watched   bool // by one honest watcher
+	replicas  int
+	fragments int // of which each custodian keeps one; 0: three custodians keep all
 }
 
 var (
-	audited = assurance{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1}
-	pieces  = assurance{name: "1 auditor, 1 of 4 segments; 4 custodians of pieces", auditors: 1, segments: 1, pieces: 4}
-	watched = assurance{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true}
+	audited   = assurance{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1}
+	fragments = assurance{name: "1 auditor, 1 of 4 segments; 4 custodians of fragments", auditors: 1, segments: 1, fragments: 4}
+	watched   = assurance{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true}
 )
 
 var assurances = []assurance{
@@ -256,8 +256,8 @@ func newScene(t *training, a assurance, r *rand.Rand) (*scene, error) {
 
 func newSceneOf(t *training, a assurance, r *rand.Rand, rules job.Params) (*scene, error) {
 	c := job.Conditions{Auditors: a.auditors, AuditSegments: a.segments}
-	if a.pieces > 0 {
-		c.Custodians, c.CodedBytes = a.pieces, 1
+	if a.fragments > 0 {
+		c.Custodians, c.CodedBytes = a.fragments, 1
 	}
 	w, err := newWorld(t, r.Uint64(), c, rules)
 	return &scene{world: w, watched: a.watched, ends: map[int][]canon.Hash{}, seen: map[string]bool{}, challenged: map[string]int{}}, err

@@ -17,7 +17,7 @@ type asking struct {
 	times     int    // about each unit; 0: once, about one unit that the lease's seed picks
 	has       func(q proof.Question) bool
 	asked     map[int]int // by unit
-	forger    string      // a custodian whose pieces are wrong
+	forger    string      // a custodian whose fragments are wrong
 
 	// proposes is the share of blocks whose proposer the asked custodian is: there it tries
 	// others until it likes the question.
@@ -83,11 +83,11 @@ func (s *scene) answer() (acted bool, err error) {
 		if q.State < 0 {
 			shown = q.ShowTensor(s.work.Data)
 		} else if q.Of > 0 {
-			kept, roots, err := s.pieces(r.Unit, r.Custodian, s.number(r.Unit, r.Custodian))
+			kept, roots, err := s.fragments(r.Unit, r.Custodian, s.number(r.Unit, r.Custodian))
 			if err != nil {
 				return acted, err
 			}
-			if shown, err = q.ShowPiece(kept[q.State-1], roots); err != nil {
+			if shown, err = q.ShowFragment(kept[q.State-1], roots); err != nil {
 				return acted, err
 			}
 		} else if shown, err = q.ShowState(s.states[q.Root]); err != nil {
@@ -101,27 +101,27 @@ func (s *scene) answer() (acted bool, err error) {
 	return acted, nil
 }
 
-// piece returns what a custodian attests to of a unit, nil if each keeps all.
-func (s *scene) piece(unit int, custodian string) (*job.Piece, error) {
-	if !s.lease.Order.Pieces().Cuts() {
+// fragment returns what a custodian attests to of a unit, nil if each keeps all.
+func (s *scene) fragment(unit int, custodian string) (*job.Fragment, error) {
+	if !s.lease.Order.Fragments().Cuts() {
 		return nil, nil
 	}
-	number, _ := s.lease.FreePiece(unit, custodian)
-	_, roots, err := s.pieces(unit, custodian, number)
-	return &job.Piece{Number: number, Root: canon.Root(roots), Data: job.File{Role: "pieces", CID: "data"}}, err
+	number, _ := s.lease.FreeFragment(unit, custodian)
+	_, roots, err := s.fragments(unit, custodian, number)
+	return &job.Fragment{Number: number, Root: canon.Root(roots), Data: job.File{Role: "fragments", CID: "data"}}, err
 }
 
-// number returns the number of the piece of a unit to which a custodian has attested.
+// number returns the number of the fragment of a unit to which a custodian has attested.
 func (s *scene) number(unit int, custodian string) int {
 	attested := s.lease.Units[unit].Attested
-	return attested[slices.IndexFunc(attested, func(a job.Attestation) bool { return a.Custodian == custodian })].Piece.Number
+	return attested[slices.IndexFunc(attested, func(a job.Attestation) bool { return a.Custodian == custodian })].Fragment.Number
 }
 
-// pieces returns what a custodian keeps of a unit, and the roots of that. A forger's has
+// fragments returns what a custodian keeps of a unit, and the roots of that. A forger's has
 // one bit wrong.
-func (s *scene) pieces(unit int, custodian string, number int) (kept []*graph.State, roots []canon.Hash, err error) {
+func (s *scene) fragments(unit int, custodian string, number int) (kept []*graph.State, roots []canon.Hash, err error) {
 	for _, root := range s.lease.Units[unit].Receipt.Checkpoints[1:] {
-		p, err := s.lease.Order.Pieces().Piece(s.states[root], number)
+		p, err := s.lease.Order.Fragments().Fragment(s.states[root], number)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -136,7 +136,7 @@ func (s *scene) pieces(unit int, custodian string, number int) (kept []*graph.St
 	return kept, roots, nil
 }
 
-// expose lets the watcher show what is wrong with a forger's pieces, which it hands
+// expose lets the watcher show what is wrong with a forger's fragments, which it hands
 // over.
 func (s *scene) expose() (acted bool, err error) {
 	custodian := s.asking.forger
@@ -145,12 +145,12 @@ func (s *scene) expose() (acted bool, err error) {
 			continue
 		}
 		number := s.number(i, custodian)
-		kept, roots, err := s.pieces(i, custodian, number)
+		kept, roots, err := s.fragments(i, custodian, number)
 		if err != nil {
 			return acted, err
 		}
 		truth := s.states[s.lease.Units[i].Receipt.Checkpoints[1]]
-		w, err := proof.FindWrongPiece(s.lease.Order.Pieces(), number, 1, truth, kept[0], roots)
+		w, err := proof.FindWrongFragment(s.lease.Order.Fragments(), number, 1, truth, kept[0], roots)
 		if err != nil {
 			return acted, err
 		}

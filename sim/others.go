@@ -82,11 +82,11 @@ func questions(add func(name string, a assurance, play func(s *scene) []string))
 			return []string{s.asking.custodian}
 		})
 	}
-	add("custodian of a piece that keeps nothing", pieces, func(s *scene) []string {
+	add("custodian of a fragment that keeps nothing", fragments, func(s *scene) []string {
 		s.asking = asking{who: watcher, custodian: s.lease.Files.Custodians[3].Account, has: func(proof.Question) bool { return false }}
 		return []string{s.asking.custodian}
 	})
-	add("custodian of a wrong piece", pieces, func(s *scene) []string {
+	add("custodian of a wrong fragment", fragments, func(s *scene) []string {
 		s.asking.forger = s.lease.Files.Custodians[3].Account
 		return []string{s.asking.forger}
 	})

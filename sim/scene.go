@@ -169,11 +169,11 @@ func (s *scene) attest() (bool, error) {
 			if !s.lease.MayAttest(i, k.Custodian) {
 				continue
 			}
-			piece, err := s.piece(i, k.Custodian)
+			fragment, err := s.fragment(i, k.Custodian)
 			if err != nil {
 				return false, err
 			}
-			if err := s.do(job.Attest{By: k.Custodian, Unit: i, Attempt: u.Attempt, Piece: piece}); err != nil {
+			if err := s.do(job.Attest{By: k.Custodian, Unit: i, Attempt: u.Attempt, Fragment: fragment}); err != nil {
 				return false, err
 			}
 			acted = true

@@ -1,53 +1,55 @@
-// Package erasure cuts a state into pieces so that a few of them make it up again.
+// Package erasure cuts a state into fragments so that a few of them make it up again.
 //
 // The tiles of each tensor, in their order, are taken in stripes of as many as are
-// needed, the last filled up with zero tiles. Of each stripe a piece holds one tile:
-// Σ G[piece][i] · tile i over the field of 256 elements, byte by byte, where a tile at
+// needed, the last filled up with zero tiles. Of each stripe a fragment holds one tile:
+// Σ G[fragment][i] · tile i over the field of 256 elements, byte by byte, where a tile at
 // an edge of its matrix stands for itself followed by zeros. G is a Reed–Solomon
-// code in Cauchy's form: the identity, so that the first pieces are the tiles
-// themselves, and under it 1/(piece ⊕ i), in closed form.
+// code in Cauchy's form: the identity, so that the first fragments are the tiles
+// themselves, and under it 1/(fragment ⊕ i), in closed form.
 //
-// A piece of a state is a state again, of unsigned integers as wide as the elements:
+// A fragment of a state is a state again, of unsigned integers as wide as the elements:
 // it is encoded, stored, committed to and opened like one.
 //
-// Invariants: a piece follows from the state alone; any Needed pieces make up the
-// state, bit for bit; a tile of a piece follows from Needed tiles of the state.
+// Invariants: a fragment follows from the state alone; any Needed fragments make up the
+// state, bit for bit; a tile of a fragment follows from Needed tiles of the state.
 //
 // Source: Reed and Solomon 1960; Blömer et al. 1995 for the matrix. Its bytes are
 // those of klauspost/reedsolomon with WithCauchyMatrix, which the tests compare.
 package erasure
 
-// MaxPieces bounds the pieces of a code: the numbers of pieces are elements of the
+// MaxFragments bounds the fragments of a code: the numbers of fragments are elements of the
 // field.
-const MaxPieces = 256
+const MaxFragments = 256
 
-// Code cuts states into Pieces, of which any Needed make them up again:
-// 1 ≤ Needed ≤ Pieces ≤ MaxPieces.
-type Code struct{ Pieces, Needed int }
+// Code cuts states into Fragments, of which any Needed make them up again:
+// 1 ≤ Needed ≤ Fragments ≤ MaxFragments.
+type Code struct{ Fragments, Needed int }
 
 // Valid reports whether c is a code.
-func (c Code) Valid() bool { return c.Needed >= 1 && c.Needed <= c.Pieces && c.Pieces <= MaxPieces }
+func (c Code) Valid() bool {
+	return c.Needed >= 1 && c.Needed <= c.Fragments && c.Fragments <= MaxFragments
+}
 
-// Cuts reports whether pieces are smaller than what they are of.
+// Cuts reports whether fragments are smaller than what they are of.
 func (c Code) Cuts() bool { return c.Needed > 1 }
 
-// row returns the coefficients of a piece.
-func (c Code) row(piece int) []byte {
+// row returns the coefficients of a fragment.
+func (c Code) row(fragment int) []byte {
 	row := make([]byte, c.Needed)
 	for i := range row {
-		if piece >= c.Needed {
-			row[i] = inverse(byte(piece ^ i))
+		if fragment >= c.Needed {
+			row[i] = inverse(byte(fragment ^ i))
 		}
 	}
-	if piece < c.Needed {
-		row[piece] = 1
+	if fragment < c.Needed {
+		row[fragment] = 1
 	}
 	return row
 }
 
-// Tile sets dst to the tile of a piece that follows from the tiles of a stripe, of
+// Tile sets dst to the tile of a fragment that follows from the tiles of a stripe, of
 // which there are at most c.Needed, each at most as long as dst.
-func (c Code) Tile(dst []byte, piece int, stripe [][]byte) { combine(dst, c.row(piece), stripe) }
+func (c Code) Tile(dst []byte, fragment int, stripe [][]byte) { combine(dst, c.row(fragment), stripe) }
 
 // Stripe returns the numbers from lo up to but not including hi of the tiles in a
 // stripe of a tensor with n tiles.

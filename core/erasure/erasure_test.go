@@ -16,7 +16,7 @@ import (
 )
 
 // codes are some of all sizes, the largest that a lease can have among them.
-var codes = []erasure.Code{{Pieces: 1, Needed: 1}, {Pieces: 3, Needed: 1}, {Pieces: 4, Needed: 2}, {Pieces: 5, Needed: 3}, {Pieces: 7, Needed: 7}, {Pieces: 16, Needed: 5}, {Pieces: 256, Needed: 100}}
+var codes = []erasure.Code{{Fragments: 1, Needed: 1}, {Fragments: 3, Needed: 1}, {Fragments: 4, Needed: 2}, {Fragments: 5, Needed: 3}, {Fragments: 7, Needed: 7}, {Fragments: 16, Needed: 5}, {Fragments: 256, Needed: 100}}
 
 // noise returns a state of all types and of shapes of which some are smaller than a
 // tile, some no multiple of it, one empty.
@@ -45,27 +45,27 @@ func equal(a, b *graph.State) bool {
 	return bytes.Equal(canon.Encode(a.Encode), canon.Encode(b.Encode))
 }
 
-func pieces(t testing.TB, c erasure.Code, s *graph.State) (held []erasure.Held) {
+func fragments(t testing.TB, c erasure.Code, s *graph.State) (held []erasure.Held) {
 	t.Helper()
-	for i := range c.Pieces {
-		p, err := c.Piece(s, i)
+	for i := range c.Fragments {
+		p, err := c.Fragment(s, i)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Fits(c.Slots(s.Slots)); err != nil {
 			t.Fatal(err)
 		}
-		held = append(held, erasure.Held{Number: i, Piece: p})
+		held = append(held, erasure.Held{Number: i, Fragment: p})
 	}
 	return held
 }
 
-// Any pieces, as many as are needed, make up the state; one less does not.
-func TestAnyPiecesRebuild(t *testing.T) {
+// Any fragments, as many as are needed, make up the state; one less does not.
+func TestAnyFragmentsRebuild(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range codes {
 		s := noise(r)
-		held := pieces(t, c, s)
+		held := fragments(t, c, s)
 		for range 12 {
 			r.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
 			got, err := c.Rebuild(s.Slots, held[:c.Needed])
@@ -74,17 +74,17 @@ func TestAnyPiecesRebuild(t *testing.T) {
 			}
 		}
 		if _, err := c.Rebuild(s.Slots, held[:c.Needed-1]); err == nil {
-			t.Errorf("%+v: too few pieces made up a state", c)
+			t.Errorf("%+v: too few fragments made up a state", c)
 		}
 	}
 }
 
 // All choices of a small code.
 func TestEveryChoiceRebuilds(t *testing.T) {
-	c := erasure.Code{Pieces: 6, Needed: 3}
+	c := erasure.Code{Fragments: 6, Needed: 3}
 	s := noise(rand.New(rand.NewPCG(3, 4)))
-	held := pieces(t, c, s)
-	for set := range 1 << c.Pieces {
+	held := fragments(t, c, s)
+	for set := range 1 << c.Fragments {
 		var some []erasure.Held
 		for i, h := range held {
 			if set>>i&1 == 1 {
@@ -92,23 +92,23 @@ func TestEveryChoiceRebuilds(t *testing.T) {
 			}
 		}
 		if got, err := c.Rebuild(s.Slots, some); (err == nil) != (len(some) >= c.Needed) || err == nil && !equal(got, s) {
-			t.Fatalf("pieces %06b: %v", set, err)
+			t.Fatalf("fragments %06b: %v", set, err)
 		}
 	}
 }
 
-// A whole tile of a piece is what the library makes of the stripe.
+// A whole tile of a fragment is what the library makes of the stripe.
 func TestCodeIsThatOfTheLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, c := range codes {
-		if c.Pieces == c.Needed {
+		if c.Fragments == c.Needed {
 			continue
 		}
-		lib, err := reedsolomon.New(c.Needed, c.Pieces-c.Needed, reedsolomon.WithCauchyMatrix())
+		lib, err := reedsolomon.New(c.Needed, c.Fragments-c.Needed, reedsolomon.WithCauchyMatrix())
 		if err != nil {
 			t.Fatal(err)
 		}
-		shards := make([][]byte, c.Pieces)
+		shards := make([][]byte, c.Fragments)
 		for i := range shards {
 			shards[i] = make([]byte, 4096)
 			for j := range shards[i] {
@@ -124,19 +124,19 @@ func TestCodeIsThatOfTheLibrary(t *testing.T) {
 		for i, want := range shards {
 			got := make([]byte, len(want))
 			if c.Tile(got, i, shards[:c.Needed]); !bytes.Equal(got, want) {
-				t.Fatalf("%+v: piece %d differs from the library's", c, i)
+				t.Fatalf("%+v: fragment %d differs from the library's", c, i)
 			}
 		}
 	}
 }
 
-// A tile of a piece follows from a stripe alone.
+// A tile of a fragment follows from a stripe alone.
 func TestTileFollowsFromItsStripe(t *testing.T) {
 	s := noise(rand.New(rand.NewPCG(7, 8)))
 	for _, c := range codes[:6] {
-		for _, h := range pieces(t, c, s) {
+		for _, h := range fragments(t, c, s) {
 			for i, x := range s.Tensors {
-				l, p := tensor.LayoutOf(x.Type, x.Shape), h.Piece.Tensors[i]
+				l, p := tensor.LayoutOf(x.Type, x.Shape), h.Fragment.Tensors[i]
 				for n := range tensor.LayoutOf(p.Type, p.Shape).Tiles() {
 					var stripe [][]byte
 					for lo, hi := c.Stripe(n, l.Tiles()); lo < hi; lo++ {
@@ -145,7 +145,7 @@ func TestTileFollowsFromItsStripe(t *testing.T) {
 					want := p.Tile(nil, n)
 					got := make([]byte, len(want))
 					if c.Tile(got, h.Number, stripe); !bytes.Equal(got, want) || len(got) != l.TileBytes(0) {
-						t.Fatalf("%+v, piece %d, tensor %v%v, tile %d", c, h.Number, x.Type, x.Shape, n)
+						t.Fatalf("%+v, fragment %d, tensor %v%v, tile %d", c, h.Number, x.Type, x.Shape, n)
 					}
 				}
 			}
@@ -154,30 +154,30 @@ func TestTileFollowsFromItsStripe(t *testing.T) {
 }
 
 func TestRebuildRefuses(t *testing.T) {
-	c := erasure.Code{Pieces: 4, Needed: 2}
+	c := erasure.Code{Fragments: 4, Needed: 2}
 	s := noise(rand.New(rand.NewPCG(9, 10)))
-	held := pieces(t, c, s)
-	other := *held[1].Piece
+	held := fragments(t, c, s)
+	other := *held[1].Fragment
 	other.Slots = slices.Clone(other.Slots)
 	other.Slots[3].Shape = tensor.Shape{1}
 	for name, bad := range map[string][]erasure.Held{
 		"nothing":        nil,
 		"one twice":      {held[2], held[2]},
-		"no such number": {held[0], {Number: 4, Piece: held[1].Piece}},
-		"a negative one": {held[0], {Number: -1, Piece: held[1].Piece}},
-		"other slots":    {held[0], {Number: 1, Piece: &other}},
+		"no such number": {held[0], {Number: 4, Fragment: held[1].Fragment}},
+		"a negative one": {held[0], {Number: -1, Fragment: held[1].Fragment}},
+		"other slots":    {held[0], {Number: 1, Fragment: &other}},
 	} {
 		if _, err := c.Rebuild(s.Slots, bad); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	for _, bad := range []erasure.Code{{}, {Pieces: 1, Needed: 2}, {Pieces: 257, Needed: 2}} {
-		if _, err := bad.Piece(s, 0); err == nil {
+	for _, bad := range []erasure.Code{{}, {Fragments: 1, Needed: 2}, {Fragments: 257, Needed: 2}} {
+		if _, err := bad.Fragment(s, 0); err == nil {
 			t.Errorf("%+v: accepted", bad)
 		}
 	}
-	if _, err := c.Piece(s, 4); err == nil {
-		t.Error("piece 4 of 4")
+	if _, err := c.Fragment(s, 4); err == nil {
+		t.Error("fragment 4 of 4")
 	}
 }
 
@@ -203,20 +203,20 @@ func large() *graph.State {
 	return &graph.State{Slots: []graph.Slot{{Name: "w", Type: x.Type, Shape: x.Shape}}, Tensors: []*tensor.Tensor{x}}
 }
 
-func BenchmarkPiece(b *testing.B) {
-	s, c := large(), erasure.Code{Pieces: 16, Needed: 5}
+func BenchmarkFragment(b *testing.B) {
+	s, c := large(), erasure.Code{Fragments: 16, Needed: 5}
 	b.SetBytes(int64(len(s.Tensors[0].Bytes())))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Piece(s, 9); err != nil {
+		if _, err := c.Fragment(s, 9); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkRebuild(b *testing.B) {
-	s, c := large(), erasure.Code{Pieces: 16, Needed: 5}
-	held := pieces(b, c, s)[7:12]
+	s, c := large(), erasure.Code{Fragments: 16, Needed: 5}
+	held := fragments(b, c, s)[7:12]
 	b.SetBytes(int64(len(s.Tensors[0].Bytes())))
 	b.ReportAllocs()
 	for b.Loop() {

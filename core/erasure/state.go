@@ -7,10 +7,10 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// words are the types of pieces, by the size of an element in bytes.
+// words are the types of fragments, by the size of an element in bytes.
 var words = [...]tensor.DType{1: tensor.Uint8, 2: tensor.Uint16, 4: tensor.Uint32, 8: tensor.Uint64}
 
-// Layout returns the layout of a piece of a tensor: a tile for each stripe, each as
+// Layout returns the layout of a fragment of a tensor: a tile for each stripe, each as
 // large as the tensor's first, below one another or, if that is lower than a whole
 // tile, side by side.
 func (c Code) Layout(l tensor.Layout) tensor.Layout {
@@ -26,7 +26,7 @@ func (c Code) Layout(l tensor.Layout) tensor.Layout {
 	return tensor.LayoutOf(words[l.Type.Size()], shape)
 }
 
-// Slots returns the slots of a piece of a state that has the given slots.
+// Slots returns the slots of a fragment of a state that has the given slots.
 func (c Code) Slots(of []graph.Slot) []graph.Slot {
 	out := make([]graph.Slot, len(of))
 	for i, s := range of {
@@ -36,7 +36,7 @@ func (c Code) Slots(of []graph.Slot) []graph.Slot {
 	return out
 }
 
-// Bytes returns how many bytes an encoded piece of a state with the given slots has at
+// Bytes returns how many bytes an encoded fragment of a state with the given slots has at
 // most.
 func (c Code) Bytes(of []graph.Slot) uint64 {
 	n := uint64(16)
@@ -46,10 +46,10 @@ func (c Code) Bytes(of []graph.Slot) uint64 {
 	return n
 }
 
-// Piece returns a piece of a state.
-func (c Code) Piece(s *graph.State, piece int) (*graph.State, error) {
-	if !c.Valid() || piece < 0 || piece >= c.Pieces {
-		return nil, fmt.Errorf("piece %d of %d, of which %d are needed", piece, c.Pieces, c.Needed)
+// Fragment returns a fragment of a state.
+func (c Code) Fragment(s *graph.State, fragment int) (*graph.State, error) {
+	if !c.Valid() || fragment < 0 || fragment >= c.Fragments {
+		return nil, fmt.Errorf("fragment %d of %d, of which %d are needed", fragment, c.Fragments, c.Needed)
 	}
 	out := &graph.State{Slots: c.Slots(s.Slots)}
 	for i, t := range s.Tensors {
@@ -57,15 +57,15 @@ func (c Code) Piece(s *graph.State, piece int) (*graph.State, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", s.Slots[i].Name, err)
 		}
-		c.cut(p, t, piece)
+		c.cut(p, t, fragment)
 		out.Tensors = append(out.Tensors, p)
 	}
 	return out, nil
 }
 
-// cut fills p with a piece of t.
-func (c Code) cut(p, t *tensor.Tensor, piece int) {
-	row, stripe := c.row(piece), make([][]byte, c.Needed)
+// cut fills p with a fragment of t.
+func (c Code) cut(p, t *tensor.Tensor, fragment int) {
+	row, stripe := c.row(fragment), make([][]byte, c.Needed)
 	n, stripes := tensor.LayoutOf(t.Type, t.Shape).Tiles(), tensor.LayoutOf(p.Type, p.Shape).Tiles()
 	var tile []byte
 	for s := range stripes {
@@ -79,33 +79,33 @@ func (c Code) cut(p, t *tensor.Tensor, piece int) {
 	}
 }
 
-// Held is a piece of a state that somebody has.
+// Held is a fragment of a state that somebody has.
 type Held struct {
-	Number int
-	Piece  *graph.State
+	Number   int
+	Fragment *graph.State
 }
 
 // Rebuild returns the state with the given slots that the first Needed of the
-// pieces make up. Whether they are pieces of one state the root of the result shows.
+// fragments make up. Whether they are fragments of one state the root of the result shows.
 func (c Code) Rebuild(slots []graph.Slot, held []Held) (*graph.State, error) {
 	if !c.Valid() || len(held) < c.Needed {
-		return nil, fmt.Errorf("%d pieces are there, %d are needed", len(held), c.Needed)
+		return nil, fmt.Errorf("%d fragments are there, %d are needed", len(held), c.Needed)
 	}
 	held = held[:c.Needed]
 	var rows [][]byte
 	want := c.Slots(slots)
 	for _, h := range held {
-		if h.Number < 0 || h.Number >= c.Pieces {
-			return nil, fmt.Errorf("piece %d of %d", h.Number, c.Pieces)
+		if h.Number < 0 || h.Number >= c.Fragments {
+			return nil, fmt.Errorf("fragment %d of %d", h.Number, c.Fragments)
 		}
-		if err := h.Piece.Fits(want); err != nil {
-			return nil, fmt.Errorf("piece %d: %w", h.Number, err)
+		if err := h.Fragment.Fits(want); err != nil {
+			return nil, fmt.Errorf("fragment %d: %w", h.Number, err)
 		}
 		rows = append(rows, c.row(h.Number))
 	}
 	inverse, ok := invert(rows)
 	if !ok {
-		return nil, fmt.Errorf("a piece is there twice")
+		return nil, fmt.Errorf("a fragment is there twice")
 	}
 	out := &graph.State{Slots: slots}
 	for i, slot := range slots {
@@ -119,7 +119,7 @@ func (c Code) Rebuild(slots []graph.Slot, held []Held) (*graph.State, error) {
 	return out, nil
 }
 
-// join fills t with what tensor i of the pieces makes up.
+// join fills t with what tensor i of the fragments makes up.
 func (c Code) join(t *tensor.Tensor, i int, held []Held, inverse [][]byte) {
 	l := tensor.LayoutOf(t.Type, t.Shape)
 	stripe := make([][]byte, len(held))
@@ -127,7 +127,7 @@ func (c Code) join(t *tensor.Tensor, i int, held []Held, inverse [][]byte) {
 	for n := range l.Tiles() {
 		if n%c.Needed == 0 {
 			for j, h := range held {
-				stripe[j] = h.Piece.Tensors[i].Tile(stripe[j][:0], n/c.Needed)
+				stripe[j] = h.Fragment.Tensors[i].Tile(stripe[j][:0], n/c.Needed)
 			}
 			tile = append(tile[:0], stripe[0]...)
 		}

@@ -201,9 +201,9 @@ func (l *Lease) checkUnit(i int) error {
 	case u.Status == Accepted && (!u.audited() || u.HeldUntil != 0 || l.awaitsLot(u)):
 		return fmt.Errorf("accepted with an audit outstanding, or a lot not shown")
 	}
-	code := l.Order.Pieces()
+	code := l.Order.Fragments()
 	for _, a := range u.Attested {
-		if (a.Piece != nil) != (a.Done && code.Cuts()) || a.Piece != nil && a.Piece.Number >= code.Pieces {
+		if (a.Fragment != nil) != (a.Done && code.Cuts()) || a.Fragment != nil && a.Fragment.Number >= code.Fragments {
 			return fmt.Errorf("the attestation of %s does not fit the code %+v", a.Custodian, code)
 		}
 		if (a.Bond > 0) != (!a.Failed && l.Phase != Settled) {

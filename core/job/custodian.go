@@ -13,9 +13,9 @@ import (
 type Attestation struct {
 	Custodian string
 	Bond      uint64
-	Done      bool   // it has attested
-	Failed    bool   // it did not show what it was asked for, or keeps what is wrong: its word counts no more
-	Piece     *Piece // nil if each custodian keeps all
+	Done      bool      // it has attested
+	Failed    bool      // it did not show what it was asked for, or keeps what is wrong: its word counts no more
+	Fragment  *Fragment // nil if each custodian keeps all
 }
 
 // keepBond is what a custodian reserves for each unit that it is drawn for.
@@ -31,7 +31,7 @@ func (l *Lease) keepBond() (uint64, error) {
 type Attest struct {
 	By            string
 	Unit, Attempt int
-	Piece         *Piece // if the checkpoints are cut among the custodians
+	Fragment      *Fragment // if the checkpoints are cut among the custodians
 }
 
 func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
@@ -42,7 +42,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	a := u.custodian(e.By)
 	switch {
 	case u.Status == Accepted && !l.open(u):
-		return nil, fmt.Errorf("unit %d is accepted: only a piece of it that nobody keeps can still be attested to, while units are computed", e.Unit)
+		return nil, fmt.Errorf("unit %d is accepted: only a fragment of it that nobody keeps can still be attested to, while units are computed", e.Unit)
 	case a == nil || a.Failed:
 		return nil, fmt.Errorf("%s is not a custodian of unit %d", e.By, e.Unit)
 	case !l.trusts(e.By):
@@ -50,10 +50,10 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	case a.Done:
 		return nil, fmt.Errorf("%s has attested already", e.By)
 	}
-	if err := l.checkPiece(u, e.Piece); err != nil {
+	if err := l.checkFragment(u, e.Fragment); err != nil {
 		return nil, err
 	}
-	a.Done, a.Piece = true, e.Piece
+	a.Done, a.Fragment = true, e.Fragment
 	if u.Status != Received || l.custodians(u) < l.Order.Conditions.Quorum() {
 		return nil, nil
 	}
@@ -104,10 +104,10 @@ func (l *Lease) counts(u *Unit, a *Attestation) bool {
 func (a *Attestation) Stands() bool { return a.Done && !a.Failed }
 
 // dropCustodians lets go of the custodians of a unit that is accepted whose word did not
-// count: those who have not attested, unless they may still keep a piece of it, and those who
-// were convicted elsewhere.
+// count: those who have not attested, unless they may still keep a fragment of it, and those
+// who were convicted elsewhere.
 func (l *Lease) dropCustodians(i int) (effects []Effect) {
-	u, cuts := &l.Units[i], l.Order.Pieces().Cuts()
+	u, cuts := &l.Units[i], l.Order.Fragments().Cuts()
 	u.Attested = slices.DeleteFunc(u.Attested, func(a Attestation) bool {
 		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Custodian))
 		if drop {
@@ -237,11 +237,11 @@ func codeAttestation(w *canon.Codec, a *Attestation) {
 	w.U64(&a.Bond)
 	w.Bool(&a.Done)
 	w.Bool(&a.Failed)
-	given := a.Piece != nil
+	given := a.Fragment != nil
 	if w.Bool(&given); given {
-		if a.Piece == nil {
-			a.Piece = new(Piece)
+		if a.Fragment == nil {
+			a.Fragment = new(Fragment)
 		}
-		a.Piece.code(w)
+		a.Fragment.code(w)
 	}
 }

@@ -268,7 +268,7 @@ func (w *world) attestAll(unit int) {
 	w.t.Helper()
 	for _, a := range slices.Clone(w.lease.Units[unit].Attested) {
 		if !a.Done {
-			w.do(Attest{a.Custodian, unit, w.lease.Units[unit].Attempt, w.anyPiece(unit, a.Custodian)})
+			w.do(Attest{a.Custodian, unit, w.lease.Units[unit].Attempt, w.anyFragment(unit, a.Custodian)})
 		}
 	}
 }

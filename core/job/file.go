@@ -25,7 +25,7 @@ var roles = []string{RoleModel, RoleStart, RoleData, RoleHeldOut, RoleTokenizer}
 const (
 	maxKeepGB = 1 << 40          // utally for 10⁹ bytes and hour
 	maxFile   = 1 << 50          // bytes of an order's file
-	MaxList   = MaxSegments << 8 // bytes of the list of a unit's checkpoints, or of its pieces
+	MaxList   = MaxSegments << 8 // bytes of the list of a unit's checkpoints, or of its fragments
 	hour      = 3600 * 1000
 )
 
@@ -63,11 +63,11 @@ func life(p *Problem, c *Conditions) int64 {
 }
 
 // keepWage returns what a custodian is paid, for each unit, for the bytes that it keeps:
-// the unit's checkpoints, or its piece of them, and a share of the order's files and of
+// the unit's checkpoints, or its fragment of them, and a share of the order's files and of
 // the states that rounds start from. Less than an utally is nothing.
 func keepWage(p *Problem, c *Conditions, rate uint64) (uint64, error) {
 	order := Order{Problem: *p, Conditions: *c}
-	unit := p.UnitBytes() / uint64(order.Pieces().Needed)
+	unit := p.UnitBytes() / uint64(order.Fragments().Needed)
 	common, err := times(p.StateBytes, p.Rounds)
 	if err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func keepPay(p *Problem, c *Conditions, rate, bytes uint64) (uint64, error) {
 
 // Quota returns the most bytes that a custodian stores for the lease: the order's files,
 // the states that rounds start from and the last ends in, and for each unit what its attempts so far have
-// left; twice that where pieces are made out of it. An attempt beyond the first has
+// left; twice that where fragments are made out of it. An attempt beyond the first has
 // cost a penalty, a bond, or a part of the tax.
 func (l *Lease) Quota() uint64 {
 	p := &l.Order.Problem
@@ -121,7 +121,7 @@ func (l *Lease) Quota() uint64 {
 		attempts += uint64(l.Units[i].Attempt)
 	}
 	copies := uint64(1)
-	if l.Order.Pieces().Cuts() {
+	if l.Order.Fragments().Cuts() {
 		copies = 2
 	}
 	hi, units := bits.Mul64(attempts, copies*(p.UnitBytes()+MaxList))

@@ -41,8 +41,8 @@ func TestBytesArePaidFor(t *testing.T) {
 		"a file":                  {func(o *Order) { o.Problem.Files[0].Size = 4e9 * units }, 4 * rate},
 		"a file, for three hours": {func(o *Order) { o.Problem.Files[0].Size = 4e9 * units; o.Conditions.Window = 2*hour + 1 }, 12 * rate},
 		// three checkpoints of each unit, and three states that rounds start from
-		"states":           {func(o *Order) { o.Problem.StateBytes = 2e9 }, 7 * rate},
-		"pieces of states": {func(o *Order) { o.Problem.StateBytes = 2e9; o.Conditions.CodedBytes = 1 }, 7 * rate}, // three custodians keep all
+		"states":              {func(o *Order) { o.Problem.StateBytes = 2e9 }, 7 * rate},
+		"fragments of states": {func(o *Order) { o.Problem.StateBytes = 2e9; o.Conditions.CodedBytes = 1 }, 7 * rate}, // three custodians keep all
 	} {
 		if got := keep(c.bend); got != small+c.more {
 			t.Errorf("%s: a custodian is paid %d for a unit, want %d + %d", name, got, small, c.more)

@@ -351,7 +351,7 @@ func (w *world) attest(unit int) {
 	w.t.Helper()
 	u := w.lease.Units[unit]
 	for _, k := range u.Attested[:w.lease.Order.Conditions.Quorum()] {
-		w.do(Attest{k.Custodian, unit, u.Attempt, w.anyPiece(unit, k.Custodian)})
+		w.do(Attest{k.Custodian, unit, u.Attempt, w.anyFragment(unit, k.Custodian)})
 	}
 }
 

@@ -90,7 +90,7 @@ type Conditions struct {
 	AuditFloor    int    // fewest of these for a provider with a long record of valid units; 0: always all
 	TopSegments   int    // segments with the largest updates that each re-executes besides
 	Custodians    int    // nodes that keep the data; more than half of them must attest
-	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a piece of them; 0: each keeps all
+	CodedBytes    uint64 // of a unit's checkpoints, above which each keeps a fragment of them; 0: each keeps all
 	UnitTimeout   int64  // ms from assignment to receipt
 	UnitWindow    int64  // ms from a counted receipt to its acceptance
 	Window        int64  // ms at the end in which everything can still be challenged
@@ -166,11 +166,11 @@ func (c *Conditions) Audited(record uint64) int {
 // Quorum returns how many custodians must attest to a receipt.
 func (c *Conditions) Quorum() int { return c.Custodians/2 + min(c.Custodians, 1) }
 
-// Pieces returns how the checkpoints of a unit are cut among its custodians: half of a
+// Fragments returns how the checkpoints of a unit are cut among its custodians: half of a
 // quorum of them make up the whole, so that the other half may fail. If the code does
 // not cut, each keeps all.
-func (o *Order) Pieces() erasure.Code {
-	c := erasure.Code{Pieces: o.Conditions.Custodians, Needed: 1}
+func (o *Order) Fragments() erasure.Code {
+	c := erasure.Code{Fragments: o.Conditions.Custodians, Needed: 1}
 	if limit := o.Conditions.CodedBytes; limit > 0 && o.Problem.UnitBytes() > limit {
 		c.Needed = (o.Conditions.Quorum() + 1) / 2
 	}

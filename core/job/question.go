@@ -167,8 +167,8 @@ func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
 		return proof.Ask(r.Seed, []canon.Hash{l.Order.Problem.Start}, records), true
 	}
 	u := &l.Units[r.Unit]
-	if p := u.attestation(r.Custodian).Piece; p != nil {
-		return proof.AskPiece(r.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
+	if p := u.attestation(r.Custodian).Fragment; p != nil {
+		return proof.AskFragment(r.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
 	}
 	return proof.Ask(r.Seed, u.Receipt.Checkpoints, records), true
 }

@@ -13,11 +13,11 @@ import (
 // show: one tile of one of the receipt's states, or of the training records.
 // Everything is drawn from a seed that was not known when the question was asked:
 // the state, the tensor among those of the state, the tile among those of the
-// tensor. Who keeps pieces is asked for a tile of its piece of a state.
+// tensor. Who keeps fragments is asked for a tile of its fragment of a state.
 type Question struct {
-	Root  canon.Hash // of a state, of the records, or over the pieces
+	Root  canon.Hash // of a state, of the records, or over the fragments
 	State int        // place of the state among the receipt's checkpoints; −1: the records
-	Of    int        // how many pieces Root is over; 0: it is not over pieces
+	Of    int        // how many fragments Root is over; 0: it is not over fragments
 	Seed  canon.Hash
 }
 
@@ -30,11 +30,11 @@ func Ask(seed canon.Hash, states []canon.Hash, records canon.Hash) Question {
 	return Question{Root: records, State: -1, Seed: seed}
 }
 
-// AskPiece returns the question that a seed puts to who keeps the records, and of
-// each checkpoint after the first, of which there are so many, its piece.
-func AskPiece(seed canon.Hash, pieces canon.Hash, of int, records canon.Hash) Question {
+// AskFragment returns the question that a seed puts to who keeps the records, and of
+// each checkpoint after the first, of which there are so many, its fragment.
+func AskFragment(seed canon.Hash, fragments canon.Hash, of int, records canon.Hash) Question {
 	if i := int(below(seed[:], 0, uint64(of+1))); i < of {
-		return Question{Root: pieces, State: i + 1, Of: of, Seed: seed}
+		return Question{Root: fragments, State: i + 1, Of: of, Seed: seed}
 	}
 	return Question{Root: records, State: -1, Seed: seed}
 }
@@ -45,7 +45,7 @@ func (q *Question) tile(tiles int) int { return int(below(q.Seed[:], 2, uint64(t
 // Shown is the answer to a question: the tensor opened in its state, and the tile
 // opened in the tensor. The records are no part of a state: their Slot is empty.
 type Shown struct {
-	Beside []canon.Hash // of a piece: its path among the pieces of the receipt's checkpoints
+	Beside []canon.Hash // of a fragment: its path among the fragments of the receipt's checkpoints
 	Slot   canon.Opening
 	Type   tensor.DType
 	Shape  tensor.Shape
@@ -66,9 +66,9 @@ func (q Question) ShowState(s *graph.State) (Shown, error) {
 	return show(s, q.slot, q.tile)
 }
 
-// ShowPiece answers a question about a piece, given the roots of all.
-func (q Question) ShowPiece(piece *graph.State, roots []canon.Hash) (Shown, error) {
-	a, err := show(piece, q.slot, q.tile)
+// ShowFragment answers a question about a fragment, given the roots of all.
+func (q Question) ShowFragment(fragment *graph.State, roots []canon.Hash) (Shown, error) {
+	a, err := show(fragment, q.slot, q.tile)
 	if err == nil {
 		a.Beside = canon.NewTree(roots).Prove(q.State - 1)
 	}
@@ -167,17 +167,17 @@ func (a *Shown) state(tensor canon.Hash) (root canon.Hash, err error) {
 	return root, err
 }
 
-// leads returns an error unless a state is that with the given root, or the piece of
-// checkpoint number at under the root over so many pieces.
-func (a *Shown) leads(state, root canon.Hash, at, pieces int) error {
-	if pieces == 0 {
+// leads returns an error unless a state is that with the given root, or the fragment of
+// checkpoint number at under the root over so many fragments.
+func (a *Shown) leads(state, root canon.Hash, at, fragments int) error {
+	if fragments == 0 {
 		if state != root || len(a.Beside) != 0 {
 			return fmt.Errorf("tensor %q does not lead to checkpoint %d", a.Slot.Entry.Key, at)
 		}
 		return nil
 	}
-	if err := canon.Verify(root, pieces, at-1, state, a.Beside); err != nil {
-		return fmt.Errorf("tensor %q does not lead to the piece of checkpoint %d: %w", a.Slot.Entry.Key, at, err)
+	if err := canon.Verify(root, fragments, at-1, state, a.Beside); err != nil {
+		return fmt.Errorf("tensor %q does not lead to the fragment of checkpoint %d: %w", a.Slot.Entry.Key, at, err)
 	}
 	return nil
 }

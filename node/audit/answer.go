@@ -61,11 +61,11 @@ func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Ques
 		return q.ShowTensor(w.Data), nil
 	}
 	if q.Of > 0 {
-		piece, roots, err := a.kit.OwnPiece(ctx, l, unit, q.State)
+		fragment, roots, err := a.kit.OwnFragment(ctx, l, unit, q.State)
 		if err != nil {
 			return proof.Shown{}, err
 		}
-		return q.ShowPiece(piece, roots)
+		return q.ShowFragment(fragment, roots)
 	}
 	s, err := a.kit.State(ctx, l, q.Root)
 	if err != nil {

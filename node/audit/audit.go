@@ -147,7 +147,7 @@ func (a *auditor) doubted(f *job.Forced) (segments []int) {
 }
 
 // files keeps what every unit of a lease needs: the order's files, and the
-// states that rounds start from, unless custodians keep pieces: these states can be
+// states that rounds start from, unless custodians keep fragments: these states can be
 // computed from those of which there are.
 func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 	// What makes up the work first: nothing else is fetched of an order that it does not.
@@ -159,7 +159,7 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 			return err
 		}
 	}
-	if l.Order.Pieces().Cuts() {
+	if l.Order.Fragments().Cuts() {
 		return nil
 	}
 	for r := range l.Round {
@@ -171,7 +171,7 @@ func (a *auditor) files(ctx context.Context, l *job.Lease) error {
 }
 
 // attest fetches and checks all that a unit needs: the order's files, its start
-// state and its checkpoints, of which it keeps a piece where they are cut.
+// state and its checkpoints, of which it keeps a fragment where they are cut.
 func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	if err := a.files(ctx, l); err != nil {
 		return err
@@ -181,12 +181,12 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	r := l.Units[i].Receipt
-	piece, err := a.hold(ctx, l, i)
+	fragment, err := a.hold(ctx, l, i)
 	if err != nil {
 		return err
 	}
 	err = a.kit.Send(ctx, &workv1.MsgAttest{
-		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Piece: work.PieceToProto(piece),
+		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Fragment: work.FragmentToProto(fragment),
 	})
 	if err != nil {
 		return fmt.Errorf("attest to unit %d: %w", i, err)
@@ -195,15 +195,15 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 	return nil
 }
 
-// hold keeps a unit's checkpoints, or makes and keeps the piece of them that it
+// hold keeps a unit's checkpoints, or makes and keeps the fragment of them that it
 // returns.
-func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Piece, error) {
-	if l.Order.Pieces().Cuts() {
-		number, ok := l.FreePiece(i, a.kit.Account.Address)
+func (a *auditor) hold(ctx context.Context, l *job.Lease, i int) (*job.Fragment, error) {
+	if l.Order.Fragments().Cuts() {
+		number, ok := l.FreeFragment(i, a.kit.Account.Address)
 		if !ok {
-			return nil, fmt.Errorf("all pieces of unit %d are kept", i)
+			return nil, fmt.Errorf("all fragments of unit %d are kept", i)
 		}
-		return a.kit.KeepPieces(ctx, l, i, number)
+		return a.kit.KeepFragments(ctx, l, i, number)
 	}
 	for _, root := range l.Units[i].Receipt.Checkpoints {
 		if err := a.kit.HoldState(ctx, l, root); err != nil {

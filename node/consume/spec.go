@@ -84,7 +84,7 @@ type SpecConditions struct {
 	AuditFloor    int      `json:"auditFloor,omitempty"`  // fewest for a provider with a long record
 	TopSegments   int      `json:"topSegments,omitempty"` // besides: those with the largest updates
 	Custodians    int      `json:"custodians"`
-	CodedBytes    uint64   `json:"codedBytes"` // of a unit's checkpoints, above which each custodian keeps a piece of them; 0: each keeps all
+	CodedBytes    uint64   `json:"codedBytes"` // of a unit's checkpoints, above which each custodian keeps a fragment of them; 0: each keeps all
 	UnitTimeout   Duration `json:"unitTimeout"`
 	UnitWindow    Duration `json:"unitWindow"`
 	Window        Duration `json:"window"`

@@ -29,7 +29,7 @@ func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root 
 			break
 		}
 		var s *graph.State
-		if s, missing = k.fetchState(ctx, l, w, root, p); missing != nil && p.receipt != nil && l.Order.Pieces().Cuts() {
+		if s, missing = k.fetchState(ctx, l, w, root, p); missing != nil && p.receipt != nil && l.Order.Fragments().Cuts() {
 			whole := missing
 			if s, missing = k.rebuild(ctx, l, w, p, root); missing != nil {
 				missing = errors.Join(whole, missing)

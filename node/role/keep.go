@@ -22,8 +22,8 @@ type Keep struct {
 	turn    int                         // blocks seen
 }
 
-// someUnits is how many units of a lease are thinned in a block. Where pieces are kept, as
-// many more are looked at again: making a piece fetches the whole once more.
+// someUnits is how many units of a lease are thinned in a block. Where fragments are kept, as
+// many more are looked at again: making a fragment fetches the whole once more.
 const someUnits = 64
 
 // NewKeep returns an empty Keep.
@@ -77,7 +77,7 @@ func (c *Keep) thin(ctx context.Context, live []Lease) error {
 			done = map[int]bool{}
 		}
 		thinned[id] = done
-		if at, ok := c.pruned[id]; ok && at == l.Changed && !l.Order.Pieces().Cuts() {
+		if at, ok := c.pruned[id]; ok && at == l.Changed && !l.Order.Fragments().Cuts() {
 			pruned[id] = l.Changed
 			continue
 		}
@@ -112,7 +112,7 @@ func (c *Keep) toThin(l *job.Lease, done map[int]bool) (out []int) {
 		switch {
 		case policy.keeps(1, 2): // all
 			delete(done, i)
-		case !done[i] && len(out) < someUnits, policy == pieces && i/someUnits == part:
+		case !done[i] && len(out) < someUnits, policy == fragments && i/someUnits == part:
 			out = append(out, i)
 		}
 	}

@@ -76,7 +76,7 @@ const (
 	Attested  Kind = "attested"  // a custodian attested
 	Asked     Kind = "asked"     // a custodian was asked on chain to show what it keeps
 	Answered  Kind = "answered"  // it did
-	Exposed   Kind = "exposed"   // a custodian was shown to keep a wrong piece
+	Exposed   Kind = "exposed"   // a custodian was shown to keep a wrong fragment
 	Replayed  Kind = "replayed"  // a challenger re-executed a unit or merge
 	Narrowed  Kind = "narrowed"  // a move of a dispute was made
 	Found     Kind = "found"     // wrong work was found

@@ -20,10 +20,10 @@ type Policy string
 
 // The policies.
 const (
-	KeepAll Policy = "keep"   // every checkpoint
-	Thin    Policy = "thin"   // every fourth, and the last
-	Derive  Policy = "derive" // the last
-	pieces  Policy = "pieces" // none: of custodians that keep pieces of them
+	KeepAll   Policy = "keep"      // every checkpoint
+	Thin      Policy = "thin"      // every fourth, and the last
+	Derive    Policy = "derive"    // the last
+	fragments Policy = "fragments" // none: of custodians that keep fragments of them
 )
 
 // Policies lists them for people.
@@ -36,24 +36,24 @@ func (p Policy) keeps(i, last int) bool {
 		return i%4 == 0 || i == last
 	case Derive:
 		return i == 0 || i == last
-	case pieces:
+	case fragments:
 		return i == 0
 	}
 	return true
 }
 
 // policy returns what of a unit's checkpoints stays here: all until the unit is
-// accepted, but none with a custodian where they are kept in pieces, as soon as it has
+// accepted, but none with a custodian where they are kept in fragments, as soon as it has
 // nothing left to audit and has made its own, or can make none any more.
 func (k *Kit) policy(l *job.Lease, unit int) Policy {
 	u := &l.Units[unit]
-	if l.Order.Pieces().Cuts() {
+	if l.Order.Fragments().Cuts() {
 		me := k.Account.Address
 		auditing := slices.ContainsFunc(u.Audits, func(a job.Audit) bool { return a.Auditor == me && !a.Done && !a.Forfeit })
 		custodian := slices.ContainsFunc(u.Attested, func(a job.Attestation) bool { return a.Custodian == me && !a.Failed })
 		done := u.Keeps(me) || custodian && u.Status == job.Accepted && !l.MayAttest(unit, me)
 		if done && !auditing {
-			return pieces
+			return fragments
 		}
 		if done || custodian {
 			return KeepAll

@@ -20,8 +20,8 @@ import (
 // A watcher looks at every custodian that has attested to a unit, or said that it has the
 // order's files: does it hand over a block of them? One that has not for a quarter of the time in which it
 // would have to answer on chain is asked there, once in a lease, and once it is convicted
-// about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that keeps pieces it makes them too,
-// and exposes it if it attested to others.
+// about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that
+// keeps fragments it makes them too, and exposes it if it attested to others.
 
 // patience is the part of the time for an answer that a custodian may be out of reach.
 const patience = 4
@@ -43,7 +43,7 @@ func (w *watcher) custodians(ctx context.Context, l *job.Lease, now int64) (some
 	}
 	for i, a := range attested(l) {
 		name := fmt.Sprintf("custodian-%s-%s", role.AttemptName(l.Order.ID(), i, l.Units[i].Attempt), a.Custodian)
-		if w.noted(l, name) || a.Piece == nil && w.noted(l, asked(l, i, a.Custodian)) {
+		if w.noted(l, name) || a.Fragment == nil && w.noted(l, asked(l, i, a.Custodian)) {
 			continue
 		}
 		some = true
@@ -91,7 +91,7 @@ func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attest
 	}
 	if err == nil {
 		w.missing.Delete(name)
-		if a.Piece != nil {
+		if a.Fragment != nil {
 			if err := w.compare(ctx, l, unit, a); err != nil {
 				return err
 			}
@@ -122,14 +122,14 @@ func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, custodian str
 	return w.note(l, asked(l, unit, custodian))
 }
 
-// reach gets a block of one of a unit's checkpoints, or of its piece of it, or of one of
+// reach gets a block of one of a unit's checkpoints, or of its fragment of it, or of one of
 // the order's files, from a custodian.
 func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	var files []job.File
 	if unit == job.OfFiles {
 		files = l.Order.Problem.Files
-	} else if a.Piece != nil {
-		p, err := w.kit.PiecesOf(ctx, l, unit, a)
+	} else if a.Fragment != nil {
+		p, err := w.kit.FragmentsOf(ctx, l, unit, a)
 		if err != nil {
 			return err
 		}
@@ -144,10 +144,10 @@ func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attes
 	return w.kit.Probe(ctx, l.Order.ID(), a.Custodian, files[rand.IntN(len(files))])
 }
 
-// compare makes a custodian's pieces of a unit, and exposes it if they are not those that
+// compare makes a custodian's fragments of a unit, and exposes it if they are not those that
 // it attested to.
 func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
-	kept, err := w.kit.PiecesOf(ctx, l, unit, a)
+	kept, err := w.kit.FragmentsOf(ctx, l, unit, a)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Att
 	for i, root := range l.Units[unit].Receipt.Checkpoints[1:] {
 		wrong, err := w.wrong(ctx, l, unit, a, kept, i+1, root)
 		if err != nil {
-			return fmt.Errorf("piece of custodian %s: %w", a.Custodian, err)
+			return fmt.Errorf("fragment of custodian %s: %w", a.Custodian, err)
 		}
 		if wrong == nil {
 			continue
@@ -169,32 +169,32 @@ func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Att
 		if err != nil {
 			return fmt.Errorf("expose custodian %s of unit %d: %w", a.Custodian, unit, err)
 		}
-		w.kit.Emit(role.Event{Kind: role.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong piece"})
+		w.kit.Emit(role.Event{Kind: role.Exposed, Order: l.Order.ID(), Unit: unit, Text: "showed that " + a.Custodian + " keeps a wrong fragment"})
 		return nil
 	}
 	return nil
 }
 
-// wrong returns what shows that a custodian's piece of a checkpoint is none, nil if it is
+// wrong returns what shows that a custodian's fragment of a checkpoint is none, nil if it is
 // one. Who does not hand over what it cannot have is asked for it.
-func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Pieces, at int, root canon.Hash) (*proof.WrongPiece, error) {
-	code := l.Order.Pieces()
+func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Fragments, at int, root canon.Hash) (*proof.WrongFragment, error) {
+	code := l.Order.Fragments()
 	s, err := w.kit.State(ctx, l, root)
 	if err != nil {
 		return nil, err
 	}
-	piece, err := code.Piece(s, a.Piece.Number)
+	fragment, err := code.Fragment(s, a.Fragment.Number)
 	if err != nil {
 		return nil, err
 	}
-	if right, err := merkle.StateRoot(piece, w.kit.Threads); err != nil || right == kept.Roots[at-1] {
+	if right, err := merkle.StateRoot(fragment, w.kit.Threads); err != nil || right == kept.Roots[at-1] {
 		return nil, err
 	}
-	if piece, err = w.kit.Piece(ctx, l, a, kept, at); err != nil {
+	if fragment, err = w.kit.Fragment(ctx, l, a, kept, at); err != nil {
 		if !w.noted(l, asked(l, unit, a.Custodian)) {
 			err = errors.Join(err, w.ask(ctx, l, unit, a.Custodian))
 		}
 		return nil, err
 	}
-	return proof.FindWrongPiece(code, a.Piece.Number, at, s, piece, kept.Roots)
+	return proof.FindWrongFragment(code, a.Fragment.Number, at, s, fragment, kept.Roots)
 }

@@ -61,24 +61,24 @@ func ReceiptFromProto(m *workv1.Receipt) (r job.Receipt, err error) {
 	return r, nil
 }
 
-// PieceToProto returns p as transactions carry it, nil for nil.
-func PieceToProto(p *job.Piece) *workv1.Piece {
+// FragmentToProto returns p as transactions carry it, nil for nil.
+func FragmentToProto(p *job.Fragment) *workv1.Fragment {
 	if p == nil {
 		return nil
 	}
-	return &workv1.Piece{Number: uint32(p.Number), Root: p.Root[:], Data: market.FileToProto(p.Data)}
+	return &workv1.Fragment{Number: uint32(p.Number), Root: p.Root[:], Data: market.FileToProto(p.Data)}
 }
 
-// PieceFromProto is the inverse of PieceToProto.
-func PieceFromProto(m *workv1.Piece) (*job.Piece, error) {
+// FragmentFromProto is the inverse of FragmentToProto.
+func FragmentFromProto(m *workv1.Fragment) (*job.Fragment, error) {
 	if m == nil {
 		return nil, nil
 	}
 	root, err := canon.HashOf(m.Root)
 	if err != nil {
-		return nil, fmt.Errorf("root of the piece: %w", err)
+		return nil, fmt.Errorf("root of the fragment: %w", err)
 	}
-	return &job.Piece{Number: int(m.Number), Root: root, Data: market.FileFromProto(m.Data)}, nil
+	return &job.Fragment{Number: int(m.Number), Root: root, Data: market.FileFromProto(m.Data)}, nil
 }
 
 // OpeningToProto returns o as transactions carry it.

@@ -16,14 +16,14 @@ import (
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// gasAnswerByte is paid for each byte of an answer, or of what shows a wrong piece: it
+// gasAnswerByte is paid for each byte of an answer, or of what shows a wrong fragment: it
 // is decoded, and hashed along Merkle paths.
 const gasAnswerByte = 2
 
 func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
 	e := job.Attest{By: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	var err error
-	if e.Piece, err = PieceFromProto(m.Piece); err != nil {
+	if e.Fragment, err = FragmentFromProto(m.Fragment); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
 	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
@@ -63,12 +63,12 @@ func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.Msg
 
 func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.MsgExposeResponse, error) {
 	e := job.Expose{By: m.Sender, Custodian: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
-	charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong piece")
-	if len(m.Wrong) > proof.MaxWrongPiece {
-		return nil, errorsmod.Wrapf(ErrMalformed, "wrong piece: %d bytes, want at most %d", len(m.Wrong), proof.MaxWrongPiece)
+	charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong fragment")
+	if len(m.Wrong) > proof.MaxWrongFragment {
+		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %d bytes, want at most %d", len(m.Wrong), proof.MaxWrongFragment)
 	}
 	if err := canon.Unmarshal(m.Wrong, &e.Wrong); err != nil {
-		return nil, errorsmod.Wrapf(ErrMalformed, "wrong piece: %s", err)
+		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %s", err)
 	}
 	return &workv1.MsgExposeResponse{}, s.on(ctx, m.Order, e)
 }
@@ -120,7 +120,7 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
 }
 
 func attestationView(a job.Attestation) workv1.Attestation {
-	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Piece: PieceToProto(a.Piece)}
+	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Fragment: FragmentToProto(a.Fragment)}
 }
 
 func requestView(r job.Request) workv1.Request {

@@ -46,7 +46,7 @@ func messages(p *worktest.Play) []sdk.Msg {
 		&workv1.MsgAttest{Custodian: custodian, Order: order},
 		&workv1.MsgAsk{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian},
 		&workv1.MsgAnswer{Custodian: custodian, Order: order, Shown: canon.Marshal(&proof.Shown{})},
-		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian, Wrong: canon.Marshal(&proof.WrongPiece{Tiles: make([]proof.Shown, 2)})},
+		&workv1.MsgExpose{Sender: worktest.Challenger.String(), Order: order, Custodian: custodian, Wrong: canon.Marshal(&proof.WrongFragment{Tiles: make([]proof.Shown, 2)})},
 		p.ReportMsg(0, auditor, true),
 		reveal,
 		&workv1.MsgMerge{Lead: p.Lease().Lead, Order: order, Root: make([]byte, 32)},

@@ -117,9 +117,9 @@ func ofWork() map[string]func(*composer) any {
 		"pass":                 func(c *composer) any { return c.verdict().pass },
 		"MsgReveal.proof":      func(c *composer) any { _, pi := c.lot(); return pi },
 		"MsgMerge.root":        (*composer).mergeRoot,
-		"MsgAttest.piece":      (*composer).piece,
+		"MsgAttest.fragment":   (*composer).fragment,
 		"shown":                (*composer).shown,
-		"wrong":                func(*composer) any { return &proof.WrongPiece{Tiles: make([]proof.Shown, 2)} },
+		"wrong":                func(*composer) any { return &proof.WrongFragment{Tiles: make([]proof.Shown, 2)} },
 		"MsgHalt.opening.root": func(*composer) any { return make([]byte, canon.HashSize) },
 	}
 }
@@ -413,15 +413,15 @@ func (c *composer) mergeRoot() any {
 	return root
 }
 
-func (c *composer) piece() any {
-	if c.o == nil || !c.o.Pieces().Cuts() {
+func (c *composer) fragment() any {
+	if c.o == nil || !c.o.Fragments().Cuts() {
 		return nil
 	}
 	at := 0
 	if c.u != nil {
 		at = max(0, slices.IndexFunc(c.u.Attested, func(k job.Attestation) bool { return k.Custodian == c.actor.String() }))
 	}
-	return work.PieceToProto(&job.Piece{Number: at})
+	return work.FragmentToProto(&job.Fragment{Number: at})
 }
 
 // shown answers the question that is put to the actor about the unit.

@@ -226,7 +226,7 @@ func (p *Play) Submit(unit int) chaintest.Block {
 	return b
 }
 
-// Attest lets a quorum of custodians attest to a unit's receipt, in one block. Pieces are
+// Attest lets a quorum of custodians attest to a unit's receipt, in one block. Fragments are
 // mere names.
 func (p *Play) Attest(unit int) chaintest.Block {
 	p.T.Helper()
@@ -238,8 +238,8 @@ func (p *Play) Attest(unit int) chaintest.Block {
 		}
 		want--
 		m := &workv1.MsgAttest{Custodian: k.Custodian, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt}
-		if p.Order.Pieces().Cuts() {
-			m.Piece = work.PieceToProto(&job.Piece{Number: i})
+		if p.Order.Fragments().Cuts() {
+			m.Fragment = work.FragmentToProto(&job.Fragment{Number: i})
 		}
 		p.Queue(Named(p.T, k.Custodian), m)
 	}

@@ -1,3 +1,5 @@
 # Words of today, and what the commit before the first fix calls it.
 s/custodian/keeper/g
 s/Custodian/Keeper/g
+s/fragment/piece/g
+s/Fragment/Piece/g

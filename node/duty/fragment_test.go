@@ -19,12 +19,12 @@ import (
 	"github.com/tally-network/tally/p2p"
 )
 
-// cut makes an order whose four custodians keep a piece each.
+// cut makes an order whose four custodians keep a fragment each.
 func cut(s *consume.Spec) { s.Conditions.Custodians, s.Conditions.CodedBytes = 4, 1 }
 
-// When provider, lead, consumer and one custodian are gone, the pieces of the others make
+// When provider, lead, consumer and one custodian are gone, the fragments of the others make
 // up all that a proof needs, though none of them has a whole checkpoint.
-func TestBundleFromPiecesAlone(t *testing.T) {
+func TestBundleFromFragmentsAlone(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 5 },
@@ -49,7 +49,7 @@ func TestBundleFromPiecesAlone(t *testing.T) {
 		t.Fatalf("custodians keep whole checkpoints: %v", err)
 	}
 	for _, p := range l.Files.Custodians {
-		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), pieceBytes(t, n.Member(n.Name(p.Account)).Kit, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
+		t.Logf("%s keeps %d bytes of %d", n.Name(p.Account), fragmentBytes(t, n.Member(n.Name(p.Account)).Kit, l), l.Order.Problem.UnitBytes()*uint64(len(l.Units)))
 	}
 	l = n.Settle(id)
 	gone := []string{"validator-0", "provider-0", "provider-1", "consumer", n.Name(l.Units[0].Attested[0].Custodian)}
@@ -92,15 +92,15 @@ func holds(t *testing.T, k *role.Kit, files []job.File) (n int) {
 	return n
 }
 
-// pieceBytes returns the bytes of the pieces that a custodian has of a lease.
-func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
+// fragmentBytes returns the bytes of the fragments that a custodian has of a lease.
+func fragmentBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 	t.Helper()
 	for i := range l.Units {
 		for _, a := range l.Units[i].Attested {
 			if a.Custodian != k.Account.Address {
 				continue
 			}
-			p, err := k.PiecesOf(t.Context(), l, i, a)
+			p, err := k.FragmentsOf(t.Context(), l, i, a)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,10 +112,10 @@ func pieceBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 	return n
 }
 
-// A custodian that attests to a wrong piece is exposed by a watcher, which makes it too. It
-// loses its bond and its place; who is drawn in its place makes the piece anew, and the
+// A custodian that attests to a wrong fragment is exposed by a watcher, which makes it too. It
+// loses its bond and its place; who is drawn in its place makes the fragment anew, and the
 // order ends as it should.
-func TestCustodianOfAWrongPieceIsSlashed(t *testing.T) {
+func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 	t.Parallel()
 	names, held := []string{"validator-1", "validator-2", "validator-3", "validator-4", "validator-5"}, newPause()
 	n := nettest.Start(t, nettest.Options{
@@ -132,9 +132,9 @@ func TestCustodianOfAWrongPieceIsSlashed(t *testing.T) {
 	l := n.Lease(id, "drawn custodians", func(l *job.Lease) bool { return len(l.Units[0].Attested) > 2 })
 	faker := n.Name(l.Units[0].Attested[2].Custodian)
 	k := n.Member(faker).Kit
-	var piece *job.Piece
+	var fragment *job.Fragment
 	if err := n.EachBlock(func(client.Block) (again bool, err error) { // until the provider knows who is drawn
-		piece, err = wrongPiece(t, k, l)
+		fragment, err = wrongFragment(t, k, l)
 		if errors.Is(err, p2p.ErrRefused) {
 			return true, nil
 		}
@@ -142,7 +142,7 @@ func TestCustodianOfAWrongPieceIsSlashed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: k.Account.Address, Order: id.String(), Piece: work.PieceToProto(piece)})
+	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: k.Account.Address, Order: id.String(), Fragment: work.FragmentToProto(fragment)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,27 +156,27 @@ func TestCustodianOfAWrongPieceIsSlashed(t *testing.T) {
 		t.Errorf("%d utally of %d were slashed, barred are %v, paid %+v", l.Ledger.Slashed, bond, barred(n, l), l.Ledger.SlashPaid)
 	}
 	u := &l.Units[0]
-	anew := slices.IndexFunc(u.Attested, func(a job.Attestation) bool { return a.Stands() && a.Piece.Number == piece.Number })
+	anew := slices.IndexFunc(u.Attested, func(a job.Attestation) bool { return a.Stands() && a.Fragment.Number == fragment.Number })
 	if u.Attempt != 0 || len(u.Attested) != 5 || anew < 0 || n.Name(u.Attested[anew].Custodian) == faker {
-		t.Errorf("unit 0, attempt %d: attested %+v, piece %d made anew by %d", u.Attempt, u.Attested, piece.Number, anew)
+		t.Errorf("unit 0, attempt %d: attested %+v, fragment %d made anew by %d", u.Attempt, u.Attested, fragment.Number, anew)
 	}
 }
 
-// wrongPiece stores what a custodian attests to in place of its piece of the first unit:
+// wrongFragment stores what a custodian attests to in place of its fragment of the first unit:
 // one bit of the second checkpoint's is another.
-func wrongPiece(t *testing.T, k *role.Kit, l *job.Lease) (*job.Piece, error) {
+func wrongFragment(t *testing.T, k *role.Kit, l *job.Lease) (*job.Fragment, error) {
 	t.Helper()
-	number, ok := l.FreePiece(0, k.Account.Address)
+	number, ok := l.FreeFragment(0, k.Account.Address)
 	if !ok {
 		return nil, fmt.Errorf("all are kept")
 	}
-	var list role.Pieces
+	var list role.Fragments
 	for i, root := range l.Units[0].Receipt.Checkpoints[1:] {
 		s, err := k.State(t.Context(), l, root)
 		if err != nil {
 			return nil, err
 		}
-		if s, err = l.Order.Pieces().Piece(s, number); err != nil {
+		if s, err = l.Order.Fragments().Fragment(s, number); err != nil {
 			return nil, err
 		}
 		if i == 1 {
@@ -186,8 +186,8 @@ func wrongPiece(t *testing.T, k *role.Kit, l *job.Lease) (*job.Piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		list.Roots, list.Files = append(list.Roots, root), append(list.Files, role.File("piece", ref))
+		list.Roots, list.Files = append(list.Roots, root), append(list.Files, role.File("fragment", ref))
 	}
 	ref, err := k.Store.PutBytes(role.Pin(l.Order.ID()), canon.Marshal(&list))
-	return &job.Piece{Number: number, Root: canon.Root(list.Roots), Data: role.File("pieces", ref)}, err
+	return &job.Fragment{Number: number, Root: canon.Root(list.Roots), Data: role.File("fragments", ref)}, err
 }

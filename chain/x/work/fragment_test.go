@@ -16,7 +16,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
-// beginCut is beginAsked where each of four custodians, of five who could, keeps a piece;
+// beginCut is beginAsked where each of four custodians, of five who could, keeps a fragment;
 // nobody has attested yet.
 func beginCut(t *testing.T) asked {
 	t.Helper()
@@ -32,11 +32,11 @@ func beginCut(t *testing.T) asked {
 	return a
 }
 
-// pieces returns a piece of the state that all checkpoints are, and the roots of all
+// fragments returns a fragment of the state that all checkpoints are, and the roots of all
 // of them, the last bit of which is another if it is wrong.
-func (a asked) pieces(number int, wrong bool) (*graph.State, []canon.Hash) {
+func (a asked) fragments(number int, wrong bool) (*graph.State, []canon.Hash) {
 	a.T.Helper()
-	p, err := a.Order.Pieces().Piece(a.state, number)
+	p, err := a.Order.Fragments().Fragment(a.state, number)
 	if err != nil {
 		a.T.Fatal(err)
 	}
@@ -55,10 +55,10 @@ func (a asked) pieces(number int, wrong bool) (*graph.State, []canon.Hash) {
 }
 
 func (a asked) attestMsg(custodian, number int, wrong bool) *workv1.MsgAttest {
-	_, roots := a.pieces(number, wrong)
+	_, roots := a.fragments(number, wrong)
 	return &workv1.MsgAttest{
 		Custodian: a.Unit(0).Attested[custodian].Custodian, Order: a.ID.String(),
-		Piece: work.PieceToProto(&job.Piece{Number: number, Root: canon.Root(roots), Data: job.File{Role: "pieces", CID: "bafypieces", Size: 9}}),
+		Fragment: work.FragmentToProto(&job.Fragment{Number: number, Root: canon.Root(roots), Data: job.File{Role: "fragments", CID: "bafyfragments", Size: 9}}),
 	}
 }
 
@@ -68,23 +68,23 @@ func (a asked) attest(custodian, number int, wrong bool) {
 	a.Deliver(worktest.Named(a.T, m.Custodian), m)
 }
 
-// A custodian of a piece answers with a tile of it.
-func TestCustodianOfAPieceAnswers(t *testing.T) {
+// A custodian of a fragment answers with a tile of it.
+func TestCustodianOfAFragmentAnswers(t *testing.T) {
 	a := beginCut(t)
 	first := worktest.Named(t, a.Unit(0).Attested[0].Custodian)
 	bad := a.attestMsg(0, 0, false)
-	bad.Piece.Root = []byte{1}
+	bad.Fragment.Root = []byte{1}
 	a.Refuse(work.ErrMalformed, first, bad)
-	bad.Piece = nil
+	bad.Fragment = nil
 	a.Refuse(work.ErrRefused, first, bad)
 	for i := range 4 {
 		a.attest(i, i, false)
 	}
-	if got := a.Unit(0).Attested[3].Piece; got == nil || got.Number != 3 || !bytes.Equal(got.Root, a.attestMsg(3, 3, false).Piece.Root) {
+	if got := a.Unit(0).Attested[3].Fragment; got == nil || got.Number != 3 || !bytes.Equal(got.Root, a.attestMsg(3, 3, false).Fragment.Root) {
 		t.Fatalf("%+v", got)
 	}
 	custodian := worktest.Named(t, a.Unit(0).Attested[3].Custodian)
-	for { // until a piece is drawn
+	for { // until a fragment is drawn
 		a.Deliver(worktest.Challenger, a.askMsg(custodian))
 		a.NextBlock(time.Second)
 		r := a.Unit(0).Requests[0]
@@ -92,11 +92,11 @@ func TestCustodianOfAPieceAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		piece, roots := a.pieces(3, false)
-		q := proof.AskPiece(seed, canon.Root(roots), len(roots), a.records.Root())
+		fragment, roots := a.fragments(3, false)
+		q := proof.AskFragment(seed, canon.Root(roots), len(roots), a.records.Root())
 		shown := q.ShowTensor(a.records)
 		if q.State > 0 {
-			if shown, err = q.ShowPiece(piece, roots); err != nil {
+			if shown, err = q.ShowFragment(fragment, roots); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -111,15 +111,16 @@ func TestCustodianOfAPieceAnswers(t *testing.T) {
 	a.Finish()
 }
 
-// A custodian of a wrong piece is convicted by whoever shows it; another keeps the piece.
-func TestCustodianOfAWrongPieceIsConvicted(t *testing.T) {
+// A custodian of a wrong fragment is convicted by whoever shows it; another keeps the
+// fragment.
+func TestCustodianOfAWrongFragmentIsConvicted(t *testing.T) {
 	a := beginCut(t)
 	for i := range 3 {
 		a.attest(i, i, i == 1)
 	}
 	liar := worktest.Named(t, a.Unit(0).Attested[1].Custodian)
-	kept, roots := a.pieces(1, true)
-	w, err := proof.FindWrongPiece(a.Order.Pieces(), 1, 2, a.state, kept, roots)
+	kept, roots := a.fragments(1, true)
+	w, err := proof.FindWrongFragment(a.Order.Fragments(), 1, 2, a.state, kept, roots)
 	if err != nil || w == nil {
 		t.Fatal(w, err)
 	}
@@ -128,7 +129,7 @@ func TestCustodianOfAWrongPieceIsConvicted(t *testing.T) {
 	honest.Custodian = a.Unit(0).Attested[0].Custodian
 	a.Refuse(work.ErrRefused, worktest.Challenger, &honest)
 	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Custodian: m.Custodian, Wrong: m.Wrong[1:]})
-	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Custodian: m.Custodian, Wrong: make([]byte, proof.MaxWrongPiece+1)})
+	a.Refuse(work.ErrMalformed, worktest.Challenger, &workv1.MsgExpose{Sender: m.Sender, Order: m.Order, Custodian: m.Custodian, Wrong: make([]byte, proof.MaxWrongFragment+1)})
 	bond := job.DefaultParams.KeepFactor * (a.Lease().Quote.Unit + a.Lease().Quote.Keep)
 	before, err := a.Provider.Get(a.Ctx(), liar.Address)
 	if err != nil {
@@ -136,14 +137,14 @@ func TestCustodianOfAWrongPieceIsConvicted(t *testing.T) {
 	}
 	purse, fund := a.Balance(worktest.Challenger.Address), a.Balance(moduleAddress(provider.Insurance))
 	fork := a
-	fork.Play = worktest.Join(t, a.Chain.Fork(), a.Order) // pieces survive an export
+	fork.Play = worktest.Join(t, a.Chain.Fork(), a.Order) // fragments survive an export
 	for _, p := range []asked{a, fork} {
 		p.Computer = p
 		used := p.Deliver(worktest.Challenger, m).TxResults[0].GasUsed
 		if size := p.Size(worktest.Challenger, m); size > worktest.MaxTx {
-			t.Errorf("what shows a wrong piece has %d bytes", size)
+			t.Errorf("what shows a wrong fragment has %d bytes", size)
 		} else {
-			t.Logf("what shows a wrong piece has %d bytes and takes %d gas", size, used)
+			t.Logf("what shows a wrong fragment has %d bytes and takes %d gas", size, used)
 		}
 		reward := (bond*job.DefaultParams.RewardBps + 9999) / 10_000
 		after, err := p.Provider.Get(p.Ctx(), liar.Address)
@@ -158,7 +159,7 @@ func TestCustodianOfAWrongPieceIsConvicted(t *testing.T) {
 		}
 		p.Refuse(work.ErrRefused, worktest.Challenger, m)
 	}
-	a.NextBlock(time.Second) // draws who keeps the piece in its place
+	a.NextBlock(time.Second) // draws who keeps the fragment in its place
 	a.attest(4, 1, false)
 	a.Audit(0, true)
 	a.Finish()

@@ -13,7 +13,7 @@ import (
 	"github.com/tally-network/tally/store"
 )
 
-// newCut returns a lease whose first unit is kept in pieces by eight custodians, of whom
+// newCut returns a lease whose first unit is kept in fragments by eight custodians, of whom
 // three make up the whole. The kit is all of them; the checkpoints themselves nobody
 // has.
 func newCut(t *testing.T) (*Kit, *job.Lease) {
@@ -33,12 +33,12 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 	}
 	for i := range l.Order.Conditions.Custodians {
 		k.peers.known[custodian(i)] = registered{peer: providerv1.Peer{Account: custodian(i), PeerKey: l.Order.Contact.Key}}
-		p, err := k.KeepPieces(t.Context(), l, 0, i)
+		p, err := k.KeepFragments(t.Context(), l, 0, i)
 		if err != nil {
 			t.Fatal(err)
 		}
 		u := &l.Units[0]
-		u.Attested = append(u.Attested, job.Attestation{Custodian: custodian(i), Done: true, Piece: p})
+		u.Attested = append(u.Attested, job.Attestation{Custodian: custodian(i), Done: true, Fragment: p})
 	}
 	if err := k.NewKeep().Block(t.Context(), 1, []Lease{{Lease: l}}); err != nil { // a custodian lets go of the whole
 		t.Fatal(err)
@@ -51,9 +51,9 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 	return k, l
 }
 
-// Who keeps pieces lets go of the whole even if it has no piece of a unit, once it
+// Who keeps fragments lets go of the whole even if it has no fragment of a unit, once it
 // can attest to none any more, and of what comes again later.
-func TestCustodianWithoutAPieceKeepsNothing(t *testing.T) {
+func TestCustodianWithoutAFragmentKeepsNothing(t *testing.T) {
 	k := newKit(t)
 	l, w := newLease(t, k)
 	l.Order.Conditions.Custodians, l.Order.Conditions.CodedBytes = 8, 1
@@ -87,7 +87,7 @@ func TestCustodianWithoutAPieceKeepsNothing(t *testing.T) {
 	fetch()
 	l.Units[0].Status = job.Accepted
 	if n := kept(); n != len(roots)-1 {
-		t.Fatalf("%d checkpoints stay while a piece can be made", n)
+		t.Fatalf("%d checkpoints stay while a fragment can be made", n)
 	}
 	for range 2 {
 		l.Phase = job.Closing
@@ -100,18 +100,18 @@ func TestCustodianWithoutAPieceKeepsNothing(t *testing.T) {
 
 func custodian(i int) string { return fmt.Sprint("custodian-", i) }
 
-// spoil makes a custodian's pieces of the first unit others, of which it keeps what it
+// spoil makes a custodian's fragments of the first unit others, of which it keeps what it
 // attested to.
 func spoil(t *testing.T, k *Kit, l *job.Lease, i int) {
 	t.Helper()
-	var wrong Pieces
+	var wrong Fragments
 	a := &l.Units[0].Attested[i]
-	right, err := k.PiecesOf(t.Context(), l, 0, *a)
+	right, err := k.FragmentsOf(t.Context(), l, 0, *a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at := range right.Roots {
-		s, err := k.Piece(t.Context(), l, *a, right, at+1)
+		s, err := k.Fragment(t.Context(), l, *a, right, at+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,18 +120,18 @@ func spoil(t *testing.T, k *Kit, l *job.Lease, i int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong.Roots, wrong.Files = append(wrong.Roots, root), append(wrong.Files, File("piece", ref))
+		wrong.Roots, wrong.Files = append(wrong.Roots, root), append(wrong.Files, File("fragment", ref))
 	}
 	ref, err := k.Store.PutBytes(Pin(l.Order.ID()), canon.Marshal(&wrong))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Piece = &job.Piece{Number: a.Piece.Number, Root: canon.Root(wrong.Roots), Data: File("pieces", ref)}
+	a.Fragment = &job.Fragment{Number: a.Fragment.Number, Root: canon.Root(wrong.Roots), Data: File("fragments", ref)}
 }
 
-// A checkpoint is rebuilt from pieces though some of their custodians are gone and others
+// A checkpoint is rebuilt from fragments though some of their custodians are gone and others
 // hand over what is wrong.
-func TestRebuildLeavesOutWrongPieces(t *testing.T) {
+func TestRebuildLeavesOutWrongFragments(t *testing.T) {
 	for _, c := range []struct {
 		gone, wrong []int
 		ok          bool
@@ -150,7 +150,7 @@ func TestRebuildLeavesOutWrongPieces(t *testing.T) {
 			}
 			for _, i := range c.gone {
 				a := &l.Units[0].Attested[i]
-				a.Piece = &job.Piece{Number: a.Piece.Number, Root: a.Piece.Root, Data: File("pieces", store.RefOf([]byte(a.Custodian)))}
+				a.Fragment = &job.Fragment{Number: a.Fragment.Number, Root: a.Fragment.Root, Data: File("fragments", store.RefOf([]byte(a.Custodian)))}
 			}
 			w, err := k.Work(t.Context(), l)
 			if err != nil {
@@ -171,16 +171,16 @@ func TestRebuildLeavesOutWrongPieces(t *testing.T) {
 	}
 }
 
-// A custodian that has lost its pieces makes them anew from those of others.
-func TestPieceIsMadeAnew(t *testing.T) {
+// A custodian that has lost its fragments makes them anew from those of others.
+func TestFragmentIsMadeAnew(t *testing.T) {
 	k, l := newCut(t)
 	a := l.Units[0].Attested[0]
-	p, err := k.PiecesOf(t.Context(), l, 0, a)
+	p, err := k.FragmentsOf(t.Context(), l, 0, a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lost := func() (refs []store.Ref) {
-		for _, f := range append(p.Files, a.Piece.Data) {
+		for _, f := range append(p.Files, a.Fragment.Data) {
 			ref, err := RefOf(f)
 			if err != nil {
 				t.Fatal(err)
@@ -196,40 +196,40 @@ func TestPieceIsMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := 1; at <= 2; at++ {
-		s, roots, err := k.OwnPiece(t.Context(), l, 0, at)
+		s, roots, err := k.OwnFragment(t.Context(), l, 0, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Root(); err != nil || got != roots[at-1] || canon.Root(roots) != a.Piece.Root {
-			t.Fatalf("piece %d: %v", at, err)
+		if got, err := s.Root(); err != nil || got != roots[at-1] || canon.Root(roots) != a.Fragment.Root {
+			t.Fatalf("fragment %d: %v", at, err)
 		}
 	}
-	if _, _, err := k.OwnPiece(t.Context(), l, 1, 1); err == nil {
-		t.Error("a piece of a unit to which it has not attested")
+	if _, _, err := k.OwnFragment(t.Context(), l, 1, 1); err == nil {
+		t.Error("a fragment of a unit to which it has not attested")
 	}
 }
 
-// What a custodian lists cannot make others fetch or believe what is no piece.
-func TestPiecesRefuse(t *testing.T) {
-	for name, bend := range map[string]func(p *Pieces, a *job.Attestation){
-		"another root":  func(_ *Pieces, a *job.Attestation) { a.Piece.Root = canon.Hash{1} },
-		"too few files": func(p *Pieces, _ *job.Attestation) { p.Files = p.Files[:1] },
-		"no pieces":     func(p *Pieces, _ *job.Attestation) { *p = Pieces{} },
-		"fewer pieces": func(p *Pieces, a *job.Attestation) {
+// What a custodian lists cannot make others fetch or believe what is no fragment.
+func TestFragmentsRefuse(t *testing.T) {
+	for name, bend := range map[string]func(p *Fragments, a *job.Attestation){
+		"another root":  func(_ *Fragments, a *job.Attestation) { a.Fragment.Root = canon.Hash{1} },
+		"too few files": func(p *Fragments, _ *job.Attestation) { p.Files = p.Files[:1] },
+		"no fragments":  func(p *Fragments, _ *job.Attestation) { *p = Fragments{} },
+		"fewer fragments": func(p *Fragments, a *job.Attestation) {
 			p.Files, p.Roots = p.Files[:1], p.Roots[:1]
-			a.Piece.Root = canon.Root(p.Roots)
+			a.Fragment.Root = canon.Root(p.Roots)
 		},
-		"more pieces": func(p *Pieces, a *job.Attestation) {
+		"more fragments": func(p *Fragments, a *job.Attestation) {
 			p.Files, p.Roots = append(p.Files, p.Files[0]), append(p.Roots, p.Roots[0])
-			a.Piece.Root = canon.Root(p.Roots)
+			a.Fragment.Root = canon.Root(p.Roots)
 		},
-		"another piece": func(p *Pieces, _ *job.Attestation) { p.Files[0] = p.Files[1] },
-		"a huge piece":  func(p *Pieces, _ *job.Attestation) { p.Files[0].Size = 1 << 40 },
-		"no CID":        func(p *Pieces, _ *job.Attestation) { p.Files[0].CID = "x" },
+		"another fragment": func(p *Fragments, _ *job.Attestation) { p.Files[0] = p.Files[1] },
+		"a huge fragment":  func(p *Fragments, _ *job.Attestation) { p.Files[0].Size = 1 << 40 },
+		"no CID":           func(p *Fragments, _ *job.Attestation) { p.Files[0].CID = "x" },
 	} {
 		k, l := newCut(t)
 		a := l.Units[0].Attested[5]
-		p, err := k.PiecesOf(t.Context(), l, 0, a)
+		p, err := k.FragmentsOf(t.Context(), l, 0, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,9 +238,9 @@ func TestPiecesRefuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Piece = &job.Piece{Number: 5, Root: a.Piece.Root, Data: File("pieces", ref)}
-		if p, err = k.PiecesOf(t.Context(), l, 0, a); err == nil {
-			_, err = k.Piece(t.Context(), l, a, p, 1)
+		a.Fragment = &job.Fragment{Number: 5, Root: a.Fragment.Root, Data: File("fragments", ref)}
+		if p, err = k.FragmentsOf(t.Context(), l, 0, a); err == nil {
+			_, err = k.Fragment(t.Context(), l, a, p, 1)
 		}
 		if err == nil {
 			t.Errorf("%s: believed", name)
@@ -248,18 +248,18 @@ func TestPiecesRefuse(t *testing.T) {
 	}
 	k, l := newCut(t)
 	a := l.Units[0].Attested[5]
-	a.Piece.Data.Size = job.MaxList + 1
-	if _, err := k.PiecesOf(t.Context(), l, 0, a); err == nil {
+	a.Fragment.Data.Size = job.MaxList + 1
+	if _, err := k.FragmentsOf(t.Context(), l, 0, a); err == nil {
 		t.Error("a list that is too long")
 	}
 }
 
-// A piece is no longer than its slots say.
-func TestBytesBoundPieces(t *testing.T) {
+// A fragment is no longer than its slots say.
+func TestBytesBoundFragments(t *testing.T) {
 	k := newKit(t)
 	_, w := newLease(t, k)
-	for _, c := range []erasure.Code{{Pieces: 4, Needed: 2}, {Pieces: 16, Needed: 5}} {
-		p, err := c.Piece(w.Training.Start, 3)
+	for _, c := range []erasure.Code{{Fragments: 4, Needed: 2}, {Fragments: 16, Needed: 5}} {
+		p, err := c.Fragment(w.Training.Start, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,11 +270,11 @@ func TestBytesBoundPieces(t *testing.T) {
 }
 
 // What another custodian lists is read without a panic, and as it was written.
-func FuzzPieces(f *testing.F) {
-	f.Add(canon.Marshal(&Pieces{}))
-	f.Add(canon.Marshal(&Pieces{Roots: []canon.Hash{{1}}, Files: []job.File{{Role: "piece", CID: "bafy", Size: 9}}}))
+func FuzzFragments(f *testing.F) {
+	f.Add(canon.Marshal(&Fragments{}))
+	f.Add(canon.Marshal(&Fragments{Roots: []canon.Hash{{1}}, Files: []job.File{{Role: "fragment", CID: "bafy", Size: 9}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var p Pieces
+		var p Fragments
 		if canon.Unmarshal(b, &p) == nil && !bytes.Equal(canon.Marshal(&p), b) {
 			t.Fatalf("%x was read otherwise", b)
 		}

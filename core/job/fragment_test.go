@@ -10,7 +10,7 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// newCut is newKept where each of four custodians, of five who could, keeps a piece of
+// newCut is newKept where each of four custodians, of five who could, keeps a fragment of
 // the checkpoints.
 func newCut(t *testing.T) *kept {
 	t.Helper()
@@ -18,18 +18,18 @@ func newCut(t *testing.T) *kept {
 	m.Validators = append(m.Validators, party("v4", Rates{}), party("v5", Rates{}))
 	m.Order.Conditions.Custodians, m.Order.Conditions.CodedBytes, m.Order.Problem.StateBytes = 4, 100, 40
 	k := newKeptOf(t, m)
-	if c := k.lease.Order.Pieces(); c != (erasure.Code{Pieces: 4, Needed: 2}) {
+	if c := k.lease.Order.Fragments(); c != (erasure.Code{Fragments: 4, Needed: 2}) {
 		t.Fatalf("%+v", c)
 	}
 	return k
 }
 
-// pieces returns a piece of each checkpoint of the first unit after the start, and
+// fragments returns a fragment of each checkpoint of the first unit after the start, and
 // their roots.
-func (k *kept) pieces(number int) (pieces []*graph.State, roots []canon.Hash) {
+func (k *kept) fragments(number int) (fragments []*graph.State, roots []canon.Hash) {
 	k.t.Helper()
 	for _, s := range k.states[1:] {
-		p, err := k.lease.Order.Pieces().Piece(s, number)
+		p, err := k.lease.Order.Fragments().Fragment(s, number)
 		if err != nil {
 			k.t.Fatal(err)
 		}
@@ -37,38 +37,38 @@ func (k *kept) pieces(number int) (pieces []*graph.State, roots []canon.Hash) {
 		if err != nil {
 			k.t.Fatal(err)
 		}
-		pieces, roots = append(pieces, p), append(roots, root)
+		fragments, roots = append(fragments, p), append(roots, root)
 	}
-	return pieces, roots
+	return fragments, roots
 }
 
-// anyPiece is what a custodian attests to where nobody asks for it.
-func (w *world) anyPiece(unit int, custodian string) *Piece {
-	if !w.lease.Order.Pieces().Cuts() {
+// anyFragment is what a custodian attests to where nobody asks for it.
+func (w *world) anyFragment(unit int, custodian string) *Fragment {
+	if !w.lease.Order.Fragments().Cuts() {
 		return nil
 	}
-	number, _ := w.lease.FreePiece(unit, custodian)
-	return &Piece{Number: number}
+	number, _ := w.lease.FreeFragment(unit, custodian)
+	return &Fragment{Number: number}
 }
 
-func (k *kept) piece(number int) *Piece {
+func (k *kept) fragment(number int) *Fragment {
 	k.t.Helper()
-	_, roots := k.pieces(number)
-	return &Piece{number, canon.Root(roots), File{"pieces", "cid", 9}}
+	_, roots := k.fragments(number)
+	return &Fragment{number, canon.Root(roots), File{"fragments", "cid", 9}}
 }
 
-// keep lets a custodian of the first unit attest to the piece that it should keep.
+// keep lets a custodian of the first unit attest to the fragment that it should keep.
 func (k *kept) keep(custodian string) int {
 	k.t.Helper()
-	number, ok := k.lease.FreePiece(0, custodian)
+	number, ok := k.lease.FreeFragment(0, custodian)
 	if !ok {
-		k.t.Fatal("no piece is free")
+		k.t.Fatal("no fragment is free")
 	}
-	k.do(Attest{custodian, 0, 0, k.piece(number)})
+	k.do(Attest{custodian, 0, 0, k.fragment(number)})
 	return number
 }
 
-func (k *kept) shownPiece(custodian string) proof.Shown {
+func (k *kept) shownFragment(custodian string) proof.Shown {
 	k.t.Helper()
 	q, drawn := k.lease.Question(k.lease.Request(custodian, 0))
 	if !drawn {
@@ -77,8 +77,8 @@ func (k *kept) shownPiece(custodian string) proof.Shown {
 	if q.State < 0 {
 		return q.ShowTensor(k.records)
 	}
-	pieces, roots := k.pieces(k.lease.Units[0].attestation(custodian).Piece.Number)
-	a, err := q.ShowPiece(pieces[q.State-1], roots)
+	fragments, roots := k.fragments(k.lease.Units[0].attestation(custodian).Fragment.Number)
+	a, err := q.ShowFragment(fragments[q.State-1], roots)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -87,13 +87,13 @@ func (k *kept) shownPiece(custodian string) proof.Shown {
 
 // Half of a quorum makes up the whole, but only beyond the size that the consumer
 // says.
-func TestPieces(t *testing.T) {
+func TestFragments(t *testing.T) {
 	o := testOrder()
 	o.Problem.StateBytes = 100 // 300 of a unit
 	for custodians, needed := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 2, 7: 2, 8: 3, 12: 4, 16: 5} {
 		for limit, want := range map[uint64]int{0: 1, 299: needed, 300: 1} {
 			o.Conditions.Custodians, o.Conditions.CodedBytes = custodians, limit
-			if c := o.Pieces(); c.Needed != want || c.Pieces != custodians || !c.Valid() {
+			if c := o.Fragments(); c.Needed != want || c.Fragments != custodians || !c.Valid() {
 				t.Errorf("%d custodians beyond %d bytes: %+v", custodians, limit, c)
 			}
 		}
@@ -104,17 +104,17 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-func TestAttestationNamesAPiece(t *testing.T) {
+func TestAttestationNamesAFragment(t *testing.T) {
 	k := newCut(t)
 	a, b := k.custodian(0), k.custodian(1)
 	k.refused("names one", Attest{a, 0, 0, nil})
-	k.refused("names one", Attest{a, 0, 0, &Piece{Number: 4}})
-	k.refused("names one", Attest{a, 0, 0, &Piece{Number: -1}})
-	k.do(Attest{a, 0, 0, k.piece(1)})
-	k.refused("kept already", Attest{b, 0, 0, k.piece(1)})
-	k.refused("limits", Attest{b, 0, 0, &Piece{Data: File{CID: string(make([]byte, 200))}}})
+	k.refused("names one", Attest{a, 0, 0, &Fragment{Number: 4}})
+	k.refused("names one", Attest{a, 0, 0, &Fragment{Number: -1}})
+	k.do(Attest{a, 0, 0, k.fragment(1)})
+	k.refused("kept already", Attest{b, 0, 0, k.fragment(1)})
+	k.refused("limits", Attest{b, 0, 0, &Fragment{Data: File{CID: string(make([]byte, 200))}}})
 	if n := k.keep(b); n != 0 { // its own is taken
-		t.Fatalf("it is to keep piece %d", n)
+		t.Fatalf("it is to keep fragment %d", n)
 	}
 	if k.lease.Units[0].Status != Received {
 		t.Fatal("two of four are no quorum")
@@ -123,16 +123,16 @@ func TestAttestationNamesAPiece(t *testing.T) {
 		t.Fatal("three of four are a quorum")
 	}
 	k.keep(k.custodian(3))
-	if n, ok := k.lease.FreePiece(0, a); ok {
-		t.Fatalf("piece %d is free", n)
+	if n, ok := k.lease.FreeFragment(0, a); ok {
+		t.Fatalf("fragment %d is free", n)
 	}
 	whole := newKept(t)
-	whole.refused("keeps all", Attest{whole.custodian(0), 0, 0, &Piece{}})
+	whole.refused("keeps all", Attest{whole.custodian(0), 0, 0, &Fragment{}})
 }
 
-// A custodian of a piece shows it, and is paid; one that cannot loses bond and place, and
-// who is drawn in its place keeps the piece that it kept.
-func TestCustodianOfAPieceAnswers(t *testing.T) {
+// A custodian of a fragment shows it, and is paid; one that cannot loses bond and place, and
+// who is drawn in its place keeps the fragment that it kept.
+func TestCustodianOfAFragmentAnswers(t *testing.T) {
 	k := newCut(t)
 	for i := range 4 {
 		k.keep(k.custodian(i))
@@ -144,7 +144,7 @@ func TestCustodianOfAPieceAnswers(t *testing.T) {
 		k.ask(who)
 		q, _ := k.lease.Question(k.lease.Request(who, 0))
 		seen[q.State] = true
-		a := k.shownPiece(who)
+		a := k.shownFragment(who)
 		if q.State > 0 {
 			k.refused("", Answer{By: who, Shown: proof.Shown{Slot: a.Slot, Type: a.Type, Shape: a.Shape, Tile: a.Tile, Path: a.Path}})
 			whole, err := q.ShowState(k.states[q.State])
@@ -172,29 +172,29 @@ func TestCustodianOfAPieceAnswers(t *testing.T) {
 	k.finish()
 }
 
-// Who keeps a wrong piece is convicted as soon as somebody shows it, and its piece is
+// Who keeps a wrong fragment is convicted as soon as somebody shows it, and its fragment is
 // kept by another.
-func TestCustodianOfAWrongPieceIsExposed(t *testing.T) {
+func TestCustodianOfAWrongFragmentIsExposed(t *testing.T) {
 	k := newCut(t)
 	liar := k.custodian(2)
-	pieces, roots := k.pieces(2)
-	pieces[1].Tensors[0].Bytes()[70] ^= 1
+	fragments, roots := k.fragments(2)
+	fragments[1].Tensors[0].Bytes()[70] ^= 1
 	var err error
-	if roots[1], err = pieces[1].Root(); err != nil {
+	if roots[1], err = fragments[1].Root(); err != nil {
 		t.Fatal(err)
 	}
-	k.do(Attest{liar, 0, 0, &Piece{2, canon.Root(roots), File{}}})
+	k.do(Attest{liar, 0, 0, &Fragment{2, canon.Root(roots), File{}}})
 	for _, i := range []int{0, 1} {
 		k.keep(k.custodian(i))
 	}
 	k.ask(liar)
-	w, err := proof.FindWrongPiece(k.lease.Order.Pieces(), 2, 2, k.states[2], pieces[1], roots)
+	w, err := proof.FindWrongFragment(k.lease.Order.Fragments(), 2, 2, k.states[2], fragments[1], roots)
 	if err != nil || w == nil {
 		t.Fatal(w, err)
 	}
 	other := *w
 	other.State = 1
-	k.refused("piece", Expose{"c", liar, 0, 0, other})
+	k.refused("fragment", Expose{"c", liar, 0, 0, other})
 	k.refused("no attestation", Expose{"c", k.custodian(3), 0, 0, *w})
 	k.refused("cannot expose itself", Expose{liar, liar, 0, 0, *w})
 	k.refused("not under way", Expose{"c", liar, 0, 1, *w})
@@ -214,9 +214,9 @@ func TestCustodianOfAWrongPieceIsExposed(t *testing.T) {
 	}
 	k.refused("no attestation", Expose{"c", liar, 0, 0, *w})
 	if n := k.keep(next); n != 2 {
-		t.Fatalf("it keeps piece %d", n)
+		t.Fatalf("it keeps fragment %d", n)
 	}
-	k.refused("right", Expose{"c", next, 0, 0, k.rightPiece(2)})
+	k.refused("right", Expose{"c", next, 0, 0, k.rightFragment(2)})
 	k.audit(0, true)
 	k.pass(20)
 	if u := &k.lease.Units[0]; u.Status != Accepted {
@@ -228,13 +228,13 @@ func TestCustodianOfAWrongPieceIsExposed(t *testing.T) {
 	}
 }
 
-// rightPiece shows a tile of a right piece of the first checkpoint.
-func (k *kept) rightPiece(number int) proof.WrongPiece {
+// rightFragment shows a tile of a right fragment of the first checkpoint.
+func (k *kept) rightFragment(number int) proof.WrongFragment {
 	k.t.Helper()
-	pieces, roots := k.pieces(number)
-	w := proof.WrongPiece{State: 1, Piece: k.tile(pieces[0], 0)}
-	w.Piece.Beside = canon.NewTree(roots).Prove(0)
-	for n := range k.lease.Order.Pieces().Needed {
+	fragments, roots := k.fragments(number)
+	w := proof.WrongFragment{State: 1, Fragment: k.tile(fragments[0], 0)}
+	w.Fragment.Beside = canon.NewTree(roots).Prove(0)
+	for n := range k.lease.Order.Fragments().Needed {
 		w.Tiles = append(w.Tiles, k.tile(k.states[1], n))
 	}
 	return w
@@ -251,8 +251,8 @@ func (k *kept) tile(s *graph.State, tile int) proof.Shown {
 	return proof.Shown{Slot: keyed.Open(0), Type: x.Type, Shape: x.Shape, Tile: x.Tile(nil, tile), Path: canon.NewTree(x.Leaves()).Prove(tile)}
 }
 
-// What is void needs no pieces.
-func TestVoidUnitFreesItsPieces(t *testing.T) {
+// What is void needs no fragments.
+func TestVoidUnitFreesItsFragments(t *testing.T) {
 	k := newCut(t)
 	for i := range 3 {
 		k.keep(k.custodian(i))
@@ -261,7 +261,7 @@ func TestVoidUnitFreesItsPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})
-	if n, ok := k.lease.FreePiece(0, "v1"); !ok || n != 0 {
-		t.Fatalf("piece %d, %v", n, ok)
+	if n, ok := k.lease.FreeFragment(0, "v1"); !ok || n != 0 {
+		t.Fatalf("fragment %d, %v", n, ok)
 	}
 }

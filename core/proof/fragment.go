@@ -11,30 +11,30 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// WrongPiece shows that what somebody keeps as its piece of a checkpoint is none:
-// one tile of the piece, and the tiles of the checkpoint that it should follow from.
+// WrongFragment shows that what somebody keeps as its fragment of a checkpoint is none:
+// one tile of the fragment, and the tiles of the checkpoint that it should follow from.
 // Where the tensors' names, types, shapes or number are wrong already, the first of
 // these tiles is enough, of any tensor in the last case.
-type WrongPiece struct {
-	State  int // place of the checkpoint, from 1
-	Stripe int // number of the tile in the piece
-	Piece  Shown
-	Tiles  []Shown // of the stripe, opened in the checkpoint
+type WrongFragment struct {
+	State    int // place of the checkpoint, from 1
+	Stripe   int // number of the tile in the fragment
+	Fragment Shown
+	Tiles    []Shown // of the stripe, opened in the checkpoint
 }
 
-// MaxWrongPiece bounds the encoding of a WrongPiece in bytes: the tiles of a code
-// with the most pieces that a lease can have, and one.
-const MaxWrongPiece = 6 * MaxShown
+// MaxWrongFragment bounds the encoding of a WrongFragment in bytes: the tiles of a code
+// with the most fragments that a lease can have, and one.
+const MaxWrongFragment = 6 * MaxShown
 
-// Check returns an error unless w shows that the root over the pieces of all states
+// Check returns an error unless w shows that the root over the fragments of all states
 // but the first is not what the code makes of these states. About a root that is,
 // nobody can show that.
-func (w *WrongPiece) Check(c erasure.Code, piece int, pieces canon.Hash, states []canon.Hash) error {
+func (w *WrongFragment) Check(c erasure.Code, fragment int, fragments canon.Hash, states []canon.Hash) error {
 	if w.State < 1 || w.State >= len(states) || len(w.Tiles) < 1 || len(w.Tiles) > c.Needed {
 		return fmt.Errorf("%d tiles of checkpoint %d, want 1 to %d of one up to %d", len(w.Tiles), w.State, c.Needed, len(states)-1)
 	}
-	if err := w.Piece.at(w.Stripe, pieces, w.State, len(states)-1); err != nil {
-		return fmt.Errorf("piece: %w", err)
+	if err := w.Fragment.at(w.Stripe, fragments, w.State, len(states)-1); err != nil {
+		return fmt.Errorf("fragment: %w", err)
 	}
 	shown := &w.Tiles[0]
 	of := tensor.LayoutOf(shown.Type, shown.Shape)
@@ -46,13 +46,13 @@ func (w *WrongPiece) Check(c erasure.Code, piece int, pieces canon.Hash, states 
 			return fmt.Errorf("tiles of tensors %d and %d", shown.Slot.Index, s.Index)
 		}
 	}
-	a, b := &w.Piece.Slot, &shown.Slot
+	a, b := &w.Fragment.Slot, &shown.Slot
 	switch want := c.Layout(of); {
 	case a.N != b.N:
 		return nil
 	case a.Index != b.Index:
-		return fmt.Errorf("tensor %d of the piece, and tensor %d of the checkpoint", a.Index, b.Index)
-	case a.Entry.Key != b.Entry.Key || w.Piece.Type != want.Type || !w.Piece.Shape.Equal(want.Shape):
+		return fmt.Errorf("tensor %d of the fragment, and tensor %d of the checkpoint", a.Index, b.Index)
+	case a.Entry.Key != b.Entry.Key || w.Fragment.Type != want.Type || !w.Fragment.Shape.Equal(want.Shape):
 		return nil
 	}
 	if lo, hi := c.Stripe(w.Stripe, of.Tiles()); len(w.Tiles) != hi-lo {
@@ -62,16 +62,16 @@ func (w *WrongPiece) Check(c erasure.Code, piece int, pieces canon.Hash, states 
 	for i := range w.Tiles {
 		stripe = append(stripe, w.Tiles[i].Tile)
 	}
-	right := make([]byte, len(w.Piece.Tile))
-	if c.Tile(right, piece, stripe); bytes.Equal(right, w.Piece.Tile) {
-		return errors.New("the piece is right")
+	right := make([]byte, len(w.Fragment.Tile))
+	if c.Tile(right, fragment, stripe); bytes.Equal(right, w.Fragment.Tile) {
+		return errors.New("the fragment is right")
 	}
 	return nil
 }
 
-// at checks that a shows a tile of a state, or of a piece, under a root. Of a tensor
+// at checks that a shows a tile of a state, or of a fragment, under a root. Of a tensor
 // without tiles it shows none.
-func (a *Shown) at(tile int, root canon.Hash, state, pieces int) error {
+func (a *Shown) at(tile int, root canon.Hash, state, fragments int) error {
 	h, err := a.tensor(func(int) int { return tile })
 	if err == nil {
 		h, err = a.state(h)
@@ -79,13 +79,13 @@ func (a *Shown) at(tile int, root canon.Hash, state, pieces int) error {
 	if err != nil {
 		return err
 	}
-	return a.leads(h, root, state, pieces)
+	return a.leads(h, root, state, fragments)
 }
 
-// FindWrongPiece returns what shows that a custodian's piece of a state is not what the
-// code makes of it, nil if it is. The roots are those of the custodian's pieces.
-func FindWrongPiece(c erasure.Code, piece, at int, state, kept *graph.State, roots []canon.Hash) (*WrongPiece, error) {
-	right, err := c.Piece(state, piece)
+// FindWrongFragment returns what shows that a custodian's fragment of a state is not what the
+// code makes of it, nil if it is. The roots are those of the custodian's fragments.
+func FindWrongFragment(c erasure.Code, fragment, at int, state, kept *graph.State, roots []canon.Hash) (*WrongFragment, error) {
+	right, err := c.Fragment(state, fragment)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +93,13 @@ func FindWrongPiece(c erasure.Code, piece, at int, state, kept *graph.State, roo
 	if slot < 0 {
 		return nil, nil
 	}
-	w := &WrongPiece{State: at, Stripe: stripe}
+	w := &WrongFragment{State: at, Stripe: stripe}
 	this := func(i int) func(int) int { return func(int) int { return i } }
 	// One that has fewer tensors, or more, differs wherever it is looked at.
-	if w.Piece, err = show(kept, func(n int) int { return min(slot, n-1) }, this(stripe)); err != nil {
+	if w.Fragment, err = show(kept, func(n int) int { return min(slot, n-1) }, this(stripe)); err != nil {
 		return nil, err
 	}
-	w.Piece.Beside = canon.NewTree(roots).Prove(at - 1)
+	w.Fragment.Beside = canon.NewTree(roots).Prove(at - 1)
 	x := state.Tensors[slot]
 	lo, hi := c.Stripe(stripe, tensor.LayoutOf(x.Type, x.Shape).Tiles())
 	for i := lo; i < max(hi, lo+1); i++ {
@@ -133,12 +133,12 @@ func differs(a, b *graph.State) (slot, tile int) {
 }
 
 // Code walks the fields of w.
-func (w *WrongPiece) Code(c *canon.Codec) {
-	c.Int(&w.State, maxPieces)
+func (w *WrongFragment) Code(c *canon.Codec) {
+	c.Int(&w.State, maxFragments)
 	c.Int(&w.Stripe, tensor.MaxElements)
-	w.Piece.Code(c)
-	canon.Seq(c, &w.Tiles, erasure.MaxPieces, 41, func(c *canon.Codec, a *Shown) { a.Code(c) })
+	w.Fragment.Code(c)
+	canon.Seq(c, &w.Tiles, erasure.MaxFragments, 41, func(c *canon.Codec, a *Shown) { a.Code(c) })
 }
 
-// maxPieces bounds the checkpoints of a receipt.
-const maxPieces = 1 << 16
+// maxFragments bounds the checkpoints of a receipt.
+const maxFragments = 1 << 16
