@@ -19,9 +19,9 @@ type Executor interface {
 
 // Runner runs one program. It is safe for concurrent use.
 type Runner interface {
-	// Run computes the state after in. It stops between two nodes once ctx is
-	// done, and as soon as observe returns an error. A tensor that observe is
-	// given may be overwritten when observe has returned. observe may be nil.
+	// Run computes the state after in. It stops soon after ctx is done, the reference
+	// between two nodes, and as soon as observe returns an error. A tensor that observe
+	// is given may be overwritten when observe has returned. observe may be nil.
 	Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error)
 }
 

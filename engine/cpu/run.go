@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/tally-network/tally/core/graph"
@@ -94,11 +96,14 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 	}
 	a.begin(r.threads, pl, inputs)
 	defer a.pool.close()
+	defer a.stopWith(ctx)()
 	for i := range pl.Tasks {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := do(a, i); err != nil {
+		if err := do(a, i); errors.Is(err, kernel.ErrStopped) {
+			return nil, ctx.Err()
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -107,6 +112,25 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 		out.Tensors[i] = a.get(ref)
 	}
 	return out, nil
+}
+
+// stopWith lets the workers stop once ctx is done, until what it returns is called. Each
+// run has a flag of its own: that of the last one may be set late.
+func (a *workspace) stopWith(ctx context.Context) (release func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	flag := new(atomic.Bool)
+	for _, w := range a.workers {
+		w.Stop = flag
+	}
+	stop := context.AfterFunc(ctx, func() { flag.Store(true) })
+	return func() {
+		stop()
+		for _, w := range a.workers {
+			w.Stop = nil
+		}
+	}
 }
 
 // begin makes the workspace ready for a run.

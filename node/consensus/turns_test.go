@@ -15,7 +15,7 @@ import (
 func TestTrialsBesideBlocks(t *testing.T) {
 	network := newNetwork(t, t.TempDir(), 1)
 	network.start(t)
-	network.waitHeight(t, 1)
+	network.waitHeight(t, 2) // the first may not be committed yet
 	n := network.nodes[0]
 	trial := transfer(t, n, chaintest.ChainID, bob, alice, 1)
 	ctx, stop := context.WithCancel(t.Context())

@@ -65,6 +65,8 @@ type scratch struct {
 	bytes []byte
 	at    []unsafe.Pointer // where each value begins
 	steps []asm.EltwiseOp  // of a chain
+
+	worker *kernel.Worker
 }
 
 // ReadsSource reports whether rows of the head are read where their producer left them, and
@@ -119,7 +121,9 @@ func (c *Fusion) forget(s *scratch) {
 
 // Run computes rows lo…hi−1.
 func (c *Fusion) Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error {
-	return c.runFrom(kernel.Scratch[scratch](w), outs, args, lo, hi, nil)
+	s := kernel.Scratch[scratch](w)
+	s.worker = w
+	return c.runFrom(s, outs, args, lo, hi, nil)
 }
 
 // runFrom computes rows lo…hi−1, of which the head may be elsewhere.
@@ -129,6 +133,10 @@ func (c *Fusion) runFrom(s *scratch, outs, args []*tensor.Tensor, lo, hi int, he
 		c.runStage(&c.prologue[i], s, args, lo, min(c.blockRows, hi-lo))
 	}
 	for lo < hi {
+		if s.worker.Stopped() {
+			c.forget(s)
+			return kernel.ErrStopped
+		}
 		rows := c.rowsTogether(lo, hi-lo)
 		c.locateScalars(s, args, lo)
 		for i := range c.stages {

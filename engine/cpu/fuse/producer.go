@@ -25,6 +25,7 @@ func WithEpilogue(k kernel.Producer, tail *Fusion, operands int) *ProducerFusion
 // Run computes blocks lo…hi−1. The last of outs is the producer's.
 func (k *ProducerFusion) Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error {
 	n, s := len(outs)-1, kernel.Scratch[scratch](w)
+	s.worker = w
 	epilogue := func(at, size, rows, pitch int, from kernel.Source) error {
 		if !k.tail.ReadsSource() {
 			from.CopyTo(mem.Words(outs[n]), at, size, rows, pitch)

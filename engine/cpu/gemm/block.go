@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
+	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
@@ -18,6 +19,7 @@ import (
 // at most; the sums of K-blocks are added by a tree. No size of a block changes that.
 type block struct {
 	*contraction
+	worker              *kernel.Worker
 	batchAt, row, line  int // where it begins
 	rowCount, colCount  int
 	lineCount           int
@@ -33,18 +35,19 @@ type block struct {
 }
 
 // place sets the block of rows rows and lines lines, or as many as are left, that begins
-// at a row and a line of a batch, in a round of the worker.
-func (p *block) place(k *contraction, round, batch, row, line, rows, lines int) {
-	p.contraction, p.batchAt, p.row, p.line = k, batch, row, line
+// at a row and a line of a batch.
+func (p *block) place(k *contraction, w *kernel.Worker, batch, row, line, rows, lines int) {
+	p.contraction, p.worker, p.batchAt, p.row, p.line = k, w, batch, row, line
 	p.rowCount, p.lineCount = min(rows, k.rows.N-row), min(lines, k.lines.n-line)
 	p.colCount = (p.lineCount-1)*k.lines.pitch + k.lines.span
-	p.aPacker.place(&k.a, k, &k.rows, round, batch, row, p.rowCount)
-	p.bPacker.place(&k.b, k, &k.cols, round, batch, line, p.colCount)
+	p.aPacker.place(&k.a, k, &k.rows, w.Round, batch, row, p.rowCount)
+	p.bPacker.place(&k.b, k, &k.cols, w.Round, batch, line, p.colCount)
 	p.edgeTile = mem.Grow(p.edgeTile, k.mr*k.nr)
 }
 
-// compute advances all accumulators by all terms, in out if they are kept there.
-func (p *block) compute(args []*tensor.Tensor, out []float32) {
+// compute advances all accumulators by all terms, in out if they are kept there. It
+// reports whether it came to the end.
+func (p *block) compute(args []*tensor.Tensor, out []float32) (done bool) {
 	if p.direct {
 		p.ldc = p.out.rows[0]
 		p.acc = out[p.batch.Offset(p.out.at, p.out.batch, p.batchAt)+p.row*p.ldc+p.line*p.out.cols[0]:]
@@ -60,11 +63,13 @@ func (p *block) compute(args []*tensor.Tensor, out []float32) {
 			p.endKBlock(t / tensor.KBlock)
 		}
 		n := p.nextTerms(t)
-		p.advance(a, b, t, n)
+		if !p.advance(a, b, t, n) {
+			return false
+		}
 		t += n
 	}
 	if len(p.kBlockSums) == 0 {
-		return
+		return true
 	}
 	for i := len(p.kBlockSums) - 1; i >= 0; i-- {
 		addTo(p.acc, p.kBlockSums[i])
@@ -72,6 +77,7 @@ func (p *block) compute(args []*tensor.Tensor, out []float32) {
 	for i, x := range p.acc {
 		p.acc[i] = eltwise.Canonical(x)
 	}
+	return true
 }
 
 // nextTerms returns how many terms from t on are packed together.
@@ -83,8 +89,8 @@ func (k *contraction) nextTerms(t int) int {
 	return n
 }
 
-// advance advances every accumulator by n terms from t on.
-func (p *block) advance(a, b elements, t, n int) {
+// advance advances every accumulator by n terms from t on, unless the worker is stopped.
+func (p *block) advance(a, b elements, t, n int) (done bool) {
 	p.bPacker.seek(b, t, n)
 	p.bPacker.locateInPlace()
 	p.aPacker.seek(a, t, n)
@@ -101,6 +107,9 @@ func (p *block) advance(a, b elements, t, n int) {
 		columns = p.sumColumns()
 	}
 	for i, packed := 0, 0; i < p.rowCount; i += packed {
+		if p.worker.Stopped() {
+			return false
+		}
 		switch packed = min(maxPackRows, p.rowCount-i); {
 		case p.a.lineRows > 0:
 			packed = p.rowCount
@@ -128,6 +137,7 @@ func (p *block) advance(a, b elements, t, n int) {
 			c += cols * tiles
 		}
 	}
+	return true
 }
 
 // rowsInLine returns how many of the left rows from r on one tile can have: those of one

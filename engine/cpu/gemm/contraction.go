@@ -304,8 +304,10 @@ func (k *contraction) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.
 	if higher == k.mBlocks && k.b.input == nil {
 		wider = min(n/k.mBlocks, k.nBlocks-c, max(k.blockLimit(maxNC, higher*k.mc)/k.nc, 1))
 	}
-	p.place(k, w.Round, b, r*k.mc, c*k.nc, higher*k.mc, wider*k.nc)
-	p.compute(args, words)
+	p.place(k, w, b, r*k.mc, c*k.nc, higher*k.mc, wider*k.nc)
+	if !p.compute(args, words) {
+		return 0, kernel.ErrStopped
+	}
 	return wider * higher, p.finish(out, words, args, do)
 }
 

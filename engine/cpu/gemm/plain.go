@@ -67,6 +67,9 @@ func (k *plainContraction[T]) Blocks() int { return k.n }
 func (k *plainContraction[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	dst := tensor.Of[T](out)
 	for o := lo; o < hi; o++ {
+		if w.Stopped() {
+			return kernel.ErrStopped
+		}
 		acc := T(0)
 		for t := 0; t < k.terms; t += kernel.Chunk {
 			n := min(kernel.Chunk, k.terms-t)

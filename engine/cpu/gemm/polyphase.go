@@ -134,6 +134,9 @@ func (k *polyphase) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Ten
 	for i := range k.phases {
 		x := &k.phases[i]
 		n := x.blocks()
+		if w.Stopped() {
+			return kernel.ErrStopped
+		}
 		if from, to := max(lo, 0), min(hi, n); from < to {
 			if x.dot == nil {
 				x.clear(w, out, from, to)

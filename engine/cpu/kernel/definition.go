@@ -10,9 +10,12 @@ func ByDefinition(p *tensor.Primitive) Kernel { return &definition{p} }
 
 func (k *definition) Blocks() int { return k.p.Shape.Elements() }
 
-func (k *definition) Run(_ *Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *definition) Run(w *Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	c := NewCell(k.p, args)
 	for o := lo; o < hi; o++ {
+		if w.Stopped() {
+			return ErrStopped
+		}
 		if err := Evaluate(c, out, o); err != nil {
 			return err
 		}

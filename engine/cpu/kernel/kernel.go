@@ -9,7 +9,8 @@ type Kernel interface {
 
 	// Run computes blocks lo…hi−1. Operands and output have the types and shapes of
 	// the primitive, and the output overlaps no operand. They are those of the
-	// worker's last run, unless another round has begun.
+	// worker's last run, unless another round has begun. It ends with ErrStopped soon
+	// after the worker is stopped.
 	Run(w *Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error
 
 	// Describe says how it computes.
@@ -42,6 +43,9 @@ type Prepacker interface {
 // Produce computes blocks lo…hi−1 of a producer; do is its epilogue, or nil.
 func Produce(k Producer, w *Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int, do Epilogue) error {
 	for lo < hi {
+		if w.Stopped() {
+			return ErrStopped
+		}
 		done, err := k.Next(w, out, args, lo, hi-lo, do)
 		if err != nil {
 			return err

@@ -1,6 +1,9 @@
 package kernel
 
 import (
+	"errors"
+	"sync/atomic"
+
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
@@ -16,11 +19,21 @@ type Worker struct {
 	// for its next block.
 	Round int
 
+	// Stop is set once the run is given up; nil if it cannot be.
+	Stop *atomic.Bool
+
 	Rows  [2][]uint64 // Chunk elements of any type each
 	Lanes []uint64    // tensor.Lanes lanes of Chunk elements of any type
 
 	scratch []any // pointers of different types
 }
+
+// ErrStopped is returned by a kernel whose run was given up. Its output is worth nothing.
+var ErrStopped = errors.New("the run was given up")
+
+// Stopped reports whether the run was given up. Kernels ask between blocks, and within
+// those that take long: whoever stops a run waits some ten milliseconds.
+func (w *Worker) Stopped() bool { return w.Stop != nil && w.Stop.Load() }
 
 // Scratch returns the worker's memory of type T, which is zero at first and then as its
 // last user left it. Each package keeps its own type, of which others know nothing.

@@ -35,12 +35,18 @@ func (k *argMax[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Ten
 	dst := tensor.Of[int64](out)[lo:hi]
 	if k.columns {
 		for o := 0; o < len(dst); o += columnChunk {
+			if w.Stopped() {
+				return kernel.ErrStopped
+			}
 			k.column(w, args, dst[o:min(o+columnChunk, len(dst))], lo+o)
 		}
 		return nil
 	}
 	clear(dst)
 	for i := range dst {
+		if w.Stopped() {
+			return kernel.ErrStopped
+		}
 		best := k.least
 		for t := 0; t < k.terms; t += kernel.Chunk {
 			x, y := k.present(w, args, (lo+i)*k.terms+t, min(kernel.Chunk, k.terms-t))

@@ -129,6 +129,9 @@ func (k *fold[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tenso
 	buf := kernel.Row[T](w, 0)
 	if !k.columns {
 		for i := range dst {
+			if w.Stopped() {
+				return kernel.ErrStopped
+			}
 			for t := 0; t < k.terms; t += kernel.Chunk {
 				dst[i] = k.row(dst[i], affine.Load(k.view, args, buf, (lo+i)*k.terms+t, min(kernel.Chunk, k.terms-t), k.identity))
 			}
@@ -136,6 +139,9 @@ func (k *fold[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tenso
 		return nil
 	}
 	for o := lo; o < hi; o += columnChunk {
+		if w.Stopped() {
+			return kernel.ErrStopped
+		}
 		acc := dst[o-lo : min(o-lo+columnChunk, hi-lo)]
 		for t := range k.terms {
 			x := affine.Load(k.view, args, buf, t*k.n+o, len(acc), k.identity)

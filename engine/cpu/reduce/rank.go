@@ -69,13 +69,16 @@ func (k *rank) Blocks() int { return tensor.Shape(k.rows).Elements() * min(k.n, 
 
 func (k *rank) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	if &args[0].Bytes()[0] != &args[1].Bytes()[0] {
-		return k.apart(out, args, lo, hi)
+		return k.apart(w, out, args, lo, hi)
 	}
 	coord := make([]int, len(k.rows))
 	values := make([]tensor.Word, k.n)
 	sorted := make([]int, k.n)
 	ranks := tensor.Of[int64](out)
 	for row := lo; row < hi; row++ {
+		if w.Stopped() {
+			return kernel.ErrStopped
+		}
 		tensor.Shape(k.rows).Coords(row, coord)
 		o, x := k.out.At(coord), k.in.At(coord)
 		for i := range sorted {
@@ -96,13 +99,16 @@ func (k *rank) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, 
 }
 
 // apart is for elements ranked among those of another tensor, by definition.
-func (k *rank) apart(out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+func (k *rank) apart(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
 	c := kernel.NewCell(k.p, args)
 	coord := make([]int, len(k.rows))
 	for row := lo; row < hi; row++ {
 		tensor.Shape(k.rows).Coords(row, coord)
 		o := k.out.At(coord)
 		for i := range k.n {
+			if w.Stopped() {
+				return kernel.ErrStopped
+			}
 			if err := kernel.Evaluate(c, out, o+i*k.step); err != nil {
 				return err
 			}

@@ -135,7 +135,7 @@ func scatterOf[T any](p *tensor.Primitive, merge func(old, update T) T) kernel.K
 // Blocks is one: terms are taken in order.
 func (k *scatter[T]) Blocks() int { return min(k.n, 1) }
 
-func (k *scatter[T]) Run(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
+func (k *scatter[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, _, _ int) error {
 	dst, src := mem.Slice[T](mem.Data(out), out.Len()), mem.Slice[T](mem.Data(args[1]), args[1].Len())
 	var none T
 	if base := affine.Load(k.base, args, dst, 0, k.n, none); mem.First(base) != mem.First(dst) {
@@ -147,7 +147,10 @@ func (k *scatter[T]) Run(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Te
 	}
 	var coords [tensor.MaxAxes]int
 	coord := coords[:len(k.loops)]
-	for range tensor.Shape(k.loops).Elements() {
+	for i := range tensor.Shape(k.loops).Elements() {
+		if i%kernel.Chunk == 0 && w.Stopped() {
+			return kernel.ErrStopped
+		}
 		if o, u, ok := k.find(args, coord); ok {
 			for range k.row {
 				if k.merge == nil {

@@ -20,12 +20,18 @@ func (k *laneSum[T]) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Te
 	dst := tensor.Of[T](out)
 	if k.columns {
 		for ; lo < hi; lo += columnChunk {
+			if w.Stopped() {
+				return kernel.ErrStopped
+			}
 			k.column(w, dst[lo:min(lo+columnChunk, hi)], args, lo)
 		}
 		return nil
 	}
 	buf := kernel.Row[T](w, 0)
 	for o := lo; o < hi; o++ {
+		if w.Stopped() {
+			return kernel.ErrStopped
+		}
 		var lanes [tensor.Lanes]T
 		for t := 0; t < k.terms; t += kernel.Chunk {
 			k.take(&lanes, affine.Load(k.view, args, buf, o*k.terms+t, min(kernel.Chunk, k.terms-t), 0))

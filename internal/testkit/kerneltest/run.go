@@ -44,7 +44,7 @@ func RunOn(tb testing.TB, set *asm.KernelSet, threads int, p *tensor.Primitive, 
 	for _, open := range []bool{false, true} {
 		prog, in := Single(p, args...)
 		if open {
-			opened(prog, in)
+			Open(prog, in)
 		}
 		run, err := e.Prepare(prog)
 		if err != nil {
@@ -62,8 +62,8 @@ func RunOn(tb testing.TB, set *asm.KernelSet, threads int, p *tensor.Primitive, 
 	return outs[0]
 }
 
-// opened turns the constants of a program into slots of its state.
-func opened(p *graph.Program, in graph.Inputs) {
+// Open turns the constants of a program into slots of its state.
+func Open(p *graph.Program, in graph.Inputs) {
 	s := in.States[0]
 	for i, c := range p.Consts {
 		ref := graph.Ref{Kind: graph.RefSlot, Index: len(p.Slots)}
