@@ -90,7 +90,7 @@ func TestStoppedKernelsStop(t *testing.T) {
 
 // A run that is given up ends with the context's error, and the next is not disturbed.
 func TestRunThatIsGivenUp(t *testing.T) {
-	p := kerneltest.MatMul(1024, 1024, 1024)
+	p := kerneltest.MatMul(512, 512, 512)
 	prog, in := opened(p)
 	for threads := 1; threads <= 2; threads++ {
 		run, err := cpu.New(threads).Prepare(prog)
@@ -101,7 +101,7 @@ func TestRunThatIsGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range 20 {
+		for i := range 10 {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Duration(i)*200*time.Microsecond, cancel)
 			if _, err := run.Run(ctx, in, nil); err != nil && !errors.Is(err, context.Canceled) {

@@ -70,14 +70,14 @@ func TestProduceAsksForEveryBlockOnce(t *testing.T) {
 		return nil
 	}
 	r := &runs{sizes: []int{3, 1, 4}, fails: -1}
-	if err := Produce(r, nil, nil, nil, 2, 12, do); err != nil {
+	if err := Produce(r, NewWorker(), nil, nil, 2, 12, do); err != nil {
 		t.Fatal(err)
 	}
 	if want := []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; !slices.Equal(seen, want) {
 		t.Errorf("blocks %v, want %v", seen, want)
 	}
 	r = &runs{sizes: []int{2}, fails: 4}
-	if err := Produce(r, nil, nil, nil, 0, 12, do); err == nil || !slices.Equal(r.at, []int{0, 2, 4}) {
+	if err := Produce(r, NewWorker(), nil, nil, 0, 12, do); err == nil || !slices.Equal(r.at, []int{0, 2, 4}) {
 		t.Errorf("%v after %v", err, r.at)
 	}
 }
