@@ -124,11 +124,10 @@ func (a *App) checkTx(run sdk.RunTx, req *abci.RequestCheckTx) (*abci.ResponseCh
 	refuse := func(err error) (*abci.ResponseCheckTx, error) {
 		return sdkerrors.ResponseCheckTxWithEvents(err, 0, 0, nil, false), nil
 	}
-	if len(req.Tx) > MaxTx {
-		return refuse(errorsmod.Wrapf(sdkerrors.ErrTxTooLarge, "%d bytes, at most %d", len(req.Tx), MaxTx))
-	}
 	tx, err := a.Tx.TxDecoder()(req.Tx)
-	if err != nil {
+	if errorsmod.IsOf(err, sdkerrors.ErrTxTooLarge) {
+		return refuse(err)
+	} else if err != nil {
 		return refuse(errorsmod.Wrap(sdkerrors.ErrTxDecode, err.Error()))
 	}
 	gas, result, events, err := run(req.Tx, tx)

@@ -90,7 +90,7 @@ func (a *App) measure(space room, txs [][]byte) (taken fill, ok bool) {
 	ok = true
 	for _, raw := range txs {
 		tx, err := a.Tx.TxDecoder()(raw)
-		if err != nil || len(raw) > MaxTx {
+		if err != nil {
 			ok = false
 			continue
 		}

@@ -33,8 +33,11 @@ func (t *turns) Commit() (*abci.ResponseCommit, error) {
 	return t.App.Commit()
 }
 
-// Simulate tries a transaction.
+// Simulate tries a transaction. No block waits for what cannot be one.
 func (t *turns) Simulate(tx []byte) (sdk.GasInfo, *sdk.Result, error) {
+	if _, err := t.Tx.TxDecoder()(tx); err != nil {
+		return sdk.GasInfo{}, nil, err
+	}
 	t.block.RLock()
 	defer t.block.RUnlock()
 	return t.App.Simulate(tx)

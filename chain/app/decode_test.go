@@ -1,0 +1,92 @@
+package app_test
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	abci "github.com/cometbft/cometbft/abci/types"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
+
+	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/internal/testkit/chaintest"
+)
+
+// field is a field of a message that has a length.
+func field(n protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), value)
+}
+
+// nested is an Any around an Any around …, with so many bytes in the innermost.
+func nested(url string, depth, size int) []byte {
+	inner := field(2, bytes.Repeat([]byte("a"), size))
+	for range depth {
+		inner = field(1, append(field(1, []byte(url)), field(2, inner)...))
+	}
+	return inner
+}
+
+func rawTx(t testing.TB, body, auth []byte) []byte {
+	t.Helper()
+	b, err := (&txtypes.TxRaw{BodyBytes: body, AuthInfoBytes: auth, Signatures: [][]byte{make([]byte, 64)}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const (
+	allowance = "/cosmos.feegrant.v1beta1.AllowedMsgAllowance"
+	multisig  = "/cosmos.crypto.multisig.LegacyAminoPubKey"
+)
+
+// The SDK's decoder takes memory of depth times size: 250 levels of a transaction of 4 MB
+// took a gigabyte, before anything was checked or paid.
+func TestNestedMessagesAreRefusedBeforeTheyAreDecoded(t *testing.T) {
+	a := chaintest.New(t)
+	key := append(field(1, []byte(multisig)), field(2, field(2, make([]byte, 50_000)))...)
+	for range 600 { // the keys of a multisig are its field 2
+		key = append(field(1, []byte(multisig)), field(2, field(2, key))...)
+	}
+	for name, raw := range map[string][]byte{
+		"in the body":                     rawTx(t, nested(allowance, 800, 60_000), nil),
+		"in a signer's key":               rawTx(t, nil, field(1, field(1, key))),
+		"before what cannot be read":      rawTx(t, append(nested(allowance, 800, 60_000), 0xff), nil),
+		"in an option":                    rawTx(t, field(1023, append(field(1, []byte(allowance)), field(2, nested(allowance, 800, 60_000))...)), nil),
+		"longer than any transaction":     rawTx(t, nested(allowance, 1, app.MaxTx), nil),
+		"longer, and in a block of 4 MiB": rawTx(t, nested(allowance, 500, 4_000_000), nil),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := a.Tx.TxDecoder()(raw)
+		res, other := a.ProcessProposal(&abci.RequestProcessProposal{Height: a.LastBlockHeight() + 1, Time: a.Now(), Txs: [][]byte{raw}})
+		check, third := a.CheckTx(&abci.RequestCheckTx{Tx: raw, Type: abci.CheckTxType_New})
+		runtime.ReadMemStats(&after)
+		if err == nil || other != nil || third != nil || res.Status != abci.ResponseProcessProposal_REJECT || check.Code == 0 {
+			t.Errorf("%s: decoded (%v), %v and %v in a block, %+v and %v in the mempool", name, err, res, other, check, third)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+			t.Errorf("%s: refusing %d bytes took %d MiB", name, len(raw), took>>20)
+		}
+	}
+}
+
+func TestNestingOfTransactions(t *testing.T) {
+	for depth, ok := range map[int]bool{1: true, 5: true, 7: true, 9: false, 100: false} {
+		// A body, and a message for each Any and what is in it: 1 + 2·depth levels.
+		deep := app.TooDeep(rawTx(t, nested(allowance, depth, 10), nil))
+		if deep == ok {
+			t.Errorf("%d Any in one another: too deep %v", depth, deep)
+		}
+	}
+	for name, raw := range map[string][]byte{
+		"nothing": nil, "no transaction": []byte("no transaction"), "unknown types": rawTx(t, nested("/tally.None", 100, 10), nil),
+		"bytes that look like messages": rawTx(t, field(2, nested(allowance, 100, 10)), nil), // a memo
+	} {
+		if app.TooDeep(raw) {
+			t.Errorf("%s is too deep", name)
+		}
+	}
+}
