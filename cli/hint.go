@@ -12,6 +12,7 @@ import (
 
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/bundle"
+	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/home"
 )
@@ -27,6 +28,7 @@ var hints = []struct {
 	{is(consume.ErrUnmet), "tally order validate shows what each offer asks; change conditions in the order and send it again"},
 	{as[*consume.PoorError], "send the account money: tally tx bank send FROM TO AMOUNTutally"},
 	{as[*bundle.VersionError], "verify it with the tally that wrote it, or ask who gave it to you for one of this version"},
+	{as[*client.PriceError], "name another node in tally.yaml; if the chain really asks for so much, set gas_price there to it"},
 	{is(bundle.ErrDamaged), "fetch the bundle again: this copy was damaged or changed"},
 	{is(errUnanchored), "name the validator set that you trust with --trust HASH; who runs the chain, or its explorer, can tell it"},
 	{says("trust root"), "give the hash of the validator set that you trust, of 64 hexadecimal digits, or a file as ./trust.json"},

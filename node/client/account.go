@@ -199,7 +199,10 @@ func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddr
 	if err != nil {
 		return nil, fmt.Errorf("ask for the price of gas: %w", err)
 	}
-	price := max(a.GasFee, rules.Params.GasPrice)
+	price, err := a.gasPrice(rules.Params.GasPrice)
+	if err != nil {
+		return nil, err
+	}
 	s := app.Signer{ChainID: a.client.ChainID, Key: a.key, Number: a.number, Sequence: sequence, Sponsor: sponsor}
 	gas := uint64(untriedGas)
 	trial, err := a.client.enc.Sign(s, gas, 0, msgs...) // a trial costs nothing
@@ -213,6 +216,26 @@ func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddr
 	fee := block.Fee(price, gas)
 	a.fee = coin.Of(fee)
 	return a.client.enc.Sign(s, gas, fee, msgs...)
+}
+
+// maxGasPrice bounds what is paid for 10⁶ gas, in utally, because a node says so: a hundred
+// times what a new chain asks. The node may be somebody else's, and fees are burnt.
+const maxGasPrice = 10_000
+
+// PriceError says that a node asks for more than anybody should pay unasked.
+type PriceError struct{ Asked, Most uint64 }
+
+func (e *PriceError) Error() string {
+	return fmt.Sprintf("the node says that a million gas cost %d utally, and this home pays %d at most", e.Asked, e.Most)
+}
+
+// gasPrice returns what is paid for 10⁶ gas where a node says that the chain asks for so
+// much.
+func (a *Account) gasPrice(asked uint64) (uint64, error) {
+	if most := max(a.GasFee, maxGasPrice); asked > most {
+		return 0, &PriceError{asked, most}
+	}
+	return max(a.GasFee, asked), nil
 }
 
 // The tries to broadcast a transaction, and the pause after the first.
