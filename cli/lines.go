@@ -15,13 +15,16 @@ import (
 type lines struct {
 	w       io.Writer
 	mu      sync.Mutex
-	trained map[string]time.Time // when a role last told of its progress
+	trained map[string]time.Time  // when a role last told of its progress
+	untold  map[string]role.Event // what it has told since
 }
 
 // pause is the least time between two lines about one provider's training.
 const pause = 2 * time.Second
 
-func (e *env) lines(w io.Writer) *lines { return &lines{w: w, trained: map[string]time.Time{}} }
+func (e *env) lines(w io.Writer) *lines {
+	return &lines{w: w, trained: map[string]time.Time{}, untold: map[string]role.Event{}}
+}
 
 // event tells one; safe for concurrent use.
 func (l *lines) event(ev role.Event) {
@@ -30,9 +33,15 @@ func (l *lines) event(ev role.Event) {
 	now := time.Now()
 	if ev.Kind == role.Trained {
 		if now.Sub(l.trained[ev.Role]) < pause {
+			l.untold[ev.Role] = ev
 			return
 		}
 		l.trained[ev.Role] = now
+		delete(l.untold, ev.Role)
+	}
+	if last, ok := l.untold[ev.Role]; ok && ev.Kind == role.Posted && ev.Order == last.Order && ev.Unit == last.Unit {
+		fmt.Fprintln(l.w, now.Format(time.TimeOnly), line(last)) // how far it came
+		delete(l.untold, ev.Role)
 	}
 	fmt.Fprintln(l.w, now.Format(time.TimeOnly), line(ev))
 }

@@ -170,6 +170,9 @@ func (r *reader) showOrder(ctx context.Context, text string) (*shown, error) {
 		return nil, err
 	}
 	s.Progress = now.String()
+	if left := now.Left(r.kit.Chain.Head().Time, 0); left != "" {
+		s.Progress += "; " + left
+	}
 	if now.Lease != nil {
 		s.Lead = now.Lease.Lead()
 		out, err := consume.NewOutcome(ctx, r.kit, now.Lease)
@@ -253,7 +256,7 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	if t.Delivery, err = b.deliver(ctx, p.Lease, out); err != nil {
 		return err
 	}
-	return b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) })
+	return errors.Join(b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) }), t.whole())
 }
 
 // watched is what tally order watch tells in the end.
@@ -463,7 +466,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
 	fmt.Fprintf(w, "  kept      by %d custodians, each %s: %.2g times the data\n", v.Kept.Custodians, what, v.Kept.Copies)
-	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %d drawn auditors; anybody can challenge the rest\n", 100*v.Audited, s.Conditions.Auditors)
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, count(s.Conditions.Auditors, "drawn auditor"))
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
 	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest watcher finds all\n", 100*o.Tenth)

@@ -100,11 +100,17 @@ func (e *env) prepare(cmd *cobra.Command) error {
 	return refuseAloud(cmd)
 }
 
+// errUnasked says that nobody can be asked whether to send a transaction.
+var errUnasked = errors.New("with --json nobody is asked: add -y to send the transaction")
+
 // presets sets what the SDK's commands do if no flag says otherwise.
 func presets(f *pflag.FlagSet, json bool) error {
 	values := map[string]string{}
 	if json {
-		values[flags.FlagOutput], values[flags.FlagSkipConfirmation] = flags.OutputFormatJSON, "true"
+		values[flags.FlagOutput] = flags.OutputFormatJSON
+		if yes := f.Lookup(flags.FlagSkipConfirmation); yes != nil && !yes.Changed && !f.Changed(flags.FlagGenerateOnly) && !f.Changed(flags.FlagDryRun) {
+			return errUnasked
+		}
 	}
 	if !f.Changed(flags.FlagFees) {
 		values[flags.FlagGasPrices] = gasPrices

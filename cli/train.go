@@ -164,7 +164,7 @@ An order file, with paths relative to it:
 				return err
 			}
 			defer func() { err = errors.Join(err, b.home.Close()) }()
-			return b.train(cmd.Context(), s, again, wait, out)
+			return b.train(cmd.Context(), s, trainWays{again, wait, force, out})
 		},
 	}
 	f := cmd.Flags()
@@ -185,7 +185,13 @@ type trained struct {
 	HeldOutLossFirst float32 `json:"heldout_loss_first"`
 }
 
-func (b *buyer) train(ctx context.Context, s consume.Spec, again, wait bool, out string) error {
+// trainWays are the flags of tally train.
+type trainWays struct {
+	again, wait, force bool
+	out                string
+}
+
+func (b *buyer) train(ctx context.Context, s consume.Spec, f trainWays) error {
 	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
 	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
 	if err != nil {
@@ -196,18 +202,26 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, again, wait bool, out
 		return err
 	}
 	b.tell("%d records to train on, %d held out; loss %.3f, held out %.3f", d.Problem.Records, d.HeldOut.Shape[0], t.LossFirst, t.HeldOutLossFirst)
-	id, err := b.place(ctx, d, again)
+	id, err := b.place(ctx, d, f.again)
 	if err != nil {
 		return err
 	}
-	last, err := b.follow(ctx, id, func(p consume.Progress) bool { return !wait && p.HandedOver })
+	if f.wait {
+		if err := consume.CanDeliver(delivery(f.out, id), f.force); err != nil {
+			return err
+		}
+	}
+	last, err := b.follow(ctx, id, func(p consume.Progress) bool { return !f.wait && p.HandedOver })
 	if err != nil {
 		return err
 	}
 	if t.Outcome, err = consume.NewOutcome(ctx, b.kit, last.Lease); err != nil {
 		return err
 	}
-	if !wait {
+	if last.Ended() && last.Lease.Round == 0 {
+		return errors.Join(b.e.show(t, func(w io.Writer) { delivered(w, &t) }), errNoModel)
+	}
+	if !f.wait {
 		return b.e.show(t, func(w io.Writer) {
 			stands := "The network has the order's files and goes on alone. See how it gets on:"
 			if last.Ended() {
@@ -216,10 +230,21 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, again, wait bool, out
 			fmt.Fprintf(w, "%s\n  tally order watch %s --home %s\n", stands, id, b.home.Dir)
 		})
 	}
-	if t.Delivery, err = b.deliver(ctx, last.Lease, out); err != nil {
+	if t.Delivery, err = b.deliver(ctx, last.Lease, f.out); err != nil {
 		return err
 	}
-	return b.e.show(t, func(w io.Writer) { delivered(w, &t) })
+	return errors.Join(b.e.show(t, func(w io.Writer) { delivered(w, &t) }), t.whole())
+}
+
+// errNoModel says that an order ended before there was a model.
+var errNoModel = errors.New("the order ended before its first round was merged: there is no model")
+
+// whole returns an error if the order gave nothing.
+func (t *trained) whole() error {
+	if t.Delivery == nil {
+		return errNoModel
+	}
+	return nil
 }
 
 // place posts a draft, or finds the order by which it was posted before.
@@ -228,35 +253,50 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	if !again {
-		id, p, err := consume.Earlier(ctx, b.kit, &o)
-		if err != nil {
-			return id, err
-		}
-		if p != nil {
-			b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", id)
-			return id, consume.Discard(b.kit)
-		}
+	p, nonce, err := consume.Earlier(ctx, b.kit, &o)
+	switch {
+	case err != nil:
+		return canon.Hash{}, err
+	case p == nil || again:
+	case !p.Same:
+		b.tell("order %s trains the same, on other terms or without its whole result (%v): this one is posted besides", p.ID, &p.Progress)
+	case !p.Here:
+		return p.ID, fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.ID)
+	default:
+		b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", p.ID)
+		return p.ID, errors.Join(consume.Keep(b.kit, p.ID, &o), consume.Discard(b.kit))
 	}
-	if err := consume.Afford(ctx, b.kit, &o); err != nil {
+	o.Nonce = nonce
+	return b.post(ctx, &o)
+}
+
+// post posts an order, unless it is there already.
+func (b *buyer) post(ctx context.Context, o *job.Order) (canon.Hash, error) {
+	if err := consume.Afford(ctx, b.kit, o); err != nil {
 		return canon.Hash{}, err
 	}
-	q, err := consume.Quote(ctx, b.kit, &o)
+	q, err := consume.Quote(ctx, b.kit, o)
 	if err != nil {
 		return canon.Hash{}, err
 	}
 	if q.Best == "" {
 		b.tell("no offer meets it at present; it waits for one until it expires: %s", consume.Obstacles(q.Bids))
 	}
-	deposit, err := consume.Deposit(ctx, b.kit, &o)
+	deposit, err := consume.Deposit(ctx, b.kit, o)
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	id, err := consume.Post(ctx, b.kit, &o)
-	if err == nil {
-		b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, o.Problem.Units(), o.Problem.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
+	id, err := consume.Post(ctx, b.kit, o)
+	if err != nil {
+		if _, unknown := consume.Look(ctx, b.kit, id); unknown != nil {
+			return id, err
+		}
+		b.tell("order %s was on its way already: taking it up", id)
+		return id, nil
 	}
-	return id, err
+	p := &o.Problem
+	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
+	return id, nil
 }
 
 // follow tells how an order gets on until it ends or until is satisfied. It
@@ -265,19 +305,29 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go b.watchNode(watching)
-	told := ""
+	told, round, since := "", -1, int64(0)
 	p, err := consume.Follow(ctx, b.kit, id, func(p consume.Progress) bool {
+		if p.Lease != nil && p.HandedOver && p.Lease.Round != round {
+			if now := b.kit.Chain.Head().Time; round >= 0 || p.Lease.Round == 0 {
+				since = now
+			}
+			round = p.Lease.Round
+		}
 		if now := p.String(); now != told {
 			told = now
-			if left := p.Left(b.kit.Chain.Head().Time); left > 0 {
-				now += fmt.Sprintf("; about %v left", left.Round(time.Second))
+			if left := p.Left(b.kit.Chain.Head().Time, since); left != "" {
+				now += "; " + left
 			}
 			b.tell("%s", now)
 		}
 		return until(p)
 	})
-	if ctx.Err() != nil {
-		b.tell("The order goes on. So do you, with:\n  tally order watch %s --home %s", id, b.home.Dir)
+	switch {
+	case ctx.Err() == nil:
+	case p.Lease == nil || p.HandedOver:
+		b.tell("The order goes on without you. To take it up again:\n  tally order watch %s --home %s", id, b.home.Dir)
+	default:
+		b.tell("The network does NOT have the order's files yet. Unless you go on at once, the order ends without a result, and its deposit goes to those who waited:\n  tally order watch %s --home %s", id, b.home.Dir)
 	}
 	return p, err
 }
@@ -312,7 +362,6 @@ func delivered(w io.Writer, t *trained) {
 	self := func(account string) string { return account }
 	outcome(w, &t.Outcome, self)
 	if t.Delivery == nil {
-		fmt.Fprintln(w, "\nNo round was merged, so there is no model.")
 		return
 	}
 	if t.LossFirst != 0 {

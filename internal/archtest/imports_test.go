@@ -81,7 +81,7 @@ var layers = []layer{
 	{folder: "store", own: []string{"core", "internal/bounded"}, foreign: []string{"github.com/ipfs/go-cid", "github.com/multiformats", "golang.org/x/sync"}},
 	{folder: "p2p", own: []string{"core", "internal/bounded"}, foreign: slices.Concat(libp2p, []string{"github.com/ipfs/go-cid", "github.com/prometheus/client_golang"}), tests: []string{"store"}},
 	{folder: "gen", foreign: slices.Concat(sdk, []string{"github.com/golang/protobuf", "google.golang.org/genproto"})},
-	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi", "google.golang.org/protobuf/reflect/protoreflect"})},
+	{folder: "chain", own: []string{"core", "gen"}, foreign: slices.Concat(sdk, []string{"github.com/oasisprotocol/curve25519-voi", "google.golang.org/protobuf/reflect/protoreflect", "google.golang.org/protobuf/encoding/protowire"})},
 
 	{folder: "node", own: []string{"core", "engine", "format", "store", "p2p", "gen", "chain", "internal/bounded"}, foreign: []string{"*"}},
 	{folder: "bench", own: []string{"core", "engine", "format", "model", "store", "p2p", "gen", "chain", "node", "internal/cputime", "internal/testkit/adversary", "internal/testkit/barehost", "internal/testkit/spam"}, foreign: []string{"*"}},

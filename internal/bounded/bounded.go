@@ -30,12 +30,16 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	concealed := false // in the last folder that holds it
 	for _, folder := range folders {
 		if folder, err = resolve(folder); err != nil {
 			return nil, 0, err
 		}
 		rel, err := filepath.Rel(folder, path)
-		if err != nil || !filepath.IsLocal(rel) || hidden(rel) {
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		if concealed = hidden(rel); concealed {
 			continue
 		}
 		root, err := os.OpenRoot(folder) // refuses links that were put there meanwhile
@@ -44,6 +48,9 @@ func OpenWithin(folders []string, name string) (*os.File, int64, error) {
 		}
 		f, size, err := open(rel, root.Stat, root.OpenFile)
 		return f, size, errors.Join(err, root.Close())
+	}
+	if concealed {
+		return nil, 0, fmt.Errorf("%s is hidden, and so %w", path, ErrOutside)
 	}
 	return nil, 0, fmt.Errorf("%s is %w", path, ErrOutside)
 }

@@ -119,6 +119,9 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if d.HeldOut, err = records(heldText); err != nil {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out: %w", err)
 	}
+	if n := d.HeldOut.Shape[0]; n < s.Problem.Batch {
+		return nil, fmt.Errorf("the last tenth of the text, which is held out, makes %d records of %d tokens, fewer than a batch of %d: give a longer text, or a model and an order of smaller batches", n, columns, s.Problem.Batch)
+	}
 	if d.Work, err = replay.New(replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, s.Problem.Shards, exec); err != nil {
 		return nil, err
 	}

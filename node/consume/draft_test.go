@@ -177,7 +177,9 @@ func TestProgressInWords(t *testing.T) {
 	lease := &job.Lease{Phase: job.Active, Order: job.Order{Problem: job.Problem{Rounds: 2, Shards: 2}}, Merges: make([]job.Merge, 2)}
 	lease.Units = []job.Unit{{Status: job.Accepted}, {Status: job.Accepted}, {Status: job.Open}, {Status: job.Assigned}}
 	lease.Round, lease.Audits, lease.Disputes = 1, job.AuditCount{Drawn: 3, Passed: 1, Failed: 1}, make([]job.Contest, 1)
+	lease.Files.Said = job.Had
 	for want, p := range map[string]Progress{
+		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                           {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},
 		"in the book: waits for an offer that meets it":                                                  {Status: marketv1.STATUS_OPEN},
 		"active: 1 of 2 rounds merged; units 1 open 1 assigned; audits 1 passed, 1 failed; 1 in dispute": {Lease: lease},
 		"settled: 0 of 2 rounds merged; stopped early: no data":                                          {Lease: &job.Lease{Phase: job.Settled, Merges: make([]job.Merge, 2), Reason: "no data"}},
@@ -190,26 +192,33 @@ func TestProgressInWords(t *testing.T) {
 
 func TestProgressTellsWhatIsLeft(t *testing.T) {
 	lease := func(phase job.Phase, round int) *job.Lease {
-		l := &job.Lease{Phase: phase, MatchedAt: 1_000, Round: round, Merges: make([]job.Merge, 4), WindowEnd: 9_000}
-		l.Order.Conditions.Window = 3_000
+		l := &job.Lease{Phase: phase, MatchedAt: 1_000, Round: round, Merges: make([]job.Merge, 4), WindowEnd: 9_000, Files: job.Files{Said: job.Had}}
+		l.Order.Conditions.UnitWindow, l.Order.Conditions.Window = 1_000, 3_000
 		return l
 	}
+	waiting := lease(job.Active, 0)
+	waiting.Files.Said = job.Silent
 	const now = 5_000
 	for _, c := range []struct {
 		name  string
 		lease *job.Lease
-		want  time.Duration
+		since int64
+		want  string
 	}{
-		{"in the book", nil, 0},
-		{"in the first round", lease(job.Active, 0), 0},
-		{"a round of four in 4 s", lease(job.Active, 1), 15 * time.Second},
-		{"all but one in 4 s", lease(job.Active, 3), 4333 * time.Millisecond},
-		{"closing", lease(job.Closing, 4), 4 * time.Second},
-		{"settled", lease(job.Settled, 4), 0},
+		{"in the book", nil, 0, ""},
+		{"waiting for files", waiting, 0, ""},
+		{"in the first round", lease(job.Active, 0), 0, "at least 7s left"},
+		{"late in the first round", lease(job.Active, 0), 2_000, "at least 6s left"},
+		{"a round of four in 2 s, 2 s ago", lease(job.Active, 1), 3_000, "about 7s left"},
+		{"a round of four in 4 s, now", lease(job.Active, 1), 5_000, "about 15s left"},
+		{"a round that takes longer", lease(job.Active, 3), 2_000, "about 3s left"},
+		{"in a round that nobody saw begin", lease(job.Active, 1), 0, "about 10s left"},
+		{"closing", lease(job.Closing, 4), 0, "about 4s left"},
+		{"settled", lease(job.Settled, 4), 0, ""},
 	} {
 		p := Progress{Lease: c.lease}
-		if got := p.Left(now); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		if got := p.Left(now, c.since); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -11,38 +12,56 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// Earlier returns the consumer's newest order that asks for the same as o and how it
-// stands, or nil. One that ended without all of its result counts as none. The same order
-// gives the same bits: whoever posts it again pays for them twice.
-func Earlier(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, *Progress, error) {
+// Precedent is an order of the same consumer for the same problem.
+type Precedent struct {
+	ID       canon.Hash
+	Progress Progress
+	Same     bool // its terms are the same too, and it has or may still have its whole result
+	Here     bool // it was posted by this home's peer, which alone hands over files and takes the result
+}
+
+// Earlier returns the newest precedent of an order that is the same, or else the newest,
+// or nil. The same order gives the same bits: whoever posts it again pays for them twice.
+// nonce is the number of orders on the same terms. As that of the next one it makes two
+// postings, of which neither saw the other, one order.
+func Earlier(ctx context.Context, k *role.Kit, o *job.Order) (p *Precedent, nonce uint64, err error) {
 	all, err := Orders(ctx, k, o.Consumer, maxFound)
 	if err != nil {
-		return canon.Hash{}, nil, err
+		return nil, 0, err
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		booked, err := market.OrderFromProto(&all[i].Order)
 		if err != nil {
-			return canon.Hash{}, nil, fmt.Errorf("order %s: %w", all[i].Id, err)
+			return nil, 0, fmt.Errorf("order %s: %w", all[i].Id, err)
 		}
-		if s := all[i].Posting.Status; s == marketv1.STATUS_EXPIRED || s == marketv1.STATUS_CANCELLED || !sameWish(&booked, o) {
+		problem, terms := sameWish(&booked, o)
+		if terms {
+			nonce++
+		}
+		if !problem || p != nil && (p.Same || !terms) {
 			continue
 		}
-		id := booked.ID()
-		p, err := Look(ctx, k, id)
-		if err != nil {
-			return id, nil, err
+		x := &Precedent{ID: booked.ID(), Progress: Progress{Status: all[i].Posting.Status}, Here: bytes.Equal(booked.Contact.Key, o.Contact.Key)}
+		if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
+			if x.Progress, err = Look(ctx, k, x.ID); err != nil {
+				return nil, 0, err
+			}
 		}
-		if p.Lease == nil && p.Ended() || p.Lease != nil && p.Lease.Reason != "" {
-			continue
+		l := x.Progress.Lease
+		x.Same = terms && (l != nil || !x.Progress.Ended()) && (l == nil || l.Reason == "")
+		if p == nil || x.Same {
+			p = x
 		}
-		return id, &p, nil
 	}
-	return canon.Hash{}, nil, nil
+	return p, nonce, nil
 }
 
-// sameWish reports whether two orders of a consumer ask for the same on the same terms.
-func sameWish(a, b *job.Order) bool {
+// sameWish reports whether two orders are of one consumer for one problem, and whether
+// also on the same terms.
+func sameWish(a, b *job.Order) (problem, terms bool) {
 	other := *b
 	other.Nonce, other.Contact = a.Nonce, a.Contact
-	return a.ID() == other.ID()
+	terms = a.ID() == other.ID()
+	other.Conditions = a.Conditions
+	return a.ID() == other.ID(), terms
 }

@@ -40,6 +40,9 @@ func (p *Progress) String() string {
 		}[p.Status]
 	}
 	text := fmt.Sprintf("%v: %d of %d rounds merged", l.Phase, l.Round, len(l.Merges))
+	if l.Phase == job.Active && l.Files.Said != job.Had {
+		return text + "; its custodians fetch the order's files"
+	}
 	if units := l.RoundUnits(); l.Phase == job.Active && len(units) > 0 {
 		var counts [job.Accepted + 1]int
 		for _, u := range units {
@@ -64,21 +67,37 @@ func (p *Progress) String() string {
 	return text
 }
 
-// Left returns about how long the order will go on after now, a protocol time in ms: as
-// fast as until now, and then the window in which all can be challenged. It is 0 while
-// nobody can tell.
-func (p *Progress) Left(now int64) time.Duration {
+// Left says how long the order will go on after now, in protocol time in ms, as
+// "about 3m0s left", or "" while nobody can tell. since is when the round began, 0 if the
+// caller did not see that. Rounds take as long as those before; the first one at least
+// its window.
+func (p *Progress) Left(now, since int64) string {
 	l := p.Lease
-	switch {
-	case l == nil:
-		return 0
-	case l.Phase == job.Closing:
-		return time.Duration(max(l.WindowEnd-now, 0)) * time.Millisecond
-	case l.Phase != job.Active || l.Round == 0:
-		return 0
+	if l == nil || l.Files.Said != job.Had {
+		return ""
 	}
-	round := max(now-l.MatchedAt, 0) / int64(l.Round)
-	return time.Duration(round*int64(len(l.Merges)-l.Round)+l.Order.Conditions.Window) * time.Millisecond
+	c, how, left := &l.Order.Conditions, "about", int64(0)
+	switch all, done := int64(len(l.Merges)), int64(l.Round); {
+	case l.Phase == job.Closing:
+		left = l.WindowEnd - now
+	case l.Phase != job.Active:
+		return ""
+	case done == 0:
+		how, left = "at least", all*c.UnitWindow+c.Window
+		if since > 0 {
+			left -= min(now-since, c.UnitWindow)
+		}
+	default:
+		if since == 0 { // in the middle of it, as far as anybody knows
+			since = l.MatchedAt + (now-l.MatchedAt)*2*done/(2*done+1)
+		}
+		round := (since - l.MatchedAt) / done
+		left = max(round*(all-done)-(now-since), 0) + c.Window
+	}
+	if left <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %v left", how, (time.Duration(left) * time.Millisecond).Round(time.Second))
 }
 
 // Look asks the chain how an order stands.

@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,6 +29,9 @@ func Orders(ctx context.Context, k *role.Kit, consumer string, most int) ([]mark
 		}
 		if r.Pagination == nil || len(r.Pagination.NextKey) == 0 {
 			return out, nil
+		}
+		if len(r.Orders) == 0 {
+			return nil, errors.New("orders: the node gives pages without orders: name another")
 		}
 		q.Pagination = &query.PageRequest{Key: r.Pagination.NextKey}
 	}

@@ -106,14 +106,8 @@ func (e *PoorError) Error() string {
 // in the consumer's store under the order's name.
 func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
 	id := o.ID()
-	for _, f := range o.Problem.Files {
-		ref, err := role.RefOf(f)
-		if err != nil {
-			return id, err
-		}
-		if err := k.Store.Pin(role.Pin(id), ref); err != nil {
-			return id, err
-		}
+	if err := Keep(k, id, o); err != nil {
+		return id, err
 	}
 	m, err := Message(k, o)
 	if err != nil {
@@ -123,6 +117,20 @@ func Post(ctx context.Context, k *role.Kit, o *job.Order) (canon.Hash, error) {
 		return id, fmt.Errorf("post the order: %w", err)
 	}
 	return id, Discard(k)
+}
+
+// Keep keeps the files of an order in the consumer's store under an order's name.
+func Keep(k *role.Kit, id canon.Hash, o *job.Order) error {
+	for _, f := range o.Problem.Files {
+		ref, err := role.RefOf(f)
+		if err != nil {
+			return err
+		}
+		if err := k.Store.Pin(role.Pin(id), ref); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Message returns what posts an order. The peer signs that it is the consumer's contact.

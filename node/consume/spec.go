@@ -144,7 +144,7 @@ func ReadSpec(name string, allow ...string) (Spec, error) {
 func (s *Spec) open(field, name string) (*os.File, int64, error) {
 	f, size, err := bounded.OpenWithin(s.Folders, name)
 	if errors.Is(err, bounded.ErrOutside) {
-		err = fmt.Errorf("%w: all who work on the order would see it. If you want that, copy it beside the order file or add --allow with its folder", err)
+		err = fmt.Errorf("%w: all who work on the order would see it. If you want that, copy it beside the order file, under a name without a leading dot, or add --allow with its folder", err)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", field, err)

@@ -74,10 +74,18 @@ type scribe struct {
 	board Board
 	o     *Options
 	names map[string]string // roles by account
+
+	trained map[trainedUnit]role.Event // the last event of units whose receipts are not posted
+}
+
+// trainedUnit is a unit that a provider trains.
+type trainedUnit struct {
+	provider string
+	unit     int
 }
 
 func newScribe(o *Options) *scribe {
-	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, board: Board{Stage: "starting the network"}}
+	return &scribe{begun: time.Now(), o: o, names: map[string]string{}, trained: map[trainedUnit]role.Event{}, board: Board{Stage: "starting the network"}}
 }
 
 // change edits the board and shows it.
@@ -124,6 +132,7 @@ func (s *scribe) observe(e role.Event) {
 	switch e.Kind {
 	case role.Trained:
 		s.change(func(b *Board) {
+			s.trained[trainedUnit{e.Role, e.Unit}] = e
 			for i := range b.Workers {
 				if w := &b.Workers[i]; w.Name == e.Role {
 					w.Unit, w.Step, w.Loss, w.Rate = e.Unit, e.Step, e.Loss, e.Rate
@@ -133,10 +142,15 @@ func (s *scribe) observe(e role.Event) {
 	case role.Posted:
 		if e.Unit >= 0 {
 			s.change(func(b *Board) {
+				at := trainedUnit{e.Role, e.Unit}
+				last := s.trained[at]
+				delete(s.trained, at)
 				for i := range b.Workers {
 					if w := &b.Workers[i]; w.Name == e.Role {
-						s.o.line(s.begun, "%s posted the receipt of unit %d: loss %.3f, %.1f steps/s", w.Name, e.Unit, w.Loss, w.Rate)
-						w.Unit = -1
+						s.o.line(s.begun, "%s posted the receipt of unit %d: loss %.3f, %.1f steps/s", w.Name, e.Unit, last.Loss, last.Rate)
+						if w.Unit == e.Unit {
+							w.Unit = -1
+						}
 					}
 				}
 			})
