@@ -107,9 +107,6 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 		columns = p.sumColumns()
 	}
 	for i, packed := 0, 0; i < p.rowCount; i += packed {
-		if p.worker.Stopped() {
-			return false
-		}
 		switch packed = min(maxPackRows, p.rowCount-i); {
 		case p.a.lineRows > 0:
 			packed = p.rowCount
@@ -124,6 +121,9 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 			p.axpy(axpyCols, n, add)
 		}
 		for c := axpyCols; c < p.colCount; {
+			if p.worker.Stopped() {
+				return false
+			}
 			left := p.colCount - c
 			if p.b.prepacked != nil {
 				left = min(left, p.nc-c%p.nc)
