@@ -110,8 +110,8 @@ soak: ## Kill and restart networks SOAK times
 siege: ## Besiege whole networks with strangers, liars and silence
 	TALLY_SIEGE=1 go test -count=1 -timeout 1h -v -run 'Siege|LyingCustodians|CustodianOfFiles|Strangers' ./p2p ./internal/testkit/nettest
 
-# What several goroutines share; the detector is of C, so it needs a compiler of C.
-race: ## Run the tests of what works at once under Go's race detector
+# The race detector needs cgo, and so a C compiler.
+race: ## Run the concurrent packages under Go's race detector
 	CGO_ENABLED=1 go test -race -short -count=1 -timeout 1h ./engine ./engine/merkle ./store ./p2p ./node/client ./node/consensus ./node/role
 
 bench: build ## Measure: every name of tally bench, then the hot packages

@@ -256,7 +256,11 @@ func (b *buyer) watch(ctx context.Context, text, out string, force bool) error {
 	if t.Delivery, err = b.deliver(ctx, p.Lease, out); err != nil {
 		return err
 	}
-	return errors.Join(b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) }), t.whole())
+	err = b.e.show(watched{t.Outcome, t.Delivery}, func(w io.Writer) { delivered(w, &t) })
+	if t.Delivery == nil {
+		err = errors.Join(err, errNoModel)
+	}
+	return err
 }
 
 // watched is what tally order watch tells in the end.
@@ -465,7 +469,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	if v.Kept.Needed > 1 {
 		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
-	fmt.Fprintf(w, "  kept      by %d custodians, each %s: %.2g times the data\n", v.Kept.Custodians, what, v.Kept.Copies)
+	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", count(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, count(s.Conditions.Auditors, "drawn auditor"))
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)

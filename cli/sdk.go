@@ -91,7 +91,7 @@ func (e *env) prepare(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if err := presets(cmd.Flags(), e.json); err != nil {
+	if err := presets(cmd, e.json); err != nil {
 		return err
 	}
 	if err := client.SetCmdClientContextHandler(c, cmd); err != nil || verb.Name() != "tx" {
@@ -103,12 +103,18 @@ func (e *env) prepare(cmd *cobra.Command) error {
 // errUnasked says that nobody can be asked whether to send a transaction.
 var errUnasked = errors.New("with --json nobody is asked: add -y to send the transaction")
 
+// neverAsks are the SDK's verbs that send nothing, or what was signed to be sent.
+var neverAsks = map[string]bool{
+	"broadcast": true, "decode": true, "encode": true, "multi-sign": true, "multisign-batch": true, "sign": true, "sign-batch": true,
+	"simulate": true, "validate-signatures": true,
+}
+
 // presets sets what the SDK's commands do if no flag says otherwise.
-func presets(f *pflag.FlagSet, json bool) error {
-	values := map[string]string{}
+func presets(cmd *cobra.Command, json bool) error {
+	f, values := cmd.Flags(), map[string]string{}
 	if json {
 		values[flags.FlagOutput] = flags.OutputFormatJSON
-		if yes := f.Lookup(flags.FlagSkipConfirmation); yes != nil && !yes.Changed && !f.Changed(flags.FlagGenerateOnly) && !f.Changed(flags.FlagDryRun) {
+		if yes := f.Lookup(flags.FlagSkipConfirmation); yes != nil && !yes.Changed && !neverAsks[cmd.Name()] && !f.Changed(flags.FlagGenerateOnly) && !f.Changed(flags.FlagDryRun) {
 			return errUnasked
 		}
 	}

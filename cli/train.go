@@ -27,7 +27,7 @@ const exampleOrder = `kind: TrainingOrder
 name: my-model
 problem:
   model: model.onnx          # tokens [batch context] to logits [batch context vocabulary], with
-                             # its weights in it: a file whose elements lie in others is refused
+                             # its weights in it: ONNX external data is refused
   # dims: {batch: 8, sequence: 64} # values of its symbolic dimensions, by name
   # continue: proof.bundle   # in place of model: the end of an order, optimizer and all
   text: book.txt             # UTF-8; its last tenth is held out
@@ -116,7 +116,7 @@ func (b *buyer) watchNode(ctx context.Context) {
 		if gone := err != nil; gone == away || ctx.Err() != nil {
 			continue
 		} else if away = gone; gone {
-			b.tell("waiting for the network at %s; Ctrl-C leaves the order to it", node.RPC)
+			b.tell("waiting for the network at %s", node.RPC)
 		} else {
 			b.tell("the network answers again")
 		}
@@ -138,7 +138,8 @@ with a proof of it.
 
 The same order gives the same bits. So an order that this account has posted already is
 taken up where it stands, and not paid for twice, unless it ended without its result;
---again posts it once more.
+--again posts it once more. Stay until the network has the files: Ctrl-C before lets
+the order end without a result, and its deposit is lost.
 
 Everybody who works on the order sees the model and the text. So an order file,
 which somebody else may have written, names files in its own folder and below, none
@@ -164,7 +165,7 @@ An order file, with paths relative to it:
 				return err
 			}
 			defer func() { err = errors.Join(err, b.home.Close()) }()
-			return b.train(cmd.Context(), s, trainWays{again, wait, force, out})
+			return b.train(cmd.Context(), s, trainFlags{again, wait, force, out})
 		},
 	}
 	f := cmd.Flags()
@@ -185,13 +186,13 @@ type trained struct {
 	HeldOutLossFirst float32 `json:"heldout_loss_first"`
 }
 
-// trainWays are the flags of tally train.
-type trainWays struct {
+// trainFlags are the flags of tally train.
+type trainFlags struct {
 	again, wait, force bool
 	out                string
 }
 
-func (b *buyer) train(ctx context.Context, s consume.Spec, f trainWays) error {
+func (b *buyer) train(ctx context.Context, s consume.Spec, f trainFlags) error {
 	b.tell("trying one step of the order: %s on %s", cmp.Or(s.Problem.Model, s.Problem.Continue), s.Problem.Text)
 	d, err := interruptible(ctx, func() (*consume.Draft, error) { return consume.NewDraft(ctx, s, b.kit.Exec) })
 	if err != nil {
@@ -233,19 +234,11 @@ func (b *buyer) train(ctx context.Context, s consume.Spec, f trainWays) error {
 	if t.Delivery, err = b.deliver(ctx, last.Lease, f.out); err != nil {
 		return err
 	}
-	return errors.Join(b.e.show(t, func(w io.Writer) { delivered(w, &t) }), t.whole())
+	return b.e.show(t, func(w io.Writer) { delivered(w, &t) })
 }
 
-// errNoModel says that an order ended before there was a model.
+// errNoModel is returned for an order that ended before there was a model.
 var errNoModel = errors.New("the order ended before its first round was merged: there is no model")
-
-// whole returns an error if the order gave nothing.
-func (t *trained) whole() error {
-	if t.Delivery == nil {
-		return errNoModel
-	}
-	return nil
-}
 
 // place posts a draft, or finds the order by which it was posted before.
 func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.Hash, error) {
@@ -253,14 +246,14 @@ func (b *buyer) place(ctx context.Context, d *consume.Draft, again bool) (canon.
 	if err != nil {
 		return canon.Hash{}, err
 	}
-	p, nonce, err := consume.Earlier(ctx, b.kit, &o)
+	p, nonce, err := consume.FindEarlier(ctx, b.kit, &o)
 	switch {
 	case err != nil:
 		return canon.Hash{}, err
 	case p == nil || again:
-	case !p.Same:
+	case !p.Resumable:
 		b.tell("order %s trains the same, on other terms or without its whole result (%v): this one is posted besides", p.ID, &p.Progress)
-	case !p.Here:
+	case !p.OwnPeer:
 		return p.ID, fmt.Errorf("order %s asks for the same, and was posted from another home, which alone can hand over its files: go on there, or post another with --again", p.ID)
 	default:
 		b.tell("order %s asks for the same: taking it up (--again would post and pay for another)", p.ID)
@@ -288,11 +281,13 @@ func (b *buyer) post(ctx context.Context, o *job.Order) (canon.Hash, error) {
 	}
 	id, err := consume.Post(ctx, b.kit, o)
 	if err != nil {
-		if _, unknown := consume.Look(ctx, b.kit, id); unknown != nil {
-			return id, err
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), quiet)
+		defer cancel()
+		if p, unknown := consume.Look(look, b.kit, id); unknown != nil || p.Lease == nil && p.Ended() {
+			return id, fmt.Errorf("%w; it may still be posted: tally order show %s --home %s tells", err, id, b.home.Dir)
 		}
-		b.tell("order %s was on its way already: taking it up", id)
-		return id, nil
+		b.tell("order %s was posted already: taking it up", id)
+		return id, consume.Discard(b.kit)
 	}
 	p := &o.Problem
 	b.tell("order %s posted: %d units of %d steps, at most %v locked, and a deposit of %v", id, p.Units(), p.Steps, consume.Amount(o.Conditions.MaxPrice), consume.Amount(deposit))
@@ -324,7 +319,9 @@ func (b *buyer) follow(ctx context.Context, id canon.Hash, until func(consume.Pr
 	})
 	switch {
 	case ctx.Err() == nil:
-	case p.Lease == nil || p.HandedOver:
+	case p.Lease == nil:
+		b.tell("The order waits for an offer, or nobody could tell. If it is matched while you are away, it ends without a result, and its deposit is lost. Go on:\n  tally order watch %s --home %s\nor take it back while it waits:\n  tally tx market cancel-order %s --home %s -y", id, b.home.Dir, id, b.home.Dir)
+	case p.HandedOver:
 		b.tell("The order goes on without you. To take it up again:\n  tally order watch %s --home %s", id, b.home.Dir)
 	default:
 		b.tell("The network does NOT have the order's files yet. Unless you go on at once, the order ends without a result, and its deposit goes to those who waited:\n  tally order watch %s --home %s", id, b.home.Dir)

@@ -92,7 +92,6 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 	if err != nil {
 		return nil, fmt.Errorf("wire the app: %w", err)
 	}
-	a.Tx = txConfig{a.Tx}
 	// Pruning beside the blocks would leave a goroutine per store behind.
 	a.App = builder.Build(db, append(opts, baseapp.SetChainID(chainID), baseapp.SetIAVLSyncPruning(true), baseapp.SetQueryGasLimit(maxQueryGas))...)
 	for _, m := range a.wire() {
@@ -102,6 +101,7 @@ func New(logger log.Logger, db dbm.DB, chainID string, opts ...func(*baseapp.Bas
 		a.modules = append(a.modules, m)
 	}
 	a.forget()
+	a.Tx = newTxConfig(a.Tx, a.Registry)
 	a.SetTxDecoder(a.Tx.TxDecoder())
 	a.SetAnteHandler(a.anteHandler())
 	a.SetPostHandler(a.postHandler)

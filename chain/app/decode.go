@@ -1,6 +1,8 @@
 package app
 
 import (
+	"strings"
+
 	gogoproto "github.com/cosmos/gogoproto/proto"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -8,72 +10,88 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/cosmos/cosmos-sdk/client"
+	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 )
 
-// maxNesting bounds the messages of a transaction that lie in one another. Those of the
-// chain have seven at most.
+// maxNesting bounds how deep messages of a transaction are nested. Seven levels suffice for
+// those of the chain.
 const maxNesting = 16
 
 // txConfig is the SDK's, but for transactions that nobody should decode: the SDK's decoder
 // copies what an Any holds at each level, and takes thousands of levels, so a megabyte of
 // them takes gigabytes. Everybody decodes before anybody has paid.
-type txConfig struct{ client.TxConfig }
+type txConfig struct {
+	client.TxConfig
+	types map[string]protoreflect.MessageDescriptor // that an Any may hold, by URL
+}
 
-// TxDecoder returns what decodes transactions of at most MaxTx bytes, and of few messages
-// in one another.
+// newTxConfig returns a txConfig for the types of a registry, to which none is added any more.
+func newTxConfig(c client.TxConfig, registry codectypes.InterfaceRegistry) txConfig {
+	t := txConfig{c, map[string]protoreflect.MessageDescriptor{}}
+	for _, name := range registry.ListAllInterfaces() {
+		for _, url := range registry.ListImplementations(name) {
+			t.types[url] = messageType(url[strings.LastIndexByte(url, '/')+1:])
+		}
+	}
+	for _, part := range txParts {
+		t.types[part] = messageType(part)
+	}
+	return t
+}
+
+// txParts are the messages that TxRaw holds as bytes, by the number of its field.
+var txParts = map[protowire.Number]string{1: "cosmos.tx.v1beta1.TxBody", 2: "cosmos.tx.v1beta1.AuthInfo"}
+
+// TxDecoder returns what decodes transactions of at most MaxTx bytes, nested at most
+// maxNesting deep.
 func (c txConfig) TxDecoder() sdk.TxDecoder {
 	decode := c.TxConfig.TxDecoder()
 	return func(raw []byte) (sdk.Tx, error) {
 		if len(raw) > MaxTx {
 			return nil, errorsmod.Wrapf(sdkerrors.ErrTxTooLarge, "%d bytes, at most %d", len(raw), MaxTx)
 		}
-		if txTooDeep(raw) {
-			return nil, errorsmod.Wrapf(sdkerrors.ErrTxDecode, "more than %d messages in one another: none of the chain has so many", maxNesting)
+		if c.txTooDeep(raw) {
+			return nil, errorsmod.Wrapf(sdkerrors.ErrTxDecode, "messages nested more than %d deep: send them side by side, in one body", maxNesting)
 		}
 		return decode(raw)
 	}
 }
 
-// txTooDeep reports whether a transaction's body or signers hold messages that lie too deep
-// in one another. What is no transaction is the decoder's to refuse.
-func txTooDeep(raw []byte) bool {
-	parts := map[protowire.Number]protoreflect.Name{1: "TxBody", 2: "AuthInfo"} // of TxRaw
-	deep := false
+// txTooDeep reports whether messages in a transaction's body or signers are nested too deep.
+// What is no transaction is the decoder's to refuse.
+func (c txConfig) txTooDeep(raw []byte) (deep bool) {
 	eachField(raw, func(n protowire.Number, value []byte) {
-		if name, ok := parts[n]; ok {
-			deep = deep || tooDeep(value, messageType(protoreflect.FullName("cosmos.tx.v1beta1").Append(name)), maxNesting)
-		}
+		deep = deep || c.tooDeep(value, c.types[txParts[n]], maxNesting)
 	})
 	return deep
 }
 
-// tooDeep reports whether the messages within one, those in Any among them, lie more than
-// so many levels deep. It takes no memory for them, and looks once at each field.
-func tooDeep(b []byte, of protoreflect.MessageDescriptor, levels int) (deep bool) {
+// tooDeep reports whether messages, through Any too, are nested deeper than levels. It
+// copies nothing, and looks once at each field.
+func (c txConfig) tooDeep(b []byte, of protoreflect.MessageDescriptor, levels int) (deep bool) {
 	if of == nil || len(b) == 0 {
 		return false
 	}
 	if levels == 0 {
 		return true
 	}
-	var url string
-	var inside []byte
+	var url, inside []byte
 	isAny := of.FullName() == "google.protobuf.Any"
 	eachField(b, func(n protowire.Number, value []byte) {
 		switch f := of.Fields().ByNumber(n); {
 		case deep:
 		case isAny && n == 1:
-			url = string(value)
+			url = value
 		case isAny && n == 2:
 			inside = value
 		case f != nil && f.Message() != nil:
-			deep = tooDeep(value, f.Message(), levels-1)
+			deep = c.tooDeep(value, f.Message(), levels-1)
 		}
 	})
 	if isAny && !deep {
-		deep = tooDeep(inside, messageType(protoreflect.FullName(nameOf(url))), levels-1)
+		deep = c.tooDeep(inside, c.types[string(url)], levels-1)
 	}
 	return deep
 }
@@ -97,19 +115,10 @@ func eachField(b []byte, do func(n protowire.Number, value []byte)) {
 	}
 }
 
-// nameOf returns the name of a message's type in a URL.
-func nameOf(url string) string {
-	for i := len(url) - 1; i >= 0; i-- {
-		if url[i] == '/' {
-			return url[i+1:]
-		}
-	}
-	return url
-}
-
-// messageType finds a type of messages, or nil.
-func messageType(name protoreflect.FullName) protoreflect.MessageDescriptor {
-	d, err := gogoproto.HybridResolver.FindDescriptorByName(name)
+// messageType finds a type of messages, or nil. Its time grows with the square of the name's
+// length, so names are the program's own.
+func messageType(name string) protoreflect.MessageDescriptor {
+	d, err := gogoproto.HybridResolver.FindDescriptorByName(protoreflect.FullName(name))
 	if err != nil {
 		return nil
 	}

@@ -30,6 +30,7 @@ const (
 )
 
 const (
+	maxMethod    = 200    // bytes of a method's name; the longest has 70
 	defaultLimit = 100    // members of a page, where a request names no limit
 	maxOffset    = 10_000 // members before a page
 )
@@ -94,7 +95,7 @@ func IsPaged(method string) bool { return listRequest(method) != nil }
 // it does not.
 func listRequest(method string) reflect.Type {
 	service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	if !ok {
+	if !ok || len(method) > maxMethod { // looking a name up takes the square of its length
 		return nil
 	}
 	d, err := gogoproto.HybridResolver.FindDescriptorByName(protoreflect.FullName(service))

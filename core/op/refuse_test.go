@@ -89,7 +89,7 @@ func TestRefusals(t *testing.T) {
 		{"cannot be turned in pairs", "RotaryEmbedding", nil, []arg{f(1, 1, 2, 3), f(1, 2, 1), f(1, 2, 1)}, 1},
 		{"should have [positions 1] and [1 2]", "RotaryEmbedding", nil, []arg{f(1, 1, 2, 2), f(1, 2, 1), f(1, 2, 1), few(1, 2)}, 1},
 		{`update_rule "fast" is not supported`, "LinearAttention", headCounts(1, 1, rule("fast")), []arg{f(1, 1, 2), f(1, 1, 2), f(1, 1, 2)}, 1},
-		{"goes with decay: true", "LinearAttention", headCounts(1, 1), []arg{f(1, 1, 2), f(1, 1, 2), f(1, 1, 2)}, 1},
+		{"decay (input 5) is required", "LinearAttention", headCounts(1, 1), []arg{f(1, 1, 2), f(1, 1, 2), f(1, 1, 2)}, 1},
 		{"may have 1 to 4096", "LinearAttention", headCounts(1, 1, rule("linear")), []arg{f(1, 20000, 1), f(1, 20000, 1), f(1, 20000, 1)}, 1},
 		{"past_state has shape", "CausalConvWithState", nil, []arg{f(1, 2, 3), f(2, 1, 3), none, f(1, 2, 3)}, 1},
 		{`activation "relu" is not supported`, "CausalConvWithState", []graph.Attr{graph.String("activation", "relu")}, []arg{f(1, 2, 3), f(2, 1, 3)}, 1},

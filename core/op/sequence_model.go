@@ -112,17 +112,17 @@ func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(a.size))
 	}
-	a.q = b.Op("Mul", a.q, b.Const(real(a.of, scale)))
-	state, present := b.Op("Expand", b.Const(number(a.of, 0)), b.Ints(a.state()...)), c.In[0].Type
+	a.q = b.Op("Mul", a.q, b.Const(real(a.dtype, scale)))
+	state, present := b.Op("Expand", b.Const(number(a.dtype, 0)), b.Ints(a.stateShape()...)), c.In[0].Type
 	if c.has(3) {
 		present = c.In[3].Type
-		state = a.convert(c.Inputs[3], present, a.of)
+		state = a.convert(c.Inputs[3], present, a.dtype)
 	}
 	y, state, err := a.recur(state, decay, beta)
 	if err != nil {
 		return nil, err
 	}
-	return []string{a.convert(y, a.of, c.In[0].Type), a.convert(state, a.of, present)}, nil
+	return []string{a.convert(y, a.dtype, c.In[0].Type), a.convert(state, a.dtype, present)}, nil
 }
 
 // linearAttention is one call of LinearAttention, its inputs with an axis for heads:
@@ -130,7 +130,7 @@ func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
 type linearAttention struct {
 	c            *Call
 	b            *graph.Builder
-	of           tensor.DType // that it is computed in
+	dtype        tensor.DType // that it is computed in
 	gated, delta bool         // the state decays; only what it does not yet give is new
 	q, k, v      string
 
@@ -140,21 +140,22 @@ type linearAttention struct {
 func newLinearAttention(c *Call, b *graph.Builder) (*linearAttention, error) {
 	rule := c.text("update_rule")
 	a := &linearAttention{
-		c: c, b: b, of: tensor.Float32, gated: rule == "gated" || rule == "gated_delta", delta: rule == "delta" || rule == "gated_delta",
+		c: c, b: b, dtype: tensor.Float32, gated: rule == "gated" || rule == "gated_delta", delta: rule == "delta" || rule == "gated_delta",
 		heads: c.int("q_num_heads"), shared: c.int("kv_num_heads"),
 	}
 	if !a.gated && !a.delta && rule != "linear" {
 		return nil, fmt.Errorf("update_rule %q is not supported; use linear, gated, delta or gated_delta", rule)
 	}
 	if a.gated != c.has(4) || a.delta != c.has(5) {
-		return nil, fmt.Errorf("update_rule %q goes with decay: %v, and with beta: %v", rule, a.gated, a.delta)
+		needs := map[bool]string{true: "required", false: "not taken"}
+		return nil, fmt.Errorf("update_rule %q: decay (input 5) is %s, beta (input 6) is %s", rule, needs[a.gated], needs[a.delta])
 	}
 	err := c.floats()
 	if err != nil {
 		return nil, err
 	}
 	if c.In[0].Type == tensor.Float64 {
-		a.of = tensor.Float64
+		a.dtype = tensor.Float64
 	}
 	var shapes [3]tensor.Shape
 	for i, x := range []*string{&a.q, &a.k, &a.v} {
@@ -176,14 +177,14 @@ func newLinearAttention(c *Call, b *graph.Builder) (*linearAttention, error) {
 		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", qs, ks, vs)
 	case a.steps < 1 || a.steps > maxSteps:
 		return nil, fmt.Errorf("the sequence has %d steps, and may have 1 to %d", a.steps, maxSteps)
-	case c.has(3) && !c.In[3].Shape.Equal(a.state()):
-		return nil, fmt.Errorf("past_state has shape %v, but should have %v", c.In[3].Shape, a.state())
+	case c.has(3) && !c.In[3].Shape.Equal(a.stateShape()):
+		return nil, fmt.Errorf("past_state has shape %v, but should have %v", c.In[3].Shape, a.stateShape())
 	}
 	return a, nil
 }
 
-// state is the shape of the state: for each head a matrix from keys to values.
-func (a *linearAttention) state() tensor.Shape {
+// stateShape is the shape of the state: for each head a matrix from keys to values.
+func (a *linearAttention) stateShape() tensor.Shape {
 	return tensor.Shape{a.batch, a.shared, a.size, a.width}
 }
 
@@ -196,7 +197,7 @@ func (a *linearAttention) convert(x string, from, to tensor.DType) string {
 
 // unpacked gives an input an axis for heads.
 func (a *linearAttention) unpacked(i, heads int) (string, tensor.Shape, error) {
-	x := a.convert(a.c.Inputs[i], a.c.In[i].Type, a.of)
+	x := a.convert(a.c.Inputs[i], a.c.In[i].Type, a.dtype)
 	return a.c.unpacked(a.b, x, a.c.In[i].Shape, heads)
 }
 
@@ -231,11 +232,11 @@ func (a *linearAttention) recur(state, decay, beta string) (y, last string, err 
 		if a.gated {
 			state = b.Op("Mul", state, decays[t])
 		}
-		news := values[t]
+		update := values[t]
 		if a.delta {
-			news = b.Op("Mul", betas[t], b.Op("Sub", news, b.Op("MatMul", keys[t], state)))
+			update = b.Op("Mul", betas[t], b.Op("Sub", update, b.Op("MatMul", keys[t], state)))
 		}
-		state = b.Op("Add", state, b.Op("Mul", columns[t], news))
+		state = b.Op("Add", state, b.Op("Mul", columns[t], update))
 		query := reshaped(b, queries[t], tensor.Shape{a.batch, a.heads, 1, a.size}, tensor.Shape{a.batch, a.shared, group, a.size})
 		o := b.Op("MatMul", query, state)
 		out = append(out, reshaped(b, o, tensor.Shape{a.batch, a.shared, group, a.width}, tensor.Shape{a.batch, 1, a.heads * a.width}))

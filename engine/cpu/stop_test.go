@@ -88,6 +88,34 @@ func TestStoppedKernelsStop(t *testing.T) {
 	}
 }
 
+// A product stops between its blocks, too.
+func TestProductsStopBetweenBlocks(t *testing.T) {
+	p := kerneltest.MatMul(2048, 512, 64)
+	k := gemm.New(p, asm.Sets()[0]).(kernel.Producer)
+	if k.Blocks() < 2 {
+		t.Fatalf("%d blocks", k.Blocks())
+	}
+	w := kernel.NewWorker()
+	w.Stop = new(atomic.Bool)
+	out, args, calls := tensor.Must(tensor.New(p.Type, p.Shape)), operands(p), 0
+	for lo := range k.Blocks() {
+		err := kernel.Produce(k, w, out, args, lo, lo+1, func(_, _, _, _ int, _ kernel.Source) error {
+			calls++
+			w.Stop.Store(true)
+			return nil
+		})
+		if first := lo == 0; first != (err == nil) || !first && !errors.Is(err, kernel.ErrStopped) {
+			t.Fatalf("block %d: %v", lo, err)
+		}
+		if lo == 0 {
+			w.Stop.Store(true)
+		}
+	}
+	if calls == 0 {
+		t.Error("the first block was not computed")
+	}
+}
+
 // A run that is given up ends with the context's error, and the next is not disturbed.
 func TestRunThatIsGivenUp(t *testing.T) {
 	p := kerneltest.MatMul(512, 512, 512)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What people can hold in their heads. More is an exception, with a reason, and no more
+// What people can hold in their heads. More is an exception, with a reason, and hardly more
 // than it is today.
 var limits = map[string]struct {
 	most int
@@ -67,12 +67,12 @@ var exceptions = map[string]map[string]exception{
 		"engine/cpu/gen.digests": {75, fromAsm}, "engine/cpu/gen.tile": {75, fromAsm},
 	},
 	"parameters of a function": {
-		"bench.conv": {7, "as ONNX's Conv has them"}, "bench.imagine": {9, "a place in a dispute"}, "core/op.requantized": {7, "as ONNX's quantized operators have them"},
+		"bench.classifier.conv": {7, "as ONNX's Conv has them"}, "bench.imagine": {9, "a place in a dispute"}, "core/op.Call.requantized": {7, "as ONNX's quantized operators have them"},
 		"engine/cpu/affine.copyPlane": {7, "two planes in memory"}, "engine/cpu/asm.sha256x2": {7, fromAsm}, "engine/cpu/asm.genericGEMM": {11, fromAsm},
 		"engine/cpu/asm.genericAccumulate": {7, fromAsm}, "engine/cpu/asm.genericGather": {8, fromAsm}, "engine/cpu/asm.genericEltwiseChain": {10, fromAsm},
-		"engine/cpu/fuse.runRows": {8, "a range of rows in memory"}, "engine/cpu/gemm.place": {7, "a block of a product"}, "engine/cpu/gemm.setGrids": {7, "the four groups of a contraction's axes"},
-		"engine/cpu/gemm.newPaddedInput": {8, "an operand and its axes"}, "engine/cpu/gemm.prepackOperand": {7, "an operand and its blocking"},
-		"engine/cpu/kernel.Produce": {7, "a range of a tensor, and what it is made of"}, "node/watch.wrong": {7, "all that an accusation names"},
+		"engine/cpu/fuse.Fusion.runRows": {8, "a range of rows in memory"}, "engine/cpu/gemm.block.place": {7, "a block of a product"}, "engine/cpu/gemm.packer.place": {7, "a panel of an operand"}, "engine/cpu/gemm.contraction.setGrids": {7, "the four groups of a contraction's axes"},
+		"engine/cpu/gemm.newPaddedInput": {8, "an operand and its axes"}, "engine/cpu/gemm.contraction.prepackOperand": {7, "an operand and its blocking"},
+		"engine/cpu/kernel.Produce": {7, "a range of a tensor, and what it is made of"}, "node/watch.watcher.wrong": {7, "all that an accusation names"},
 	},
 }
 
@@ -103,6 +103,9 @@ func TestLimits(t *testing.T) {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
 				full := dir + "." + d.Name.Name
+				if d.Recv != nil {
+					full = dir + "." + receiver(d.Recv.List[0].Type) + "." + d.Name.Name
+				}
 				count("lines of a function", full, fset.Position(d.End()).Line-fset.Position(d.Pos()).Line+1, most)
 				count("parameters of a function", full, d.Type.Params.NumFields(), most)
 				if d.Recv != nil {
@@ -138,8 +141,11 @@ func exceeding(found map[string]int, limit int, excepted map[string]exception) (
 			if e.why == "" {
 				faults = append(faults, name+" is excepted without a reason")
 			}
-			if most = e.most; n <= limit {
+			switch most = e.most; {
+			case n <= limit:
 				faults = append(faults, fmt.Sprintf("%s has %d, limit %d, and needs no exception any more", name, n, limit))
+			case n < e.most*97/100: // lines may move a little
+				faults = append(faults, fmt.Sprintf("%s has %d: lower its exception from %d", name, n, e.most))
 			}
 		}
 		if n > most {
@@ -170,9 +176,9 @@ func receiver(e ast.Expr) string {
 }
 
 func TestLimitsBite(t *testing.T) {
-	found := map[string]int{"a": 20, "b": 21, "c": 25, "d": 26, "e": 3}
-	got := exceeding(found, 20, map[string]exception{"c": {25, "x"}, "d": {25, ""}, "e": {25, "x"}, "f": {25, "x"}})
-	want := []string{"b has 21, limit 20", "d is excepted without a reason", "d has 26, limit 25", "e has 3, limit 20, and needs no exception any more", "f is excepted, and is not there"}
+	found := map[string]int{"a": 20, "b": 21, "c": 25, "d": 26, "e": 3, "g": 40}
+	got := exceeding(found, 20, map[string]exception{"c": {25, "x"}, "d": {25, ""}, "e": {25, "x"}, "f": {25, "x"}, "g": {50, "x"}})
+	want := []string{"b has 21, limit 20", "d is excepted without a reason", "d has 26, limit 25", "e has 3, limit 20, and needs no exception any more", "g has 40: lower its exception from 50", "f is excepted, and is not there"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -31,7 +31,7 @@ import (
 // at once gets consecutive sequences, in any order, and may be in one block.
 type Account struct {
 	Address string
-	GasFee  uint64 // utally for 10⁶ gas, if that is more than the chain asks for
+	GasFee  uint64 // utally for 10⁶ gas: the least that is paid, and a higher bound than maxGasPrice
 
 	client *Client
 	key    cryptotypes.PrivKey
@@ -72,6 +72,9 @@ const (
 	// maxInFlight is how many an account broadcasts before the first is in a block.
 	maxInFlight = 16
 	maxOutOfGas = 5 // tries of the same messages, for each pays
+	// maxSequences bounds how often the same messages are signed anew behind what a node said
+	// was not taken: it may have lied, and have executed them each time.
+	maxSequences = 16
 )
 
 // Send signs and sends msgs as one transaction and waits until it is in a
@@ -81,17 +84,23 @@ const (
 // nothing; one that fails later, because another came first, pays: in its block, or
 // for the replacement that takes its sequence.
 //
-// The messages are executed at most once. If the chain's own error comes back, they were
+// The messages are executed at most once, by an honest node; one that lies can have them
+// executed maxSequences times. If the chain's own error comes back, they were
 // not, and will not be. After any other error they may still be.
 func (a *Account) Send(ctx context.Context, msgs ...sdk.Msg) (Result, error) {
 	var until time.Time // patience after the first try
+	sequences := map[uint64]bool{}
 	for outOfGas := 0; ; {
-		r, err := a.send(ctx, msgs)
+		r, sequence, err := a.send(ctx, msgs)
+		sequences[sequence] = true
 		if errors.Is(err, sdkerrors.ErrOutOfGas) {
 			outOfGas++
 		}
 		if !retryable(err) || outOfGas > maxOutOfGas || ctx.Err() != nil {
 			return r, err
+		}
+		if len(sequences) == maxSequences {
+			return r, fmt.Errorf("%w; it was signed with %d sequences: look whether it was executed before it is sent again", err, maxSequences)
 		}
 		if until.IsZero() {
 			until = time.Now().Add(patience)
@@ -113,27 +122,27 @@ func retryable(err error) bool {
 	return errors.Is(err, sdkerrors.ErrMempoolIsFull) || errors.Is(err, sdkerrors.ErrWrongSequence) || errors.Is(err, sdkerrors.ErrOutOfGas)
 }
 
-func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (Result, error) {
+func (a *Account) send(ctx context.Context, msgs []sdk.Msg) (r Result, sequence uint64, err error) {
 	select {
 	case a.slots <- struct{}{}:
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		return r, 0, ctx.Err()
 	}
 	defer func() { <-a.slots }()
-	s, err := a.begin(ctx, msgs)
+	s, sequence, err := a.begin(ctx, msgs)
 	if err != nil {
-		return Result{}, err
+		return r, sequence, err
 	}
-	return a.await(ctx, s)
+	r, err = a.await(ctx, s)
+	return r, sequence, err
 }
 
-// begin broadcasts msgs as a transaction with the next sequence.
-func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*pendingTx, error) {
+// begin broadcasts msgs as a transaction with the next sequence, which it returns.
+func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (s *pendingTx, sequence uint64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	sequence, err := a.next(ctx)
-	if err != nil {
-		return nil, err
+	if sequence, err = a.next(ctx); err != nil {
+		return nil, 0, err
 	}
 	height := a.client.Head().Height
 	tx, err := a.signAndBroadcast(ctx, sequence, nil, msgs)
@@ -149,11 +158,11 @@ func (a *Account) begin(ctx context.Context, msgs []sdk.Msg) (*pendingTx, error)
 		a.resentAt = 0 // what is under way may be lost: broadcast it again at the next poll
 	}
 	if err != nil {
-		return nil, err
+		return nil, sequence, err
 	}
-	s := &pendingTx{sequence: sequence, tx: tx, above: height, done: make(chan struct{})}
+	s = &pendingTx{sequence: sequence, tx: tx, above: height, done: make(chan struct{})}
 	a.queue = append(a.queue, s)
-	return s, nil
+	return s, sequence, nil
 }
 
 // next returns the sequence after those under way. What nobody waits for any more is
@@ -210,7 +219,7 @@ func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddr
 		return nil, err
 	}
 	r, err := txtypes.NewServiceClient(a.client.Conn).Simulate(ctx, &txtypes.SimulateRequest{TxBytes: trial})
-	if err == nil {
+	if err == nil && r.GasInfo != nil {
 		gas = min(r.GasInfo.GasUsed+r.GasInfo.GasUsed/gasMargin+gasSpare, app.MaxGas)
 	}
 	fee := block.Fee(price, gas)
@@ -222,11 +231,11 @@ func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddr
 // times what a new chain asks. The node may be somebody else's, and fees are burnt.
 const maxGasPrice = 10_000
 
-// PriceError says that a node asks for more than anybody should pay unasked.
+// PriceError is returned if a node names a price of gas above the bound.
 type PriceError struct{ Asked, Most uint64 }
 
 func (e *PriceError) Error() string {
-	return fmt.Sprintf("the node says that a million gas cost %d utally, and this home pays %d at most", e.Asked, e.Most)
+	return fmt.Sprintf("the node asks %d utally for a million gas, and this home pays at most %d: ask another node, or set gas_price in tally.yaml", e.Asked, e.Most)
 }
 
 // gasPrice returns what is paid for 10⁶ gas where a node says that the chain asks for so

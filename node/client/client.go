@@ -162,6 +162,9 @@ func (c *Client) account(ctx context.Context, address string) (number, sequence 
 	if err != nil {
 		return 0, 0, fmt.Errorf("account %s (has it ever received money?): %w", address, err)
 	}
+	if r.Info == nil {
+		return 0, 0, fmt.Errorf("account %s: the node answers with nothing: name another", address)
+	}
 	return r.Info.AccountNumber, r.Info.Sequence, nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/client/grpc/cmtservice"
 	"github.com/cosmos/cosmos-sdk/types/query"
+	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/node/consensus"
@@ -73,6 +74,12 @@ func TestQueriesReadNoWholeStores(t *testing.T) {
 	// As wallets ask.
 	if text := get("%s/cosmos/auth/v1beta1/accounts?pagination.limit=1&pagination.count_total=true", n.Addrs().REST); !strings.Contains(text, `"accounts"`) || !strings.Contains(text, `"total":"0"`) {
 		t.Errorf("REST counts a whole list, or refuses who asks for that: %.200s", text)
+	}
+	if _, err := txtypes.NewServiceClient(conn).TxDecodeAmino(context.Background(), &txtypes.TxDecodeAminoRequest{AminoBinary: []byte{1}}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("gRPC decodes amino, whose keys nest without a bound: %v", err)
+	}
+	if _, err := txtypes.NewServiceClient(conn).TxEncodeAmino(context.Background(), &txtypes.TxEncodeAminoRequest{AminoJson: "{}"}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("gRPC encodes amino: %v", err)
 	}
 	if r, err := accounts.Accounts(context.Background(), &authtypes.QueryAccountsRequest{Pagination: &query.PageRequest{Limit: 1 << 62}}); err != nil || len(r.Accounts) < 2 {
 		t.Errorf("a page: %v, %v", r, err)

@@ -18,6 +18,9 @@ import (
 	txs "github.com/cometbft/cometbft/state/txindex/kv"
 	"github.com/cometbft/cometbft/types"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/cosmos/cosmos-sdk/client"
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	authtx "github.com/cosmos/cosmos-sdk/x/auth/tx"
@@ -146,6 +149,20 @@ func newTxService(c client.Context, a *turns) txService {
 // GetTxsEvent implements txtypes.ServiceServer.
 func (s txService) GetTxsEvent(ctx context.Context, req *txtypes.GetTxsEventRequest) (*txtypes.GetTxsEventResponse, error) {
 	return s.during(ctx).GetTxsEvent(ctx, req)
+}
+
+// errAmino is the answer to methods of amino's transactions. The chain has none, and their
+// decoder has no bound on how deep keys are nested.
+var errAmino = status.Error(codes.Unimplemented, "this chain has no transactions in amino: use TxDecode and TxEncode")
+
+// TxDecodeAmino implements txtypes.ServiceServer.
+func (txService) TxDecodeAmino(context.Context, *txtypes.TxDecodeAminoRequest) (*txtypes.TxDecodeAminoResponse, error) {
+	return nil, errAmino
+}
+
+// TxEncodeAmino implements txtypes.ServiceServer.
+func (txService) TxEncodeAmino(context.Context, *txtypes.TxEncodeAminoRequest) (*txtypes.TxEncodeAminoResponse, error) {
+	return nil, errAmino
 }
 
 // meteredBlocks gives so many bytes of blocks.

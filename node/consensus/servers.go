@@ -85,7 +85,7 @@ func (n *Node) serve(c Config, chainID string, logger log.Logger) error {
 
 	rest := api.New(clientCtx, logger, grpcServer)
 	n.app.RegisterAPIRoutes(rest, settings.API)
-	limited := http.MaxBytesHandler(shallow(rest.GRPCGatewayRouter), maxBody)
+	limited := http.MaxBytesHandler(limitNesting(rest.GRPCGatewayRouter), maxBody)
 	n.addrs.REST, err = n.serveHTTP(c.Listen.REST, limitedServer(newReplyBudget().http(web(c.Origins, strangers.http(limited)))))
 	return err
 }

@@ -16,29 +16,29 @@ import (
 // have begun.
 type turns struct {
 	*app.App
-	block sync.RWMutex
+	mu sync.RWMutex // held for writing by FinalizeBlock and Commit, for reading by trials
 }
 
 // FinalizeBlock implements abci.Application.
 func (t *turns) FinalizeBlock(req *abci.RequestFinalizeBlock) (*abci.ResponseFinalizeBlock, error) {
-	t.block.Lock()
-	defer t.block.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.App.FinalizeBlock(req)
 }
 
 // Commit implements abci.Application.
 func (t *turns) Commit() (*abci.ResponseCommit, error) {
-	t.block.Lock()
-	defer t.block.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.App.Commit()
 }
 
-// Simulate tries a transaction. No block waits for what cannot be one.
+// Simulate tries a transaction. What cannot be decoded takes no turn, so no block waits for it.
 func (t *turns) Simulate(tx []byte) (sdk.GasInfo, *sdk.Result, error) {
 	if _, err := t.Tx.TxDecoder()(tx); err != nil {
 		return sdk.GasInfo{}, nil, err
 	}
-	t.block.RLock()
-	defer t.block.RUnlock()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	return t.App.Simulate(tx)
 }

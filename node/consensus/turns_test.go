@@ -36,12 +36,11 @@ func TestTrialsBesideBlocks(t *testing.T) {
 			}
 		})
 	}
+	defer func() { stop(); wg.Wait() }()
 	for range 5 {
 		res, err := n.Client().BroadcastTxCommit(t.Context(), transfer(t, n, chaintest.ChainID, alice, bob, 1))
 		if err != nil || res.TxResult.Code != 0 {
 			t.Fatalf("%+v, %v", res, err)
 		}
 	}
-	stop()
-	wg.Wait()
 }

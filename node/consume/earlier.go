@@ -12,53 +12,76 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// Precedent is an order of the same consumer for the same problem.
-type Precedent struct {
-	ID       canon.Hash
-	Progress Progress
-	Same     bool // its terms are the same too, and it has or may still have its whole result
-	Here     bool // it was posted by this home's peer, which alone hands over files and takes the result
+// EarlierOrder is an order that the consumer posted before, for the same problem.
+type EarlierOrder struct {
+	ID        canon.Hash
+	Progress  Progress
+	Resumable bool // on the same terms, and it has its whole result or still can
+	OwnPeer   bool // this home's peer posted it: only that peer hands over files and takes the result
 }
 
-// Earlier returns the newest precedent of an order that is the same, or else the newest,
-// or nil. The same order gives the same bits: whoever posts it again pays for them twice.
-// nonce is the number of orders on the same terms. As that of the next one it makes two
-// postings, of which neither saw the other, one order.
-func Earlier(ctx context.Context, k *role.Kit, o *job.Order) (p *Precedent, nonce uint64, err error) {
-	all, err := Orders(ctx, k, o.Consumer, maxFound)
+// FindEarlier returns the newest earlier order that can be resumed, else the newest, else
+// nil. The same order gives the same bits: whoever posts it again pays for them twice.
+//
+// nonce is that of the next order on the same terms, their number. Two postings of one
+// home and address, of which neither saw the other, get the same one, and so are one order.
+func FindEarlier(ctx context.Context, k *role.Kit, o *job.Order) (e *EarlierOrder, nonce uint64, err error) {
+	booked, err := Orders(ctx, k, o.Consumer, maxFound)
 	if err != nil {
 		return nil, 0, err
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		booked, err := market.OrderFromProto(&all[i].Order)
-		if err != nil {
-			return nil, 0, fmt.Errorf("order %s: %w", all[i].Id, err)
+	all := make([]job.Order, len(booked))
+	for i := range booked {
+		if all[i], err = market.OrderFromProto(&booked[i].Order); err != nil {
+			return nil, 0, fmt.Errorf("order %s: %w", booked[i].Id, err)
 		}
-		problem, terms := sameWish(&booked, o)
-		if terms {
-			nonce++
-		}
-		if !problem || p != nil && (p.Same || !terms) {
-			continue
-		}
-		x := &Precedent{ID: booked.ID(), Progress: Progress{Status: all[i].Posting.Status}, Here: bytes.Equal(booked.Contact.Key, o.Contact.Key)}
+	}
+	candidates, nonce := earlier(all, o)
+	for _, i := range candidates {
+		_, terms := compareOrders(&all[i], o)
+		x := &EarlierOrder{ID: all[i].ID(), Progress: Progress{Status: booked[i].Posting.Status}, OwnPeer: bytes.Equal(all[i].Contact.Key, o.Contact.Key)}
 		if s := x.Progress.Status; s != marketv1.STATUS_EXPIRED && s != marketv1.STATUS_CANCELLED {
 			if x.Progress, err = Look(ctx, k, x.ID); err != nil {
 				return nil, 0, err
 			}
 		}
-		l := x.Progress.Lease
-		x.Same = terms && (l != nil || !x.Progress.Ended()) && (l == nil || l.Reason == "")
-		if p == nil || x.Same {
-			p = x
+		if x.Resumable = terms && x.Progress.resumable(); x.Resumable {
+			return x, nonce, nil
+		}
+		if e == nil {
+			e = x
 		}
 	}
-	return p, nonce, nil
+	return e, nonce, nil
 }
 
-// sameWish reports whether two orders are of one consumer for one problem, and whether
-// also on the same terms.
-func sameWish(a, b *job.Order) (problem, terms bool) {
+// earlier returns which of a consumer's orders, oldest first, may be taken up in place of
+// o, newest first: those on the same terms, and before them one for the same problem if
+// that is newer. nonce is the number of those on the same terms.
+func earlier(all []job.Order, o *job.Order) (candidates []int, nonce uint64) {
+	for i := len(all) - 1; i >= 0; i-- {
+		problem, terms := compareOrders(&all[i], o)
+		if terms {
+			nonce++
+		}
+		if terms || problem && len(candidates) == 0 {
+			candidates = append(candidates, i)
+		}
+	}
+	return candidates, nonce
+}
+
+// resumable reports whether an order has its whole result, or still can.
+func (p *Progress) resumable() bool {
+	if p.Lease == nil {
+		return !p.Ended()
+	}
+	return p.Lease.Reason == ""
+}
+
+// compareOrders reports whether two orders are of one consumer for one problem, and
+// whether also on the same terms. Who hands over the files, and the nonce, do not count.
+func compareOrders(a, b *job.Order) (problem, terms bool) {
 	other := *b
 	other.Nonce, other.Contact = a.Nonce, a.Contact
 	terms = a.ID() == other.ID()

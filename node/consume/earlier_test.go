@@ -1,19 +1,20 @@
 package consume
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tally-network/tally/core/job"
 )
 
-func TestSameWish(t *testing.T) {
-	wish := func(change func(*job.Order)) *job.Order {
+func TestCompareOrders(t *testing.T) {
+	posted := func(change func(*job.Order)) *job.Order {
 		o := &job.Order{Chain: "tally-1", Consumer: "tally1a", Nonce: 1, Contact: job.Contact{Key: make([]byte, 32), Addrs: []string{"/ip4/127.0.0.1/tcp/1"}}}
 		o.Problem.Rounds, o.Conditions.MaxPrice = 2, 500
 		change(o)
 		return o
 	}
-	first := wish(func(*job.Order) {})
+	first := posted(func(*job.Order) {})
 	for _, c := range []struct {
 		name           string
 		change         func(*job.Order)
@@ -27,8 +28,35 @@ func TestSameWish(t *testing.T) {
 		{"another problem", func(o *job.Order) { o.Problem.Rounds = 3 }, false, false},
 		{"another price", func(o *job.Order) { o.Conditions.MaxPrice = 600 }, true, false},
 	} {
-		if problem, terms := sameWish(first, wish(c.change)); problem != c.problem || terms != c.terms {
+		if problem, terms := compareOrders(first, posted(c.change)); problem != c.problem || terms != c.terms {
 			t.Errorf("%s: problem %v, terms %v", c.name, problem, terms)
+		}
+	}
+}
+
+func TestEarlierOrders(t *testing.T) {
+	post := func(rounds int, price, nonce uint64) job.Order {
+		o := job.Order{Chain: "tally-1", Consumer: "tally1a", Nonce: nonce, Contact: job.Contact{Key: make([]byte, 32)}}
+		o.Problem.Rounds, o.Conditions.MaxPrice = rounds, price
+		return o
+	}
+	o := post(2, 500, 0)
+	for name, c := range map[string]struct {
+		all   []job.Order // oldest first
+		want  []int
+		nonce uint64
+	}{
+		"none":                                {nil, nil, 0},
+		"another problem":                     {[]job.Order{post(3, 500, 0)}, nil, 0},
+		"the same":                            {[]job.Order{post(2, 500, 0)}, []int{0}, 1},
+		"the same, three times":               {[]job.Order{post(2, 500, 0), post(2, 500, 1), post(2, 500, 2)}, []int{2, 1, 0}, 3},
+		"other terms, newer":                  {[]job.Order{post(2, 500, 0), post(2, 600, 0)}, []int{1, 0}, 1},
+		"other terms, older":                  {[]job.Order{post(2, 600, 0), post(2, 500, 0)}, []int{1}, 1},
+		"other terms alone: the newest":       {[]job.Order{post(2, 600, 0), post(2, 700, 0)}, []int{1}, 0},
+		"a nonce of an earlier tally, random": {[]job.Order{post(2, 500, 1<<60)}, []int{0}, 1},
+	} {
+		if got, nonce := earlier(c.all, &o); !slices.Equal(got, c.want) || nonce != c.nonce {
+			t.Errorf("%s: %v, nonce %d; want %v, %d", name, got, nonce, c.want, c.nonce)
 		}
 	}
 }

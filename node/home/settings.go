@@ -49,7 +49,7 @@ type Settings struct {
 	Checkpoints role.Policy `yaml:"checkpoints" doc:"What stays here of the checkpoints of accepted units: keep (all), thin (every fourth) or derive (the last). What is gone is fetched or computed again when it is needed; validators keep all, for others may ask them."`
 	MemoryGB    int64       `yaml:"memory_gb" doc:"Memory that one program may take, in GB; 0 for 4. Orders that need more are declined."`
 	Stake       uint64      `yaml:"stake" doc:"Bonded when the role registers, in utally (1 tally is 1000000 utally)."`
-	GasPrice    uint64      `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas; at least what the chain asks for. Where a node says that this is more than 10000, and more than this, nothing is sent."`
+	GasPrice    uint64      `yaml:"gas_price" doc:"What its transactions pay, in utally per million gas; at least what the chain asks for. If a node names a price above 10000 and above gas_price, nothing is sent."`
 
 	Provider  *ProviderSettings  `yaml:"provider,omitempty" doc:"What a provider sells."`
 	Validator *ValidatorSettings `yaml:"validator,omitempty" doc:"What a validator runs and offers."`

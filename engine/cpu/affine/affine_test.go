@@ -93,6 +93,25 @@ func TestMergingAxesChangesNoOrder(t *testing.T) {
 	})
 }
 
+func TestNeighboursOfOneStepAreMerged(t *testing.T) {
+	for _, c := range []struct {
+		shape         []int
+		strides       []Strides
+		keep, extents []int
+	}{
+		{[]int{3, 4}, []Strides{{4, 1}}, []int{1}, []int{12}},
+		{[]int{3, 4}, []Strides{{5, 1}}, []int{0, 1}, []int{3, 4}},
+		{[]int{3, 4}, []Strides{{4, 1}, {0, 1}}, []int{0, 1}, []int{3, 4}},
+		{[]int{2, 3, 4}, []Strides{{12, 4, 1}, {0, 0, 0}}, []int{2}, []int{24}},
+		{[]int{3, 1, 4}, []Strides{{4, 9, 1}}, []int{2}, []int{12}},
+		{[]int{1, 1}, []Strides{{4, 1}}, []int{-1}, []int{1}},
+	} {
+		if keep, extents := Merge(c.shape, Axes(0, len(c.shape)), c.strides); !slices.Equal(keep, c.keep) || !slices.Equal(extents, c.extents) {
+			t.Errorf("%v by %v: axes %v of %v, want %v of %v", c.shape, c.strides, keep, extents, c.keep, c.extents)
+		}
+	}
+}
+
 func TestClipIsWhatLiesInside(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, step := rapid.IntRange(-20, 20).Draw(t, "c"), stride.Draw(t, "step")
@@ -221,6 +240,12 @@ func TestViewReadsWhatTheDefinitionReads(t *testing.T) {
 			t.Fatalf("%+v along %v from %d: %v, want %v", p, order, at, got, want[at:][:n])
 		}
 		for a := range p.Shape {
+			named := slices.ContainsFunc(p.Args[0].Dims, func(d tensor.Dim) bool {
+				return slices.ContainsFunc(d.Terms, func(t tensor.Term) bool { return t.Axis == a })
+			})
+			if !named && DependsOn(p, 0, a) {
+				t.Fatalf("%+v depends on axis %d", p, a)
+			}
 			moves := false
 			each(shape, func(c []int) {
 				other := slices.Clone(c)

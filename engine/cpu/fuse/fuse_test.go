@@ -2,6 +2,7 @@ package fuse_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -109,9 +110,10 @@ func groups(rows, width int) map[string]struct {
 // A fusion gives, for every node that others read, what its primitive says, whatever the
 // ranges of rows in which it is computed, and overwrites what it may.
 func TestFusionsEqualTheirNodes(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 1))
+	r, over := rand.New(rand.NewPCG(9, 1)), 0
 	for _, size := range [][2]int{{5, 7}, {3, 64}, {1, 33}, {40, 1}, {2, kernel.Chunk + 5}, {kernel.Chunk + 5, 2}} {
-		for name, g := range groups(size[0], size[1]) {
+		for _, name := range slices.Sorted(maps.Keys(groups(size[0], size[1]))) {
+			g := groups(size[0], size[1])[name]
 			for i, n := range g.program {
 				if err := n.Check(); err != nil {
 					t.Fatalf("%s, node %d: %v", name, i, err)
@@ -129,16 +131,20 @@ func TestFusionsEqualTheirNodes(t *testing.T) {
 						for _, a := range g.slots {
 							slots = append(slots, kerneltest.Drawn(r, a.Type, a.Shape, values...))
 						}
-						play(t, at, r, set, g.program, &fuse.Group{Nodes: all(len(g.program)), Elements: size[0] * size[1], Rows: g.rows, Head: fuse.NoHead}, escapes, slots)
+						over += play(t, at, r, set, g.program, &fuse.Group{Nodes: all(len(g.program)), Elements: size[0] * size[1], Rows: g.rows, Head: fuse.NoHead}, escapes, slots)
 					}
 				}
 			}
 		}
 	}
+	if over < 100 {
+		t.Errorf("only %d outputs were computed over an operand", over)
+	}
 }
 
-// play runs a group, first with outputs of their own, then with one over an operand.
-func play(t *testing.T, name string, r *rand.Rand, set *asm.KernelSet, p program, m *fuse.Group, escapes func(int) bool, slots []*tensor.Tensor) {
+// play runs a group, first with outputs of their own, then with one over an operand; it
+// returns how often that was.
+func play(t *testing.T, name string, r *rand.Rand, set *asm.KernelSet, p program, m *fuse.Group, escapes func(int) bool, slots []*tensor.Tensor) (over int) {
 	t.Helper()
 	var made []*tensor.Tensor
 	read := func(ref graph.Ref) *tensor.Tensor {
@@ -185,6 +191,11 @@ func play(t *testing.T, name string, r *rand.Rand, set *asm.KernelSet, p program
 		}
 	}
 	outs, args := fresh()
+	for _, x := range outs { // what is not written shows
+		for i := range x.Bytes() {
+			x.Bytes()[i] = 0xa5
+		}
+	}
 	run("", outs, args)
 	for o := range b.Outs {
 		for _, a := range b.Overwrites(o) {
@@ -193,9 +204,11 @@ func play(t *testing.T, name string, r *rand.Rand, set *asm.KernelSet, p program
 				continue
 			}
 			outs[o] = args[a]
+			over++
 			run(fmt.Sprintf(", output %d over operand %d", o, a), outs, args)
 		}
 	}
+	return over
 }
 
 func TestDescriptionsTellHowAFusionRuns(t *testing.T) {

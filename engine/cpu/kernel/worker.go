@@ -32,7 +32,7 @@ type Worker struct {
 var ErrStopped = errors.New("the run was given up")
 
 // Stopped reports whether the run was given up. Kernels ask between blocks, and within
-// those that take long: whoever stops a run waits some ten milliseconds.
+// long ones. BenchmarkStop of engine/cpu measures how long a stop takes.
 func (w *Worker) Stopped() bool { return w.Stop != nil && w.Stop.Load() }
 
 // Scratch returns the worker's memory of type T, which is zero at first and then as its

@@ -19,11 +19,11 @@ func TestDepthOfJSON(t *testing.T) {
 
 func TestDeepBodiesAreRefused(t *testing.T) {
 	read := 0
-	h := shallow(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+	h := limitNesting(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		n, _ := req.Body.Read(make([]byte, 1<<10))
 		read = n
 	}))
-	for depth, code := range map[int]int{1: 200, maxDepth: 200, maxDepth + 1: 400, 100_000: 400} {
+	for depth, code := range map[int]int{1: 200, maxNesting: 200, maxNesting + 1: 400, 100_000: 400} {
 		w := httptest.NewRecorder()
 		body := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/cosmos/tx/v1beta1/simulate", strings.NewReader(body)))

@@ -7,12 +7,12 @@ import (
 	"net/http"
 )
 
-// maxDepth bounds values of JSON that lie in one another. The gateway copies what an Any
-// holds at each level.
-const maxDepth = 64
+// maxNesting bounds how deep values of JSON are nested. The gateway copies what an Any holds
+// at each level.
+const maxNesting = 24
 
-// shallow refuses bodies whose values lie deeper in one another than any request needs.
-func shallow(next http.Handler) http.Handler {
+// limitNesting refuses bodies whose values are nested deeper than any request needs.
+func limitNesting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Body == nil || req.Body == http.NoBody {
 			next.ServeHTTP(w, req)
@@ -23,8 +23,8 @@ func shallow(next http.Handler) http.Handler {
 			http.Error(w, err.Error(), unreadCode(err))
 			return
 		}
-		if depthOf(data) > maxDepth {
-			http.Error(w, fmt.Sprintf("more than %d values in one another: no request needs so many", maxDepth), http.StatusBadRequest)
+		if depthOf(data) > maxNesting {
+			http.Error(w, fmt.Sprintf("JSON nested more than %d deep: send a flatter request", maxNesting), http.StatusBadRequest)
 			return
 		}
 		req.Body = io.NopCloser(bytes.NewReader(data))
@@ -32,7 +32,7 @@ func shallow(next http.Handler) http.Handler {
 	})
 }
 
-// depthOf returns how deep values lie in one another, in what may be JSON.
+// depthOf returns how deep values are nested, in what may be JSON.
 func depthOf(data []byte) (most int) {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range data {
