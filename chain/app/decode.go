@@ -35,14 +35,14 @@ func newTxConfig(c client.TxConfig, registry codectypes.InterfaceRegistry) txCon
 			t.types[url] = messageType(url[strings.LastIndexByte(url, '/')+1:])
 		}
 	}
-	for _, part := range txParts {
+	for _, part := range txParts[1:] {
 		t.types[part] = messageType(part)
 	}
 	return t
 }
 
 // txParts are the messages that TxRaw holds as bytes, by the number of its field.
-var txParts = map[protowire.Number]string{1: "cosmos.tx.v1beta1.TxBody", 2: "cosmos.tx.v1beta1.AuthInfo"}
+var txParts = [...]string{1: "cosmos.tx.v1beta1.TxBody", 2: "cosmos.tx.v1beta1.AuthInfo"}
 
 // TxDecoder returns what decodes transactions of at most MaxTx bytes, nested at most
 // maxNesting deep.
@@ -63,7 +63,7 @@ func (c txConfig) TxDecoder() sdk.TxDecoder {
 // What is no transaction is the decoder's to refuse.
 func (c txConfig) txTooDeep(raw []byte) (deep bool) {
 	eachField(raw, func(n protowire.Number, value []byte) {
-		deep = deep || c.tooDeep(value, c.types[txParts[n]], maxNesting)
+		deep = deep || int(n) < len(txParts) && c.tooDeep(value, c.types[txParts[n]], maxNesting)
 	})
 	return deep
 }
