@@ -51,3 +51,9 @@ func (n *Node) Costly() map[string]bool {
 	}
 	return out
 }
+
+// BeginBlock keeps trials waiting, as a block does that is being written, until it ends.
+func (n *Node) BeginBlock() (end func()) {
+	n.app.mu.Lock()
+	return n.app.mu.Unlock
+}

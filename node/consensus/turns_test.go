@@ -1,46 +1,46 @@
 package consensus_test
 
 import (
-	"context"
-	"sync"
+	"errors"
 	"testing"
+	"time"
 
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 
 	"github.com/tally-network/tally/internal/testkit/chaintest"
 )
 
-// Go's race detector (make race) told of trials that read trees while a block was
-// written to them.
-func TestTrialsBesideBlocks(t *testing.T) {
+// The SDK's Simulate reads the trees into which a block is written, as Go's race detector
+// told.
+func TestTrialsAndBlocksTakeTurns(t *testing.T) {
 	network := newNetwork(t, t.TempDir(), 1)
 	network.start(t)
 	network.waitHeight(t, 2) // the first may not be committed yet
 	n := network.nodes[0]
-	trial := transfer(t, n, chaintest.ChainID, bob, alice, 1)
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for range 2 {
-		service := txtypes.NewServiceClient(dial(t, n))
-		wg.Go(func() {
-			tried := 0
-			for ; ctx.Err() == nil; tried++ {
-				r, err := service.Simulate(ctx, &txtypes.SimulateRequest{TxBytes: trial})
-				if ctx.Err() == nil && (err != nil || r.GasInfo.GasUsed == 0) {
-					t.Errorf("trial %d: %v, %v", tried, r, err)
-					return
-				}
-			}
-			if tried == 0 {
-				t.Error("nothing was tried")
-			}
-		})
-	}
-	defer func() { stop(); wg.Wait() }()
-	for range 5 {
-		res, err := n.Client().BroadcastTxCommit(t.Context(), transfer(t, n, chaintest.ChainID, alice, bob, 1))
-		if err != nil || res.TxResult.Code != 0 {
-			t.Fatalf("%+v, %v", res, err)
+	service, trial := txtypes.NewServiceClient(dial(t, n)), transfer(t, n, chaintest.ChainID, bob, alice, 1)
+	try := func() error {
+		r, err := service.Simulate(t.Context(), &txtypes.SimulateRequest{TxBytes: trial})
+		if err == nil && r.GasInfo.GasUsed == 0 {
+			err = errors.New("it used no gas")
 		}
+		return err
 	}
+	if err := try(); err != nil {
+		t.Fatal(err)
+	}
+	end := n.BeginBlock()
+	done := make(chan error, 1)
+	go func() { done <- try() }()
+	select {
+	case err := <-done:
+		t.Errorf("a trial beside a block: %v", err)
+		done <- nil
+	case <-time.After(200 * time.Millisecond):
+	}
+	height := n.Height()
+	end()
+	if err := <-done; err != nil {
+		t.Errorf("after the block: %v", err)
+	}
+	network.waitHeight(t, height+2)
 }
