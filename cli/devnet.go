@@ -83,7 +83,7 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 		Trust string `json:"trust_root"`
 	}{at, hex.EncodeToString(head.Block.ValidatorsHash)}
 	err = e.show(told, func(w io.Writer) {
-		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, count(whole.Validators, "validator"), count(whole.Providers, "provider"), count(whole.Watchers, "watcher"))
+		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, several(whole.Validators, "validator"), several(whole.Providers, "provider"), several(whole.Watchers, "watcher"))
 		fmt.Fprintf(w, "  RPC        %s\n", at.Nodes[0].RPC)
 		fmt.Fprintf(w, "  REST       %s\n", at.Nodes[0].REST)
 		fmt.Fprintf(w, "  gRPC       %s\n", at.Nodes[0].GRPC)
@@ -96,12 +96,4 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 		return err
 	}
 	return n.Wait(ctx)
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -19,7 +19,7 @@ func explain(w io.Writer, tasks []engine.Task) {
 		all += int64(tasks[i].Took)
 		flops += int64(tasks[i].FLOPs)
 	}
-	fmt.Fprintf(w, "\n%s in %.1f µs, %.1f GFLOP/s\n", count(len(tasks), "task"), float64(all)/1000, ratio(flops, all))
+	fmt.Fprintf(w, "\n%s in %.1f µs, %.1f GFLOP/s\n", several(len(tasks), "task"), float64(all)/1000, ratio(flops, all))
 	fmt.Fprintf(w, "%4s %9s %5s %8s %7s %6s  %s\n", "task", "µs", "%", "GFLOP/s", "GB/s", "node", "operators, and how they run")
 	for i := range tasks {
 		t := &tasks[i]

@@ -64,3 +64,11 @@ func line(ev role.Event) string {
 	}
 	return b.String()
 }
+
+// several is a number of things in words.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

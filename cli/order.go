@@ -469,8 +469,8 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	if v.Kept.Needed > 1 {
 		what = fmt.Sprintf("a fragment of %.3g MB; any %d make it up", float64(v.Kept.Bytes)/1e6, v.Kept.Needed)
 	}
-	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", count(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
-	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, count(s.Conditions.Auditors, "drawn auditor"))
+	fmt.Fprintf(w, "  kept      by %s, each %s: %.2g times the data\n", several(v.Kept.Custodians, "custodian"), what, v.Kept.Copies)
+	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(s.Conditions.Auditors, "drawn auditor"))
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
 	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest watcher finds all\n", 100*o.Tenth)
