@@ -326,7 +326,7 @@ func (b *bout) reveal() (acted bool, err error) {
 			e.Truth = b.truth(i, &u)
 		}
 		challenger := ""
-		if c := l.Contests(job.UnitTarget(i), u.Attempt); len(c) > 0 {
+		if c := l.DisputesAbout(job.UnitTarget(i), u.Attempt); len(c) > 0 {
 			challenger = c[0].Challenger
 		}
 		ok, err := b.try(e)

@@ -262,7 +262,7 @@ func (s *scene) watch() (bool, error) {
 	}
 	look := func(t job.Target, wrong func() (bool, error)) (bool, error) {
 		name := fmt.Sprint(t, s.lease.Attempt(t))
-		if s.seen[name] || len(s.lease.Contests(t, s.lease.Attempt(t))) > 0 {
+		if s.seen[name] || len(s.lease.DisputesAbout(t, s.lease.Attempt(t))) > 0 {
 			return false, nil
 		}
 		s.seen[name] = true

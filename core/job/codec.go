@@ -78,7 +78,7 @@ func (l *course) Code(w *canon.Codec) {
 	w.I64(&l.DueSince)
 	w.Int(&l.Round, MaxUnits)
 	w.I64(&l.WindowEnd)
-	canon.Seq(w, &l.Disputes, maxRecords, 8, func(w *canon.Codec, c *Contest) { c.code(w, name) })
+	canon.Seq(w, &l.Disputes, maxRecords, 8, func(w *canon.Codec, c *Dispute) { c.code(w, name) })
 	canon.Seq(w, &l.Asked, MaxParties, 2, func(w *canon.Codec, a *Asked) {
 		name(w, &a.Custodian)
 		w.Int(&a.Open, MaxUnits+1)
@@ -177,7 +177,7 @@ func (m *Merge) Code(w *canon.Codec) {
 	w.Int(&m.Attempt, maxAttempts)
 }
 
-func (c *Contest) code(w *canon.Codec, name func(*canon.Codec, *string)) {
+func (c *Dispute) code(w *canon.Codec, name func(*canon.Codec, *string)) {
 	w.U64(&c.ID)
 	c.Target.Code(w)
 	w.Int(&c.Attempt, maxAttempts)

@@ -79,17 +79,17 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 	}
 	first := now
-	for _, c := range l.contests(UnitTarget(e.Unit), e.Attempt) {
+	for _, c := range l.disputesAbout(UnitTarget(e.Unit), e.Attempt) {
 		first = min(first, c.At)
 	}
-	for _, c := range l.contests(UnitTarget(e.Unit), e.Attempt) {
+	for _, c := range l.disputesAbout(UnitTarget(e.Unit), e.Attempt) {
 		// The first dispute ends the secret, as the window does. Who comes later, or
 		// beside this, may have seen a lot that no block held yet.
 		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) && len(f.Challengers) < maxRivals {
 			f.Challengers = append(f.Challengers, c.Challenger)
 		}
 	}
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool { return !c.Void && c.Target == UnitTarget(e.Unit) })
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Dispute) bool { return !c.Void && c.Target == UnitTarget(e.Unit) })
 	l.Past[e.Unit] = append(l.Past[e.Unit], Past{Forced: f})
 	l.TruthUntil = max(l.TruthUntil, f.Until)
 	l.reopen(e.Unit)
@@ -103,7 +103,7 @@ func (l *Lease) LotDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {
 	case !l.forces() || u.Plain || u.Status != Received && u.Status != Counted:
 		return false
-	case len(l.contests(UnitTarget(unit), u.Attempt)) > 0:
+	case len(l.disputesAbout(UnitTarget(unit), u.Attempt)) > 0:
 		return true
 	default:
 		return u.Status == Counted && u.audited() && now >= u.WindowEnd
@@ -221,7 +221,7 @@ func (l *Lease) Shown(unit, attempt int) *Forced {
 
 // expose takes the bond of a provider that showed as truth what is none: those whose
 // work it spoilt are paid out of it, and the challenger.
-func (l *Lease) expose(c Contest) ([]Effect, error) {
+func (l *Lease) expose(c Dispute) ([]Effect, error) {
 	past := l.past(c.Target.index, c.Attempt)
 	f := past.Forced
 	var lost []Share
@@ -236,7 +236,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 			return nil, err
 		}
 		lost = addShare(lost, Share{a.Auditor, wage})
-		if len(l.contests(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
+		if len(l.disputesAbout(VerdictTarget(f.Index, a.Auditor), c.Attempt)) > 0 {
 			disputed = append(disputed, a)
 			continue
 		}
@@ -252,7 +252,7 @@ func (l *Lease) expose(c Contest) ([]Effect, error) {
 		return nil, err
 	}
 	effects = append(l.slash(f.Unit.Provider, f.Unit.Bond, shares), effects...)
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool {
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool {
 		return d.Target.kind == AboutTruth && d.Target.index == f.Index && d.Attempt == c.Attempt
 	})
 	*past = Past{Receipt: f.Unit.Receipt, Verdicts: disputed, Refuted: -1}

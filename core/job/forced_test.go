@@ -730,7 +730,7 @@ func TestTruthOfEachAttemptIsDisputedByItself(t *testing.T) {
 	if !w.lease.Disputed("c", TruthTarget(0, 1), 0) || !w.lease.TruthDisputed("d", w.lease.Forced()[0]) {
 		t.Error("the dispute about the first attempt is not seen")
 	}
-	if w.lease.Disputed("c", TruthTarget(0, 1), 1) || w.lease.TruthDisputed("d", w.lease.Forced()[1]) || len(w.lease.Contests(TruthTarget(0, 1), 1)) != 0 {
+	if w.lease.Disputed("c", TruthTarget(0, 1), 1) || w.lease.TruthDisputed("d", w.lease.Forced()[1]) || len(w.lease.DisputesAbout(TruthTarget(0, 1), 1)) != 0 {
 		t.Error("a dispute about the first attempt passes for one about the second")
 	}
 	w.do(OpenDispute{ID: 2, Target: TruthTarget(0, 1), Attempt: 1, Challenger: "c"})

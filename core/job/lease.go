@@ -130,7 +130,7 @@ type Lease struct {
 	Units    []Unit   // by round·Shards + shard
 	Past     [][]Past // by unit: its earlier attempts of which something still counts, in order
 	Merges   []Merge
-	Disputes []Contest
+	Disputes []Dispute
 	Asked    []Asked   // custodians with open questions, in account order
 	Faults   []Fault   // units given up, by provider
 	Queue    []Waiting // idle providers that want a unit, in the order in which they said so
@@ -238,11 +238,11 @@ type Merge struct {
 	Attempt int
 }
 
-// Contest is an open dispute. Many may be open about one piece of work: they are
+// Dispute is an open dispute. Many may be open about one piece of work: they are
 // played beside one another, and the first conviction ends them all. Bond is that
-// of disputed work that was voided meanwhile, held by one of its contests; a
+// of disputed work that was voided meanwhile, held by one of its disputes; a
 // leader's bond stays with the leader.
-type Contest struct {
+type Dispute struct {
 	ID         uint64
 	Target     Target
 	Attempt    int

@@ -131,7 +131,7 @@ func (l *Lease) AboutUnit(i int) Part { return Part{Units: places([]int{i}, len(
 // reachOfVerdict returns what the end of a dispute may change: a conviction voids all
 // that descends from the work.
 func (l *Lease) reachOfVerdict(e CloseDispute) (p Part) {
-	i := slices.IndexFunc(l.Disputes, func(c Contest) bool { return c.ID == e.ID })
+	i := slices.IndexFunc(l.Disputes, func(c Dispute) bool { return c.ID == e.ID })
 	if i < 0 {
 		return p
 	}

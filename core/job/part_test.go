@@ -184,7 +184,7 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 	w := newWorld(t)
 	w.compute(0, "p0", "lie")
 	for i := range maxDisputes {
-		w.lease.Disputes = append(w.lease.Disputes, Contest{ID: uint64(i + 1), Target: UnitTarget(0), Challenger: fmt.Sprint(i)})
+		w.lease.Disputes = append(w.lease.Disputes, Dispute{ID: uint64(i + 1), Target: UnitTarget(0), Challenger: fmt.Sprint(i)})
 	}
 	if err := w.try(OpenDispute{ID: 1 << 20, Target: UnitTarget(0), Challenger: "c"}); err == nil {
 		t.Error("a dispute was opened beyond the limit")

@@ -89,7 +89,7 @@ func (a *Audit) challengeable(segment int) error {
 // refute takes the bond behind a wrong verdict: a share for the challenger, the
 // rest insures. The auditor is drawn no more; a unit that rests on its word is
 // held for a dispute.
-func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
+func (l *Lease) refute(c Dispute, now int64) ([]Effect, error) {
 	a, _, err := l.Verdict(c.Target.index, c.Attempt, c.Target.auditor)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *Lease) refute(c Contest, now int64) ([]Effect, error) {
 // unless it says that a segment holds that was refuted.
 func (l *Lease) clear(t Target, attempt int) (effects []Effect) {
 	p := l.past(t.index, attempt)
-	if p == nil || p.Forced != nil || len(l.contests(t, attempt)) > 0 {
+	if p == nil || p.Forced != nil || len(l.disputesAbout(t, attempt)) > 0 {
 		return nil
 	}
 	p.Verdicts = slices.DeleteFunc(p.Verdicts, func(a Audit) bool {
@@ -142,7 +142,7 @@ func (l *Lease) retire(i, refuted int) (effects []Effect) {
 	effects = l.freeCustodians(i)
 	var kept []Audit
 	for _, a := range u.Audits {
-		disputed := len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
+		disputed := len(l.disputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0
 		switch {
 		case a.Bond == 0:
 		case disputed || a.challengeable(refuted) == nil:
@@ -180,8 +180,8 @@ func (l *Lease) falseAlarms(i int) (effects []Effect, err error) {
 // behind the dispute: nobody is asked for a second bond to show what it was drawn to
 // look for. Each report stands behind one dispute at a time, and falls with it; what a
 // defender then gets of its bond is worth more than replaying the unit.
-func (l *Lease) pledge(c *Contest) string {
-	taken := slices.ContainsFunc(l.Disputes, func(d Contest) bool { return d.sameClaim(*c) && d.Pledge == c.Challenger })
+func (l *Lease) pledge(c *Dispute) string {
+	taken := slices.ContainsFunc(l.Disputes, func(d Dispute) bool { return d.sameClaim(*c) && d.Pledge == c.Challenger })
 	if c.Target.kind != AboutUnit || taken || l.Units[c.Target.index].mismatch(c.Challenger) == nil {
 		return ""
 	}
@@ -207,7 +207,7 @@ func (u *Unit) owed(but string) bool {
 
 // redeem takes the bond of a report whose dispute was lost: it was a false alarm. The
 // word about work that is void is gone, and with it the pledge.
-func (l *Lease) redeem(c Contest) ([]Effect, error) {
+func (l *Lease) redeem(c Dispute) ([]Effect, error) {
 	if c.Pledge == "" || c.Void {
 		return nil, nil
 	}
@@ -243,7 +243,7 @@ func (l *Lease) final(unit, attempt int, now int64) bool {
 // verdictsDisputed reports whether a verdict about a unit is in dispute.
 func (l *Lease) verdictsDisputed(i int) bool {
 	u := &l.Units[i]
-	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return len(l.contests(VerdictTarget(i, a.Auditor), u.Attempt)) > 0 })
+	return slices.ContainsFunc(u.Audits, func(a Audit) bool { return len(l.disputesAbout(VerdictTarget(i, a.Auditor), u.Attempt)) > 0 })
 }
 
 // releaseVerdicts lets go of the bonds behind the verdicts about a unit: nobody can

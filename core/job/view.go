@@ -42,9 +42,9 @@ func (l *Lease) inLine(account string) int {
 	return slices.IndexFunc(l.Leads, func(d Leader) bool { return d.Account == account })
 }
 
-// Contests returns the open disputes about an attempt of the work named by t, unless
+// DisputesAbout returns the open disputes about an attempt of the work named by t, unless
 // it is void.
-func (l *Lease) Contests(t Target, attempt int) []*Contest { return l.contests(t, attempt) }
+func (l *Lease) DisputesAbout(t Target, attempt int) []*Dispute { return l.disputesAbout(t, attempt) }
 
 // Disputed reports whether a challenger need not dispute an attempt of the work named by
 // t now: it does so already, or another's dispute is open, which may be lost on purpose
@@ -52,7 +52,7 @@ func (l *Lease) Contests(t Target, attempt int) []*Contest { return l.contests(t
 // auditor that has reported the work must show it, whatever others do.
 func (l *Lease) Disputed(challenger string, t Target, attempt int) bool {
 	owes := t.kind == AboutUnit && l.Units[t.index].mismatch(challenger) != nil
-	return slices.ContainsFunc(l.contests(t, attempt), func(c *Contest) bool {
+	return slices.ContainsFunc(l.disputesAbout(t, attempt), func(c *Dispute) bool {
 		return c.Challenger == challenger || l.Phase != Closing && !owes
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
-	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/disputer"
 	"github.com/tally-network/tally/node/replay"
 	"github.com/tally-network/tally/node/role"
 )
@@ -31,14 +31,14 @@ type auditor struct {
 	fetch  *role.Tasks // keeping
 	replay *role.Tasks // auditing
 	answer *role.Tasks // showing what is kept
-	player *contest.Player
+	player *disputer.Player
 	keep   *role.Keep
 	judged sync.Map // names of forced attempts whose truth contradicts our word, and holds
 }
 
 // Run audits and keeps until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	a := &auditor{kit: k, order: k.NewTasks(0), fetch: k.NewTasks(8), replay: k.NewTasks(4), answer: k.NewTasks(2), player: contest.New(ctx, k), keep: k.NewKeep()}
+	a := &auditor{kit: k, order: k.NewTasks(0), fetch: k.NewTasks(8), replay: k.NewTasks(4), answer: k.NewTasks(2), player: disputer.New(ctx, k), keep: k.NewKeep()}
 	defer a.order.Wait()
 	defer a.fetch.Wait()
 	defer a.replay.Wait()

@@ -176,7 +176,7 @@ func TestSample(t *testing.T) {
 func TestProgressInWords(t *testing.T) {
 	lease := &job.Lease{Phase: job.Active, Order: job.Order{Problem: job.Problem{Rounds: 2, Shards: 2}}, Merges: make([]job.Merge, 2)}
 	lease.Units = []job.Unit{{Status: job.Accepted}, {Status: job.Accepted}, {Status: job.Open}, {Status: job.Assigned}}
-	lease.Round, lease.Audits, lease.Disputes = 1, job.AuditCount{Drawn: 3, Passed: 1, Failed: 1}, make([]job.Contest, 1)
+	lease.Round, lease.Audits, lease.Disputes = 1, job.AuditCount{Drawn: 3, Passed: 1, Failed: 1}, make([]job.Dispute, 1)
 	lease.Files.Said = job.Had
 	for want, p := range map[string]Progress{
 		"active: 0 of 2 rounds merged; its custodians fetch the order's files":                           {Lease: &job.Lease{Phase: job.Active, Merges: make([]job.Merge, 2)}},

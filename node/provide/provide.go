@@ -21,7 +21,7 @@ import (
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/node/client"
-	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/disputer"
 	"github.com/tally-network/tally/node/role"
 	"github.com/tally-network/tally/p2p"
 )
@@ -35,7 +35,7 @@ type provider struct {
 	kit    *role.Kit
 	units  *role.Tasks
 	files  *role.Tasks // fetching what leases need
-	player *contest.Player
+	player *disputer.Player
 	keep   *role.Keep
 	idle   map[canon.Hash]int64 // block time since when an order has given us nothing, ms
 	speed  atomic.Uint64        // FLOP per second of the last segment that was computed here; 0: none yet
@@ -43,7 +43,7 @@ type provider struct {
 
 // Run provides until ctx is done.
 func Run(ctx context.Context, k *role.Kit, o Options) error {
-	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), files: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep(), idle: map[canon.Hash]int64{}}
+	p := &provider{kit: k, units: k.NewTasks(max(o.Parallel, 1)), files: k.NewTasks(4), player: disputer.New(ctx, k), keep: k.NewKeep(), idle: map[canon.Hash]int64{}}
 	defer p.units.Wait()
 	defer p.files.Wait()
 	defer p.player.Wait()

@@ -15,7 +15,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/node/client"
-	"github.com/tally-network/tally/node/contest"
+	"github.com/tally-network/tally/node/disputer"
 	"github.com/tally-network/tally/node/role"
 )
 
@@ -25,13 +25,13 @@ type watcher struct {
 	looks   *role.Tasks           // at custodians
 	missing sync.Map              // since when a custodian has handed nothing over, by look
 	done    map[canon.Hash]uint64 // the height of a lease of which nothing was left to look at
-	player  *contest.Player
+	player  *disputer.Player
 	keep    *role.Keep
 }
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: contest.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]uint64{}}
+	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: disputer.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]uint64{}}
 	defer w.checks.Wait()
 	defer w.looks.Wait()
 	defer w.player.Wait()

@@ -86,7 +86,7 @@ func TestOldestWorkIsCheckedFirstAndOnce(t *testing.T) {
 // Somebody else's dispute about a piece of work decides about it.
 func TestDisputedWorkIsLeftAlone(t *testing.T) {
 	w, l := watching(t, t.TempDir()), lease()
-	l.Disputes = []job.Contest{{Target: job.UnitTarget(0)}, {Target: job.MergeTarget(1)}}
+	l.Disputes = []job.Dispute{{Target: job.UnitTarget(0)}, {Target: job.MergeTarget(1)}}
 	expect(t, check(t, w, l), "unit 1", "merge 0", "unit 2", "unit 3", "unit 4")
 	l.Disputes = nil
 	expect(t, check(t, w, l), "unit 0", "merge 1")

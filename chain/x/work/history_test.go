@@ -102,7 +102,7 @@ func (h *history) work(p *worktest.Play, l *job.Lease) {
 	unit := l.Unit(min(l.Round, l.Order.Problem.Rounds-1), h.IntN(l.Order.Problem.Shards))
 	u := &l.Units[unit]
 	if h.IntN(6) == 0 { // whatever stands where
-		h.contest(p, l, h.target(len(l.Units)))
+		h.dispute(p, l, h.target(len(l.Units)))
 		return
 	}
 	if l.Lead() == "" || h.IntN(20) == 0 {
@@ -150,10 +150,10 @@ func (h *history) target(n int) job.Target {
 	return job.UnitTarget(h.IntN(n))
 }
 
-// contest disputes what a target stands for, if anything. Nobody moves then, so
+// dispute disputes what a target stands for, if anything. Nobody moves then, so
 // the clock makes the defender lose; every other game it hands over to the
 // challenger's clock first.
-func (h *history) contest(p *worktest.Play, l *job.Lease, t job.Target) {
+func (h *history) dispute(p *worktest.Play, l *job.Lease, t job.Target) {
 	m := &disputev1.MsgOpen{Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t)}
 	var o game.Opening
 	if t.Kind() == job.AboutUnit {

@@ -150,7 +150,7 @@ func crowd(l *job.Lease) {
 		l.Barred = append(l.Barred, l.Auditors[i].Account)
 	}
 	for i := range 440 {
-		l.Disputes = append(l.Disputes, job.Contest{
+		l.Disputes = append(l.Disputes, job.Dispute{
 			ID: uint64(100 + i), Target: job.UnitTarget(i), Defender: l.Units[i].Provider, Challenger: chaintest.Named(fmt.Sprint("c", i)).String(), At: 1 << 40,
 		})
 	}

@@ -19,8 +19,8 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		Ledger:    ledgerView(&l.Ledger),
 		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Files: filesView(&l.Files),
 		Leads: list(l.Leads, func(d job.Leader) workv1.Leader { return workv1.Leader(d) }),
-		Disputes: list(l.Disputes, func(c job.Contest) workv1.Contest {
-			return workv1.Contest{
+		Disputes: list(l.Disputes, func(c job.Dispute) workv1.Dispute {
+			return workv1.Dispute{
 				Dispute: c.ID, Target: TargetToProto(c.Target), Attempt: uint32(c.Attempt), Defender: c.Defender,
 				Challenger: c.Challenger, At: c.At, Bond: c.Bond, Void: c.Void, Segment: uint32(c.Segment), Holds: c.Holds, Missed: c.Missed,
 			}

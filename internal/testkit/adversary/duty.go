@@ -202,7 +202,7 @@ func (p *play) watching(o *order, l *job.Lease, add adder) {
 // disputes reports whether an account disputes a target already.
 func (p *play) disputes(l *job.Lease, by string, t target) bool {
 	want := p.target(l, t, 0)
-	return slices.ContainsFunc(l.Disputes, func(c job.Contest) bool { return c.Challenger == by && c.Target == want })
+	return slices.ContainsFunc(l.Disputes, func(c job.Dispute) bool { return c.Challenger == by && c.Target == want })
 }
 
 func (p *play) lies(name string) bool { return p.script.Hostile[name].Lie }

@@ -3,3 +3,5 @@ s/custodian/keeper/g
 s/Custodian/Keeper/g
 s/fragment/piece/g
 s/Fragment/Piece/g
+s/job\.Dispute\b/job.Contest/g
+s/DisputesAbout/Contests/g

@@ -307,7 +307,7 @@ func TestDisputesOfWhatIsGoneEndWithoutALoser(t *testing.T) {
 	// What no rule should let happen does not stop a lease either.
 	w := newWorld(t)
 	w.received("lie")
-	w.lease.Disputes = []Contest{
+	w.lease.Disputes = []Dispute{
 		{ID: 1, Target: VerdictTarget(0, "nobody"), Defender: "v1", Challenger: "c"},
 		{ID: 2, Target: TruthTarget(0, 1), Defender: "p0", Challenger: "c"},
 		{ID: 3, Target: UnitTarget(0), Attempt: 7, Defender: "p0", Challenger: "c"},

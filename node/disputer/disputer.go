@@ -1,11 +1,11 @@
-// Package contest plays disputes on chain for a role: it checks work against
+// Package disputer plays disputes on chain for a role: it checks work against
 // what the role computes itself, opens a dispute where they differ, and makes
 // every move that is the role's, as defender or as challenger.
 //
 // It keeps no state that a restart would miss: games, roles and turns are read
 // from the chain, and the account of a claim is computed again from its start
 // state.
-package contest
+package disputer
 
 import (
 	"cmp"
@@ -320,8 +320,8 @@ func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*
 		return nil, err
 	}
 	u := &l.Units[unit]
-	mine := func(c *job.Contest) bool { return c.Challenger == p.kit.Account.Address }
-	if u.Attempt != attempt || u.Status != job.Counted || slices.ContainsFunc(l.Contests(t, attempt), mine) {
+	mine := func(c *job.Dispute) bool { return c.Challenger == p.kit.Account.Address }
+	if u.Attempt != attempt || u.Status != job.Counted || slices.ContainsFunc(l.DisputesAbout(t, attempt), mine) {
 		return nil, nil
 	}
 	if l, err = p.fill(ctx, l, t); err != nil {

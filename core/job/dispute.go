@@ -7,9 +7,9 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// contests returns the open disputes about an attempt of the work named by t, unless
+// disputesAbout returns the open disputes about an attempt of the work named by t, unless
 // it is void. Truths and verdicts of several attempts stand beside one another.
-func (l *Lease) contests(t Target, attempt int) (out []*Contest) {
+func (l *Lease) disputesAbout(t Target, attempt int) (out []*Dispute) {
 	for i := range l.Disputes {
 		if d := &l.Disputes[i]; d.Target == t && d.Attempt == attempt && !d.Void {
 			out = append(out, d)
@@ -20,7 +20,7 @@ func (l *Lease) contests(t Target, attempt int) (out []*Contest) {
 
 // held reports whether a dispute keeps a unit from going on.
 func (l *Lease) held(unit int) bool {
-	return slices.ContainsFunc(l.contests(UnitTarget(unit), l.Units[unit].Attempt), func(c *Contest) bool { return c.Holds })
+	return slices.ContainsFunc(l.disputesAbout(UnitTarget(unit), l.Units[unit].Attempt), func(c *Dispute) bool { return c.Holds })
 }
 
 // ChallengeBond returns what a challenger of a segment of the work named by t locks,
@@ -67,7 +67,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := Contest{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: s.Defender, Challenger: e.Challenger, At: now}
+	c := Dispute{ID: e.ID, Target: e.Target, Attempt: e.Attempt, Segment: e.Segment, Defender: s.Defender, Challenger: e.Challenger, At: now}
 	switch n := s.Claim.Segments(); {
 	case e.Segment < 0 || e.Segment >= n:
 		return nil, fmt.Errorf("the %v has no segment %d, only %d of them", e.Target, e.Segment, n)
@@ -84,7 +84,7 @@ func (e OpenDispute) apply(l *Lease, now int64) ([]Effect, error) {
 	case len(l.Disputes) >= maxDisputes-reservedDisputes && l.pledge(&c) == "", len(l.Disputes) >= maxDisputes:
 		return nil, fmt.Errorf("%d disputes about the lease are open, as many as there may be: try again when one has ended; the lease's window lasts until then", len(l.Disputes))
 	}
-	for _, c := range l.contests(e.Target, e.Attempt) {
+	for _, c := range l.disputesAbout(e.Target, e.Attempt) {
 		if c.Challenger == e.Challenger {
 			return nil, fmt.Errorf("this work is disputed by %s already, in dispute %d", e.Challenger, c.ID)
 		}
@@ -149,7 +149,7 @@ func (e Substitute) apply(l *Lease, _ int64) ([]Effect, error) {
 }
 
 func (l *Lease) dispute(id uint64) (int, error) {
-	i := slices.IndexFunc(l.Disputes, func(c Contest) bool { return c.ID == id })
+	i := slices.IndexFunc(l.Disputes, func(c Dispute) bool { return c.ID == id })
 	if i < 0 {
 		return i, fmt.Errorf("the lease has no dispute %d", id)
 	}
@@ -158,7 +158,7 @@ func (l *Lease) dispute(id uint64) (int, error) {
 
 // Suspended reports whether a provider has missed an answer about a unit.
 func (l *Lease) Suspended(provider string) bool {
-	return slices.ContainsFunc(l.Disputes, func(c Contest) bool { return c.Missed && c.Defender == provider })
+	return slices.ContainsFunc(l.Disputes, func(c Dispute) bool { return c.Missed && c.Defender == provider })
 }
 
 // CloseDispute tells the outcome of a game. A lease does not end before all of
@@ -209,7 +209,7 @@ func (l *Lease) Moot(id uint64) bool {
 	return err == nil && l.moot(&l.Disputes[i])
 }
 
-func (l *Lease) moot(c *Contest) bool {
+func (l *Lease) moot(c *Dispute) bool {
 	switch t := c.Target; t.kind {
 	case AboutUnit: // the bond of one that is void stays with its disputes
 		u := &l.Units[t.index]
@@ -228,14 +228,14 @@ func (l *Lease) moot(c *Contest) bool {
 // dropMoot ends disputes about void merges of a lead that has lost its bond. All
 // others that an event makes moot it ends itself.
 func (l *Lease) dropMoot() {
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Contest) bool {
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(c Dispute) bool {
 		return c.Target.kind == AboutMerge && c.Void && l.gone(c.Defender)
 	})
 }
 
 // acquit lets work stand, and its bond with it. The bond of work that was voided
 // meanwhile is free once nobody disputes it any more.
-func (l *Lease) acquit(c Contest) []Effect {
+func (l *Lease) acquit(c Dispute) []Effect {
 	switch {
 	case c.Target.kind == AboutVerdict:
 		return l.clear(c.Target, c.Attempt)
@@ -248,7 +248,7 @@ func (l *Lease) acquit(c Contest) []Effect {
 			}
 		}
 		return release(c.Defender, c.Bond, "cleared")
-	case len(l.contests(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
+	case len(l.disputesAbout(c.Target, c.Attempt)) == 0 && !l.Units[c.Target.index].owed(c.Pledge):
 		l.Units[c.Target.index].HeldUntil = 0
 	}
 	return nil
@@ -256,7 +256,7 @@ func (l *Lease) acquit(c Contest) []Effect {
 
 // sameClaim reports whether two disputes are about the same attempt of the same
 // work.
-func (c *Contest) sameClaim(d Contest) bool { return c.Target == d.Target && c.Attempt == d.Attempt }
+func (c *Dispute) sameClaim(d Dispute) bool { return c.Target == d.Target && c.Attempt == d.Attempt }
 
 func release(account string, amount uint64, why string) []Effect {
 	if amount == 0 {
@@ -268,7 +268,7 @@ func release(account string, amount uint64, why string) []Effect {
 // convict voids proven fraud and everything that descends from it, pays the
 // honest work that is lost out of the bond, rewards the challenger, and leaves
 // the rest to the insurance fund.
-func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
+func (l *Lease) convict(c Dispute, now int64) ([]Effect, error) {
 	var lost []Share
 	var effects []Effect
 	for i := range l.Disputes {
@@ -276,7 +276,7 @@ func (l *Lease) convict(c Contest, now int64) ([]Effect, error) {
 			c.Bond += d.Bond
 		}
 	}
-	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Contest) bool { return d.sameClaim(c) })
+	l.Disputes = slices.DeleteFunc(l.Disputes, func(d Dispute) bool { return d.sameClaim(c) })
 	merge := false
 	switch c.Target.kind {
 	case AboutTruth:
@@ -339,7 +339,7 @@ func (l *Lease) divide(bond uint64, challenger string, lost []Share) ([]Share, e
 
 // void undoes the disputed work and its descendants, and returns what honest
 // people lose by it and the bonds that become free.
-func (l *Lease) void(c Contest) (lost []Share, effects []Effect, err error) {
+func (l *Lease) void(c Dispute) (lost []Share, effects []Effect, err error) {
 	w := l.Order.Problem.Shards
 	round := l.roundOf(c.Target)
 	if i := c.Target.index; c.Target.kind == AboutUnit {
@@ -405,7 +405,7 @@ func (l *Lease) losses(lost []Share, i int, refuted bool, convicted string) ([]S
 // ghost lets open disputes about t live on after the work itself is gone; the
 // bond of a unit stays with the first of them. It reports whether there was one.
 func (l *Lease) ghost(t Target) bool {
-	open := l.contests(t, l.Attempt(t))
+	open := l.disputesAbout(t, l.Attempt(t))
 	for i, c := range open {
 		c.Void = true
 		if i == 0 && t.kind == AboutUnit {

@@ -37,7 +37,7 @@ func (k *Keeper) OpenDispute(ctx context.Context, order canon.Hash, e job.OpenDi
 	if err != nil {
 		return "", false, err
 	}
-	c, _ := contest(l, e.ID)
+	c, _ := openDispute(l, e.ID)
 	return c.Defender, c.Pledge != "", nil
 }
 
@@ -71,7 +71,7 @@ func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, mi
 	if _, err := k.apply(ctx, order, job.MissAnswer{ID: id, Missed: missed}); err != nil {
 		return err
 	}
-	c, _ := contest(&before.Lease, id)
+	c, _ := openDispute(&before.Lease, id)
 	if !missed {
 		return k.freeToWork(ctx, c.Defender, !c.Missed)
 	}
@@ -96,7 +96,7 @@ func (k *Keeper) ended(ctx context.Context, before, after *job.Lease, e job.Even
 		why = "the receipt was forced: it was wrong by duty"
 	}
 	for _, c := range before.Disputes {
-		if _, open := contest(after, c.ID); open {
+		if _, open := openDispute(after, c.ID); open {
 			continue
 		}
 		if err := k.freeToWork(ctx, c.Defender, !c.Missed); err != nil {
@@ -151,8 +151,8 @@ func (k *Keeper) Substitute(ctx context.Context, order canon.Hash, id uint64, by
 	return err
 }
 
-// contest returns the open dispute of a lease with the given id.
-func contest(l *job.Lease, id uint64) (c job.Contest, ok bool) {
+// openDispute returns the open dispute of a lease with the given id.
+func openDispute(l *job.Lease, id uint64) (c job.Dispute, ok bool) {
 	for _, c := range l.Disputes {
 		if c.ID == id {
 			return c, true

@@ -1,4 +1,4 @@
-package contest
+package disputer
 
 import (
 	"slices"
