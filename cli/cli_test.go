@@ -113,8 +113,8 @@ func TestFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := d.(protoreflect.MessageDescriptor)
-	got, err := fill(m, map[string]string{"role": "Watcher", "limit": "7", "page_key": "AA=="})
-	if err != nil || string(got) != `{"pagination":{"key":"AA==","limit":"7"},"role":"ROLE_WATCHER"}` {
+	got, err := fill(m, map[string]string{"role": "Challenger", "limit": "7", "page_key": "AA=="})
+	if err != nil || string(got) != `{"pagination":{"key":"AA==","limit":"7"},"role":"ROLE_CHALLENGER"}` {
 		t.Fatalf("%s, %v", got, err)
 	}
 	if _, err := fill(m, map[string]string{"role": "king"}); err == nil {

@@ -19,7 +19,7 @@ func (e *env) devnet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "devnet", GroupID: "network", Args: cobra.NoArgs,
 		Short: "Run a whole network in this process",
-		Long: `Runs validators, providers and watchers on 127.0.0.1, with free ports that
+		Long: `Runs validators, providers and challengers on 127.0.0.1, with free ports that
 DIR/endpoints.json names. The first start fixes what the network is like; later
 ones go on where it was, after a crash too. Every role has its home in DIR, from
 which it can also run alone: see tally validator, provide and watch.
@@ -51,7 +51,7 @@ the stakes of more roles.`,
 	f.BoolVar(&create, "create", false, "make the homes and the genesis, and start nothing")
 	f.Var(within(&c.Validators, 0, devnet.MaxPeers), "validators", "number of validators (default 4)")
 	f.Var(within(&c.Providers, 0, devnet.MaxPeers), "providers", "number of providers (default 4)")
-	f.Var(within(&c.Watchers, 0, devnet.MaxPeers), "watchers", "number of watchers (default 1)")
+	f.Var(within(&c.Challengers, 0, devnet.MaxPeers), "challengers", "number of challengers (default 1)")
 	f.Var(within(&c.Spread, 0, devnet.MaxPeers), "spread", "validators that the providers work under (default 1)")
 	f.Var(within(&c.Threads, 0, devnet.MaxPeers), "threads", "threads of each role that computes (default 1)")
 	f.BoolVar(&c.Metrics, "metrics", false, "serve Prometheus metrics of each role")
@@ -83,7 +83,7 @@ func (e *env) runDevnet(cmd *cobra.Command, c devnet.Config) (err error) {
 		Trust string `json:"trust_root"`
 	}{at, hex.EncodeToString(head.Block.ValidatorsHash)}
 	err = e.show(told, func(w io.Writer) {
-		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, several(whole.Validators, "validator"), several(whole.Providers, "provider"), several(whole.Watchers, "watcher"))
+		fmt.Fprintf(w, "network %s is up: %s, %s, %s\n", at.Chain, several(whole.Validators, "validator"), several(whole.Providers, "provider"), several(whole.Challengers, "challenger"))
 		fmt.Fprintf(w, "  RPC        %s\n", at.Nodes[0].RPC)
 		fmt.Fprintf(w, "  REST       %s\n", at.Nodes[0].REST)
 		fmt.Fprintf(w, "  gRPC       %s\n", at.Nodes[0].GRPC)

@@ -473,7 +473,7 @@ func (v *validated) tell(w io.Writer, s *consume.Spec) {
 	fmt.Fprintf(w, "  audits    of %.0f %% of the segments, by %s; anybody can challenge the rest\n", 100*v.Audited, several(s.Conditions.Auditors, "drawn auditor"))
 	o := v.Detected
 	fmt.Fprintf(w, "  detect    one forged segment with %.3g %% (%.3g %% of a provider with a long record), a forged unit with %.3g %%,\n", 100*o.Segment, 100*o.Proven, 100*o.Unit)
-	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest watcher finds all\n", 100*o.Tenth)
+	fmt.Fprintf(w, "            one segment in a tenth of the units with %.3g %%; one honest challenger finds all\n", 100*o.Tenth)
 	fmt.Fprintf(w, "  price     at most %v\n", consume.Amount(v.MaxPrice))
 	if v.asked && v.Offers == nil {
 		fmt.Fprintln(w, "  offers    none: no validator sells computation at present")

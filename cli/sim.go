@@ -74,7 +74,7 @@ func (e *env) simCoalitions() *cobra.Command {
 		Long: `Lets every coalition of consumer, lead, provider, auditor, custodian and challenger,
 of up to four of them, search for its best response to all others, who are honest.
 Orders are played by the chain's own rules, with forced attempts as common as these
-allow, and one honest watcher that looks at a quarter of everything. For each
+allow, and one honest challenger that looks at a quarter of everything. For each
 coalition it tells the best that was found within the budget: the mean profit over
 following the protocol, in utally an order, measured in orders that the search has
 not seen. It fails if something pays.`,

@@ -46,7 +46,7 @@ type assurance struct {
 	name      string
 	auditors  int
 	segments  int  // of each
-	watched   bool // by one honest watcher
+	watched   bool // by one honest challenger
 	replicas  int
 	fragments int // of which each custodian keeps one; 0: three custodians keep all
 }
@@ -54,7 +54,7 @@ type assurance struct {
 var (
 	audited   = assurance{name: "1 auditor, 1 of 4 segments", auditors: 1, segments: 1}
 	fragments = assurance{name: "1 auditor, 1 of 4 segments; 4 custodians of fragments", auditors: 1, segments: 1, fragments: 4}
-	watched   = assurance{name: "1 auditor and an honest watcher", auditors: 1, segments: 1, watched: true}
+	watched   = assurance{name: "1 auditor and an honest challenger", auditors: 1, segments: 1, watched: true}
 )
 
 var assurances = []assurance{
@@ -62,7 +62,7 @@ var assurances = []assurance{
 	{name: "2 auditors, 2 of 4 segments each", auditors: 2, segments: 2},
 	watched,
 	{name: "3 replicas", replicas: 3},
-	{name: "3 replicas and an honest watcher", replicas: 3, watched: true},
+	{name: "3 replicas and an honest challenger", replicas: 3, watched: true},
 }
 
 // shares of those who could find the fraud that are its accomplices.
@@ -335,7 +335,7 @@ func replicate(t *training, f forgery, a assurance, dishonest float64, r *rand.R
 		}
 	}
 	if a.watched { // whoever re-executes is one more
-		add(watcher, truth)
+		add(honestChallenger, truth)
 	}
 	loser, err := t.judge(forged)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // lookedAt is the share, one of so many, of units, merges, truths and custodians at which
-// the one honest watcher of a bout looks.
+// the one honest challenger of a bout looks.
 const lookedAt = 4
 
 // economy is under what rules bouts are played.

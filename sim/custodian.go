@@ -136,7 +136,7 @@ func (s *scene) fragments(unit int, custodian string, number int) (kept []*graph
 	return kept, roots, nil
 }
 
-// expose lets the watcher show what is wrong with a forger's fragments, which it hands
+// expose lets the challenger show what is wrong with a forger's fragments, which it hands
 // over.
 func (s *scene) expose() (acted bool, err error) {
 	custodian := s.asking.forger
@@ -154,7 +154,7 @@ func (s *scene) expose() (acted bool, err error) {
 		if err != nil {
 			return acted, err
 		}
-		if err := s.do(job.Expose{By: watcher, Custodian: custodian, Unit: i, Attempt: s.lease.Units[i].Attempt, Wrong: *w}); err != nil {
+		if err := s.do(job.Expose{By: honestChallenger, Custodian: custodian, Unit: i, Attempt: s.lease.Units[i].Attempt, Wrong: *w}); err != nil {
 			return acted, err
 		}
 		acted = true

@@ -92,7 +92,7 @@ func (s *scene) confess(u *job.Unit) ([]proof.Outcome, error) {
 	return truth, nil
 }
 
-// doubt lets the watcher re-execute what is shown as truth, and dispute what is none.
+// doubt lets the challenger re-execute what is shown as truth, and dispute what is none.
 func (s *scene) doubt() (bool, error) {
 	for _, f := range s.lease.Forced() {
 		for g := range f.Truth {
@@ -103,12 +103,12 @@ func (s *scene) doubt() (bool, error) {
 			s.seen[fmt.Sprint(t)] = true
 			points := f.Points(&s.problem, g)
 			honest, err := s.training.play(points[0], f.Index, g*interval, (g+1)*interval)
-			s.spent[watcher] += s.problem.StepFLOPs * interval
+			s.spent[honestChallenger] += s.problem.StepFLOPs * interval
 			if err != nil {
 				return false, err
 			}
 			if honest[interval] != f.Truth[g].End {
-				return true, s.dispute(watcher, t)
+				return true, s.dispute(honestChallenger, t)
 			}
 		}
 	}

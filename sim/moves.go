@@ -156,14 +156,14 @@ func (b *bout) attest() (acted bool, err error) {
 	return acted, nil
 }
 
-// ask lets the watcher ask custodians that hand nothing over.
+// ask lets the challenger ask custodians that hand nothing over.
 func (b *bout) ask() (acted bool, err error) {
 	l := &b.lease
 	for j, k := range slices.Clone(l.Files.Custodians) {
 		if !b.bare[note(k.Account, job.OfFiles, 0)] || b.luck("asked for files", j)%lookedAt > 0 || !b.first("ask for files %s", k.Account) {
 			continue
 		}
-		ok, err := b.try(job.Ask{By: watcher, Custodian: k.Account, Unit: job.OfFiles})
+		ok, err := b.try(job.Ask{By: honestChallenger, Custodian: k.Account, Unit: job.OfFiles})
 		if err != nil {
 			return acted, err
 		}
@@ -178,7 +178,7 @@ func (b *bout) ask() (acted bool, err error) {
 			if b.luck("asked", i, u.Attempt, j)%lookedAt > 0 || !b.first("ask %d %d %s", i, u.Attempt, k.Custodian) {
 				continue
 			}
-			ok, err := b.try(job.Ask{By: watcher, Custodian: k.Custodian, Unit: i, Attempt: u.Attempt})
+			ok, err := b.try(job.Ask{By: honestChallenger, Custodian: k.Custodian, Unit: i, Attempt: u.Attempt})
 			if err != nil {
 				return acted, err
 			}
@@ -353,7 +353,7 @@ func (b *bout) truth(i int, u *job.Unit) []proof.Outcome {
 	return truth
 }
 
-// watch lets the watcher look at some of the work, and auditors defend their word.
+// watch lets the challenger look at some of the work, and auditors defend their word.
 func (b *bout) watch() (acted bool, err error) {
 	l := &b.lease
 	for i := range l.Units {
@@ -362,26 +362,26 @@ func (b *bout) watch() (acted bool, err error) {
 			continue
 		}
 		if g := wrongSegment(u.Receipt); g >= 0 {
-			return true, b.dispute(watcher, job.UnitTarget(i), u.Attempt, g)
+			return true, b.dispute(honestChallenger, job.UnitTarget(i), u.Attempt, g)
 		}
 	}
 	for r := range l.Round {
 		m := &l.Merges[r]
 		if m.Root != merged(m.Inputs) && b.luck("merge", r, m.Attempt)%lookedAt == 0 && b.first("merge %d %d", r, m.Attempt) {
-			return true, b.dispute(watcher, job.MergeTarget(r), m.Attempt, 0)
+			return true, b.dispute(honestChallenger, job.MergeTarget(r), m.Attempt, 0)
 		}
 	}
 	for _, v := range l.Verdicts() {
 		for _, g := range v.Audit.Segments {
 			if trulyGives(v.Unit, g, v.Receipt.Checkpoints[g]).End != v.Receipt.Checkpoints[g+1] && b.first("verdict %d %d %s", v.Unit, v.Receipt.Attempt, v.Audit.Auditor) {
-				return true, b.dispute(watcher, job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.Attempt, g)
+				return true, b.dispute(honestChallenger, job.VerdictTarget(v.Unit, v.Audit.Auditor), v.Receipt.Attempt, g)
 			}
 		}
 	}
 	return b.doubt()
 }
 
-// doubt disputes a false truth: the watcher where it looks, an honest auditor wherever
+// doubt disputes a false truth: the challenger where it looks, an honest auditor wherever
 // it would lose its bond.
 func (b *bout) doubt() (bool, error) {
 	for _, f := range b.lease.Forced() {
@@ -398,7 +398,7 @@ func (b *bout) doubt() (bool, error) {
 			}
 			by := who
 			if by == "" && b.luck("truth", f.Index, f.Unit.Attempt, g)%lookedAt == 0 {
-				by = watcher
+				by = honestChallenger
 			}
 			if by != "" && b.first("truth %d %d %d", f.Index, f.Unit.Attempt, g) {
 				return true, b.dispute(by, job.TruthTarget(f.Index, g), f.Unit.Attempt, 0)

@@ -76,14 +76,14 @@ func questions(add func(name string, a assurance, play func(s *scene) []string))
 	} {
 		add(k.name, audited, func(s *scene) []string {
 			s.asking = asking{
-				who: watcher, custodian: s.lease.Files.Custodians[0].Account, has: k.has,
+				who: honestChallenger, custodian: s.lease.Files.Custodians[0].Account, has: k.has,
 				proposes: k.proposes, blocks: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(s.lease.Seed[:]), 0)),
 			}
 			return []string{s.asking.custodian}
 		})
 	}
 	add("custodian of a fragment that keeps nothing", fragments, func(s *scene) []string {
-		s.asking = asking{who: watcher, custodian: s.lease.Files.Custodians[3].Account, has: func(proof.Question) bool { return false }}
+		s.asking = asking{who: honestChallenger, custodian: s.lease.Files.Custodians[3].Account, has: func(proof.Question) bool { return false }}
 		return []string{s.asking.custodian}
 	})
 	add("custodian of a wrong fragment", fragments, func(s *scene) []string {

@@ -19,7 +19,7 @@ import (
 type scene struct {
 	*world
 	attack    attack
-	watched   bool     // an honest watcher re-executes everything
+	watched   bool     // an honest challenger re-executes everything
 	colluders []string // auditors that pass what the cheater does
 
 	// challenges names who disputes a unit out of malice, if somebody does;
@@ -35,7 +35,7 @@ type scene struct {
 	first []string // auditors of the first attempt of the first unit
 
 	ends map[int][]canon.Hash // the states that providers say their units had
-	seen map[string]bool      // attempts that the watcher has looked at
+	seen map[string]bool      // attempts that the challenger has looked at
 }
 
 // attack is what the cheater does that honest people do not. What is nil it does
@@ -251,7 +251,7 @@ func (s *scene) grieve() (bool, error) {
 	return false, nil
 }
 
-// watch lets the watcher re-execute what it has not seen, and dispute what is
+// watch lets the challenger re-execute what it has not seen, and dispute what is
 // wrong.
 func (s *scene) watch() (bool, error) {
 	if !s.watched {
@@ -268,7 +268,7 @@ func (s *scene) watch() (bool, error) {
 		s.seen[name] = true
 		bad, err := wrong()
 		if err == nil && bad {
-			err = s.dispute(watcher, t)
+			err = s.dispute(honestChallenger, t)
 		}
 		return bad, err
 	}
@@ -279,7 +279,7 @@ func (s *scene) watch() (bool, error) {
 		i := s.lease.Unit(s.lease.Round, shard)
 		if bad, err := look(job.UnitTarget(i), func() (bool, error) {
 			roots, err := s.training.play(u.Receipt.Start, i, 0, steps)
-			s.spent[watcher] += s.problem.UnitFLOPs()
+			s.spent[honestChallenger] += s.problem.UnitFLOPs()
 			return err == nil && !slices.Equal(checkpoints(roots), u.Receipt.Checkpoints), err
 		}); bad || err != nil {
 			return true, err

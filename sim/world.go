@@ -12,13 +12,13 @@ import (
 
 // Who takes part. The cheater, where there is one, is the first provider.
 const (
-	consumer   = "consumer"
-	lead       = "lead"
-	cheater    = "provider-00"
-	watcher    = "watcher"
-	griever    = "griever"
-	providers  = 4
-	validators = 12 // beside the lead
+	consumer         = "consumer"
+	lead             = "lead"
+	cheater          = "provider-00"
+	honestChallenger = "challenger"
+	griever          = "griever"
+	providers        = 4
+	validators       = 12 // beside the lead
 )
 
 const (

@@ -38,7 +38,7 @@ func network() []chaintest.Option {
 		chaintest.Validator("lead", 1_000*tally),
 		chaintest.Provider("p1", "lead", 100*tally, 3),
 		chaintest.Provider("p2", "lead", 200*tally, 4),
-		chaintest.Watcher("w", 100*tally),
+		chaintest.Challenger("w", 100*tally),
 	}
 }
 
@@ -258,11 +258,11 @@ func TestGenesisRefuses(t *testing.T) {
 		"twice":          {chaintest.Fund(1, "alice"), "twice"},
 		"bad address":    {func(g *app.Genesis) { g.Accounts[0].Address = "tally1x" }, "address"},
 		"too much money": {chaintest.Fund(coin.MaxSupply, "carol"), "exceed"},
-		"too much stake": {chaintest.Watcher("x", coin.MaxSupply-10_000*tally), "exceed"},
+		"too much stake": {chaintest.Challenger("x", coin.MaxSupply-10_000*tally), "exceed"},
 		"lost validator": {chaintest.Provider("x", "nobody", tally, 1), "no validator"},
-		"peer twice":     {chaintest.Watcher("p1", tally), "unique"},
+		"peer twice":     {chaintest.Challenger("p1", tally), "unique"},
 		"same key": {func(g *app.Genesis) {
-			chaintest.Watcher("x", tally)(g)
+			chaintest.Challenger("x", tally)(g)
 			g.Peers[len(g.Peers)-1].PeerKey = g.Peers[0].PeerKey
 		}, "unique"},
 		"power": {func(g *app.Genesis) { g.Validators[0].Power = 0 }, "power 0"},
@@ -306,7 +306,7 @@ func FuzzTransaction(f *testing.F) {
 	c := chaintest.New(f, network()...)
 	alice := chaintest.Named("alice")
 	tx, err := c.Sign(app.Signer{ChainID: chaintest.ChainID, Key: alice.Key}, chaintest.Gas, c.Fee(),
-		alice.Register(providerv1.ROLE_WATCHER, tally, providerv1.Listing{Addrs: []string{"/ip4/127.0.0.1"}}))
+		alice.Register(providerv1.ROLE_CHALLENGER, tally, providerv1.Listing{Addrs: []string{"/ip4/127.0.0.1"}}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestMoneyAddsUp(t *testing.T) {
 					send(from, pick(), amount()),
 					&providerv1.MsgDeposit{Account: from.String(), Amount: amount()},
 					&providerv1.MsgWithdraw{Account: from.String(), Amount: amount()},
-					from.Register(providerv1.ROLE_WATCHER, amount(), providerv1.Listing{}),
+					from.Register(providerv1.ROLE_CHALLENGER, amount(), providerv1.Listing{}),
 				}
 				c.QueueWithFee(from, c.Fee()+r.Uint64N(9), messages[r.IntN(len(messages))])
 			}

@@ -37,7 +37,7 @@ type network struct {
 // newNetwork describes n validators in dir; alice and bob have money.
 func newNetwork(t testing.TB, dir string, n int) *network {
 	t.Helper()
-	g := chaintest.NewGenesis(chaintest.Fund(1_000*tally, alice.Name, bob.Name), chaintest.Watcher("watcher", 100*tally))
+	g := chaintest.NewGenesis(chaintest.Fund(1_000*tally, alice.Name, bob.Name), chaintest.Challenger("challenger", 100*tally))
 	g.Validators = nil
 	g.Time = time.Now()
 	net := &network{nodes: make([]*consensus.Node, n)}

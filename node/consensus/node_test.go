@@ -172,15 +172,15 @@ func TestServers(t *testing.T) {
 	at := n.Addrs()
 	tx := transfer(t, n, chaintest.ChainID, alice, bob, 7)
 	body, _ := json.Marshal(map[string]string{"tx_bytes": base64.StdEncoding.EncodeToString(tx), "mode": "BROADCAST_MODE_SYNC"})
-	watcher := chaintest.Named("watcher")
-	key := url.QueryEscape(base64.StdEncoding.EncodeToString(watcher.PeerKey()))
+	challenger := chaintest.Named("challenger")
+	key := url.QueryEscape(base64.StdEncoding.EncodeToString(challenger.PeerKey()))
 	for _, x := range []struct{ name, method, url, body, want string }{
 		{"rpc", "GET", at.RPC + "/status", "", `"network":"tally-test"`},
 		{"rest: our module", "GET", at.REST + "/tally/power/v1/validators", "", `"power":"1"`},
 		{"rest: our parameters", "GET", at.REST + "/tally/provider/v1/params", "", `"min_provider_stake":"100000000"`},
-		{"rest: peers", "GET", at.REST + "/tally/provider/v1/peers?role=3", "", watcher.String()},
-		{"rest: peer", "GET", at.REST + "/tally/provider/v1/peers/" + watcher.String(), "", `"stake":"100000000"`},
-		{"rest: peer by key", "GET", at.REST + "/tally/provider/v1/peer_by_key?peer_key=" + key, "", watcher.String()},
+		{"rest: peers", "GET", at.REST + "/tally/provider/v1/peers?role=3", "", challenger.String()},
+		{"rest: peer", "GET", at.REST + "/tally/provider/v1/peers/" + challenger.String(), "", `"stake":"100000000"`},
+		{"rest: peer by key", "GET", at.REST + "/tally/provider/v1/peer_by_key?peer_key=" + key, "", challenger.String()},
 		{"rest: no peer", "GET", at.REST + "/tally/provider/v1/peers/" + alice.String(), "", "register it first"},
 		{"rest: all invariants", "GET", at.REST + "/tally/supply/v1/check", "", `"ok":true`},
 		{"rest: bank", "GET", at.REST + "/cosmos/bank/v1beta1/balances/" + alice.String(), "", `"amount":"1000000000"`},

@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	d.kit = n.Consumer.Kit
 	d.scribe.names[consume.InsuranceFund] = "insurance fund"
 	d.report.FirstBlock = seconds(begun)
-	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Watchers), d.report.FirstBlock)
+	d.scribe.say("network up: %d validators, %d providers, %d challenger; first block after %.1f s", len(n.Validators), len(n.Providers), len(n.Challengers), d.report.FirstBlock)
 	if err = n.Ready(ctx); err == nil { // all take part, also the last to register
 		err = d.order(ctx, body)
 	}

@@ -32,21 +32,21 @@ import (
 type Config struct {
 	Dir string `json:"-"` // holds all of the network; is made if absent
 
-	Chain      string            `json:"chain,omitzero"`
-	Validators int               `json:"validators,omitzero"`
-	Providers  int               `json:"providers,omitzero"`
-	Watchers   int               `json:"watchers,omitzero"`
-	Spread     int               `json:"spread,omitzero"`      // the providers work under so many of the validators, in turn
-	UnitPrices []uint64          `json:"unit_prices,omitzero"` // utally per GFLOP, of the providers in turn
-	BytePrice  uint64            `json:"byte_price,omitzero"`  // utally per GB
-	FeeBps     uint32            `json:"fee_bps,omitzero"`     // of the validators
-	MaxLeases  uint32            `json:"max_leases,omitzero"`  // of each validator
-	Stake      uint64            `json:"stake,omitzero"`       // utally bonded by each validator
-	Bond       uint64            `json:"bond,omitzero"`        // utally bonded by each provider and watcher
-	Funds      uint64            `json:"funds,omitzero"`       // utally that the consumer has at first
-	Registry   providerv1.Params `json:"registry,omitzero"`
-	Work       workv1.Params     `json:"work,omitzero"`
-	Dispute    disputev1.Params  `json:"dispute,omitzero"`
+	Chain       string            `json:"chain,omitzero"`
+	Validators  int               `json:"validators,omitzero"`
+	Providers   int               `json:"providers,omitzero"`
+	Challengers int               `json:"challengers,omitzero"`
+	Spread      int               `json:"spread,omitzero"`      // the providers work under so many of the validators, in turn
+	UnitPrices  []uint64          `json:"unit_prices,omitzero"` // utally per GFLOP, of the providers in turn
+	BytePrice   uint64            `json:"byte_price,omitzero"`  // utally per GB
+	FeeBps      uint32            `json:"fee_bps,omitzero"`     // of the validators
+	MaxLeases   uint32            `json:"max_leases,omitzero"`  // of each validator
+	Stake       uint64            `json:"stake,omitzero"`       // utally bonded by each validator
+	Bond        uint64            `json:"bond,omitzero"`        // utally bonded by each provider and challenger
+	Funds       uint64            `json:"funds,omitzero"`       // utally that the consumer has at first
+	Registry    providerv1.Params `json:"registry,omitzero"`
+	Work        workv1.Params     `json:"work,omitzero"`
+	Dispute     disputev1.Params  `json:"dispute,omitzero"`
 
 	CommitTimeout time.Duration `json:"commit_timeout,omitzero"`
 	EmptyInterval time.Duration `json:"empty_interval,omitzero"`
@@ -79,7 +79,7 @@ func Default() Config {
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{
-		Chain: "tally-devnet", Validators: 4, Providers: 4, Watchers: 1, Spread: 1,
+		Chain: "tally-devnet", Validators: 4, Providers: 4, Challengers: 1, Spread: 1,
 		UnitPrices: []uint64{900, 1_000, 1_100, 1_200}, BytePrice: 100, FeeBps: 500, MaxLeases: 4,
 		Stake: 100_000 * tally, Bond: 50_000 * tally, Funds: 1_000_000 * tally,
 		Registry: provider.DefaultGenesis().Params, Work: leases, Dispute: disputes,
@@ -91,7 +91,7 @@ func (c *Config) check() error {
 	for _, n := range []struct {
 		what string
 		n    int
-	}{{"validators", c.Validators}, {"providers", c.Providers}, {"watchers", c.Watchers}, {"threads", c.Threads}} {
+	}{{"validators", c.Validators}, {"providers", c.Providers}, {"challengers", c.Challengers}, {"threads", c.Threads}} {
 		if n.n < 1 || n.n > MaxPeers {
 			return fmt.Errorf("%d %s: give 1 to %d", n.n, n.what, MaxPeers)
 		}

@@ -103,10 +103,10 @@ func (n *Network) openHomes() error {
 			return err
 		}
 	}
-	for i := range c.Watchers {
+	for i := range c.Challengers {
 		s := common
-		s.Role, s.Node = home.Watcher, n.node(i)
-		if err := n.openHome(&n.Watchers, s, i); err != nil {
+		s.Role, s.Node = home.Challenger, n.node(i)
+		if err := n.openHome(&n.Challengers, s, i); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (n *Network) wire() (err error) {
 			*p = append(*p, id.NodeID)
 		}
 	}
-	for i, m := range slices.Concat(n.Providers, n.Watchers, []*Member{n.Consumer}) {
+	for i, m := range slices.Concat(n.Providers, n.Challengers, []*Member{n.Consumer}) {
 		at := n.node(i)
 		if !m.Home.Held() && m.Home.Settings.Node != at {
 			return fmt.Errorf("the process that uses %s asks %s, where another program listens now: stop that process first", m.Home.Dir, m.Home.Settings.Node.RPC)
@@ -241,7 +241,7 @@ func (n *Network) describe() ([]byte, error) {
 		})
 	}
 	// They register by themselves, as anybody would.
-	for _, m := range slices.Concat(n.Providers, n.Watchers) {
+	for _, m := range slices.Concat(n.Providers, n.Challengers) {
 		g.Accounts = append(g.Accounts, app.Account{Address: m.Home.Address, Balance: c.Bond + change})
 	}
 	doc, err := g.Doc()

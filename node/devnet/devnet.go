@@ -1,5 +1,5 @@
 // Package devnet runs a whole network in this process, on 127.0.0.1:
-// validators, providers, watchers and the home of a consumer, all under one
+// validators, providers, challengers and the home of a consumer, all under one
 // directory:
 //
 //	devnet.json      what the network is like, fixed by the first start
@@ -35,10 +35,10 @@ import (
 
 // Network is a running devnet.
 type Network struct {
-	Consumer   *Member
-	Validators []*Member
-	Providers  []*Member
-	Watchers   []*Member
+	Consumer    *Member
+	Validators  []*Member
+	Providers   []*Member
+	Challengers []*Member
 
 	config  Config
 	lock    *home.Lock

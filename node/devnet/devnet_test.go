@@ -98,9 +98,9 @@ func TestNetwork(t *testing.T) {
 	}})
 	peers := registered(t, n)
 	check(t, n)
-	if len(n.Validators) != 4 || len(n.Providers) != 4 || len(n.Watchers) != 1 || len(prepared) != 10 || len(peers) != 9 {
-		t.Fatalf("%d validators, %d providers, %d watchers; prepared %v; registered %d",
-			len(n.Validators), len(n.Providers), len(n.Watchers), prepared, len(peers))
+	if len(n.Validators) != 4 || len(n.Providers) != 4 || len(n.Challengers) != 1 || len(prepared) != 10 || len(peers) != 9 {
+		t.Fatalf("%d validators, %d providers, %d challengers; prepared %v; registered %d",
+			len(n.Validators), len(n.Providers), len(n.Challengers), prepared, len(peers))
 	}
 	for i, m := range n.Providers {
 		p := peers[m.Home.Address]
@@ -201,7 +201,7 @@ func get(t *testing.T, url string) string {
 
 // small is a network that starts fast.
 func small(dir string) Config {
-	return Config{Dir: dir, Validators: 1, Providers: 1, Watchers: 1, CommitTimeout: 20 * time.Millisecond}
+	return Config{Dir: dir, Validators: 1, Providers: 1, Challengers: 1, CommitTimeout: 20 * time.Millisecond}
 }
 
 // The environment of a process of the test that runs a network, to be killed.
@@ -255,7 +255,7 @@ func TestFailingRoleIsTold(t *testing.T) {
 	c := small(t.TempDir())
 	trouble := errors.New("no power")
 	c.Duty = func(ctx context.Context, h *home.Home, _ *role.Kit) error {
-		if h.Settings.Role == home.Watcher {
+		if h.Settings.Role == home.Challenger {
 			return trouble
 		}
 		<-ctx.Done()
@@ -267,7 +267,7 @@ func TestFailingRoleIsTold(t *testing.T) {
 	}
 	defer stop(t, n)
 	for range 2 {
-		if err := n.Wait(t.Context()); !errors.Is(err, trouble) || !strings.Contains(err.Error(), "watcher-0") {
+		if err := n.Wait(t.Context()); !errors.Is(err, trouble) || !strings.Contains(err.Error(), "challenger-0") {
 			t.Fatal(err)
 		}
 	}

@@ -93,7 +93,7 @@ func (n *Network) Ready(ctx context.Context) error {
 }
 
 func (n *Network) ready(ctx context.Context, chain *client.Client) error {
-	roles := len(n.Validators) + len(n.Providers) + len(n.Watchers)
+	roles := len(n.Validators) + len(n.Providers) + len(n.Challengers)
 	for height := int64(0); ; {
 		peers, err := providerv1.NewQueryClient(chain.Conn).Peers(ctx, &providerv1.QueryPeersRequest{})
 		if err != nil {

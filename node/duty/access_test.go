@@ -23,7 +23,7 @@ import (
 	"github.com/tally-network/tally/p2p"
 )
 
-// The blobs of a lease are for its parties and for registered watchers; nobody
+// The blobs of a lease are for its parties and for registered challengers; nobody
 // else gets them, nor blobs that are of no lease.
 func TestBlobsAreForTheParties(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestBlobsAreForTheParties(t *testing.T) {
 	at := n.Member("provider-0").Kit.Host
 	for name, who := range map[string]*p2p.Host{
 		"stranger": stranger, "provider-1": n.Member("provider-1").Kit.Host, "validator-0": n.Member("validator-0").Kit.Host,
-		"validator-1": n.Member("validator-1").Kit.Host, "watcher-0": n.Member("watcher-0").Kit.Host, "consumer": n.Consumer.Kit.Host,
+		"validator-1": n.Member("validator-1").Kit.Host, "challenger-0": n.Member("challenger-0").Kit.Host, "consumer": n.Consumer.Kit.Host,
 	} {
 		if err := who.SetAddrs(at.ID(), at.Addrs()); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestOffersThatAreNotTaken(t *testing.T) {
 	second := n.Post(nil)
 	n.Lease(second, "its files had", func(l *job.Lease) bool { return l.Files.Said == job.Had })
 	for from, words := range map[string]string{
-		"validator-1": "whose peer you are not", "provider-1": "refused", "watcher-0": "refused", "validator-0": "taken",
+		"validator-1": "whose peer you are not", "provider-1": "refused", "challenger-0": "refused", "validator-0": "taken",
 	} {
 		if got := offer(from, role.UnitOffer{Order: second}); !strings.Contains(got, words) {
 			t.Errorf("%s: %s", from, got)

@@ -66,7 +66,7 @@ func (p *pause) end(t *testing.T, n *nettest.Network, providers int, custodians 
 	p.gate.Open()
 }
 
-// A custodian that attests and keeps nothing hands nothing over. The watcher asks it
+// A custodian that attests and keeps nothing hands nothing over. The challenger asks it
 // on chain; it loses its bond and its place, and who is drawn in its place attests
 // and is paid.
 func TestCustodianThatKeepsNothing(t *testing.T) {
@@ -97,7 +97,7 @@ func TestCustodianThatKeepsNothing(t *testing.T) {
 	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) {
 		t.Errorf("%d utally of %d were slashed, barred are %v", l.Ledger.Slashed, bond, barred(n, l))
 	}
-	if paid(n, l.Ledger.Paid, faker) != 0 || paid(n, l.Ledger.Paid, honest) < 2*l.Quote.Keep || l.Units[0].Attempt != 0 || paid(n, l.Ledger.SlashPaid, "watcher-0") == 0 {
+	if paid(n, l.Ledger.Paid, faker) != 0 || paid(n, l.Ledger.Paid, honest) < 2*l.Quote.Keep || l.Units[0].Attempt != 0 || paid(n, l.Ledger.SlashPaid, "challenger-0") == 0 {
 		t.Errorf("paid %+v, out of slashes %+v", l.Ledger.Paid, l.Ledger.SlashPaid)
 	}
 	for i, u := range l.Units {
@@ -158,7 +158,7 @@ func TestBundleFromCustodiansAlone(t *testing.T) {
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) { c.Validators = 3 },
 		Spec:   func(s *consume.Spec) { s.Conditions.Custodians = 2 },
-		Idle:   []string{"watcher-0"}, // has seen nothing
+		Idle:   []string{"challenger-0"}, // has seen nothing
 	})
 	l := n.Settle(n.Post(nil))
 	for _, name := range []string{"validator-0", "provider-0", "provider-1", "consumer"} {
@@ -172,12 +172,12 @@ func TestBundleFromCustodiansAlone(t *testing.T) {
 	collected(t, n, l)
 }
 
-// collected collects a proof of a settled lease, for a watcher that has seen nothing of
+// collected collects a proof of a settled lease, for a challenger that has seen nothing of
 // it, and checks it.
 func collected(t *testing.T, n *nettest.Network, l *job.Lease) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "proof.bundle")
-	trust, err := evidence.Collect(t.Context(), n.Member("watcher-0").Kit, l, file, nil)
+	trust, err := evidence.Collect(t.Context(), n.Member("challenger-0").Kit, l, file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

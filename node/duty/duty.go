@@ -3,7 +3,7 @@
 //
 //	validator  leads its own leases, audits and keeps those of others
 //	provider   computes
-//	watcher    challenges
+//	challenger challenges
 //	consumer   nothing; people act for it
 //
 // All of it can be killed and begun again.
@@ -25,9 +25,9 @@ import (
 type work = func(context.Context, *role.Kit) error
 
 var works = map[home.Role][]work{
-	home.Validator: {lead.Run, audit.Run},
-	home.Provider:  {func(ctx context.Context, k *role.Kit) error { return provide.Run(ctx, k, provide.Options{}) }},
-	home.Watcher:   {watch.Run},
+	home.Validator:  {lead.Run, audit.Run},
+	home.Provider:   {func(ctx context.Context, k *role.Kit) error { return provide.Run(ctx, k, provide.Options{}) }},
+	home.Challenger: {watch.Run},
 }
 
 // Run registers a home's peer and works until ctx is done, which is no error.

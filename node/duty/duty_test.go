@@ -53,7 +53,7 @@ func pay(t *testing.T, n *devnet.Network, to string, amount uint64) {
 }
 
 func TestRegister(t *testing.T) {
-	c := devnet.Config{Dir: t.TempDir(), Validators: 1, Providers: 1, Watchers: 1, CommitTimeout: 20 * time.Millisecond}
+	c := devnet.Config{Dir: t.TempDir(), Validators: 1, Providers: 1, Challengers: 1, CommitTimeout: 20 * time.Millisecond}
 	n, err := devnet.Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -119,14 +119,14 @@ func TestRegister(t *testing.T) {
 	})
 
 	t.Run("refuses too little stake", func(t *testing.T) {
-		h, k := newHome(t, n, home.Settings{Role: home.Watcher, Stake: 5})
+		h, k := newHome(t, n, home.Settings{Role: home.Challenger, Stake: 5})
 		if err := duty.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "below the least") {
 			t.Fatal(err)
 		}
 	})
 
 	t.Run("ends with its context", func(t *testing.T) {
-		h, k := newHome(t, n, home.Settings{Role: home.Watcher})
+		h, k := newHome(t, n, home.Settings{Role: home.Challenger})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if err := duty.Run(ctx, h, k); err != nil {

@@ -89,7 +89,7 @@ func TestLazyAuditorIsFoundByForcedErrors(t *testing.T) {
 			s.Conditions.Auditors, s.Conditions.AuditSegments, s.Conditions.Custodians = 2, 2, 2
 		},
 		Play: map[string]func(context.Context, *role.Kit) error{"validator-2": lazy},
-		Idle: []string{"watcher-0"},
+		Idle: []string{"challenger-0"},
 	})
 	id := n.Post(nil)
 	shown := n.Lease(id, "a forced attempt", func(l *job.Lease) bool { return len(l.Forced()) > 0 })

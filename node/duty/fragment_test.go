@@ -32,7 +32,7 @@ func TestBundleFromFragmentsAlone(t *testing.T) {
 			cut(s)
 			s.Conditions.Window = consume.Duration(5 * time.Second) // until then all is let go of that is not kept
 		},
-		Idle: []string{"watcher-0"}, // has seen nothing
+		Idle: []string{"challenger-0"}, // has seen nothing
 	})
 	id := n.Post(nil)
 	l := n.Lease(id, "the last merge", func(l *job.Lease) bool { return l.Phase == job.Closing })
@@ -112,8 +112,8 @@ func fragmentBytes(t *testing.T, k *role.Kit, l *job.Lease) (n uint64) {
 	return n
 }
 
-// A custodian that attests to a wrong fragment is exposed by a watcher, which makes it too. It
-// loses its bond and its place; who is drawn in its place makes the fragment anew, and the
+// A custodian that attests to a wrong fragment is exposed by a challenger, which makes it too.
+// It loses its bond and its place; who is drawn in its place makes the fragment anew, and the
 // order ends as it should.
 func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 	n.Await("the conviction", func(e role.Event) bool { return e.Kind == role.Exposed })
 	l = n.Settle(id)
 	bond := l.Params.KeepFactor * (l.Quote.Unit + l.Quote.Keep)
-	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) || paid(n, l.Ledger.SlashPaid, "watcher-0") == 0 {
+	if l.Ledger.Slashed != bond || !slices.Equal(barred(n, l), []string{faker}) || paid(n, l.Ledger.SlashPaid, "challenger-0") == 0 {
 		t.Errorf("%d utally of %d were slashed, barred are %v, paid %+v", l.Ledger.Slashed, bond, barred(n, l), l.Ledger.SlashPaid)
 	}
 	u := &l.Units[0]

@@ -28,9 +28,9 @@ import (
 )
 
 var onChain = map[home.Role]providerv1.Role{
-	home.Provider:  providerv1.ROLE_PROVIDER,
-	home.Validator: providerv1.ROLE_VALIDATOR,
-	home.Watcher:   providerv1.ROLE_WATCHER,
+	home.Provider:   providerv1.ROLE_PROVIDER,
+	home.Validator:  providerv1.ROLE_VALIDATOR,
+	home.Challenger: providerv1.ROLE_CHALLENGER,
 }
 
 // Registered returns the peer of a home as the chain knows it; nil if it does
@@ -113,7 +113,7 @@ func Stake(ctx context.Context, h *home.Home, k *role.Kit) (uint64, error) {
 		return 0, fmt.Errorf("ask for the least stake: %w", err)
 	}
 	least := map[home.Role]uint64{
-		home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Watcher: r.Params.MinWatcherStake,
+		home.Provider: r.Params.MinProviderStake, home.Validator: r.Params.MinValidatorStake, home.Challenger: r.Params.MinChallengerStake,
 	}[h.Settings.Role]
 	if s := h.Settings.Stake; s != 0 && s < least {
 		return 0, fmt.Errorf("a stake of %d utally is below the least of %d: run it again with --stake, or raise stake in tally.yaml", s, least)

@@ -16,7 +16,7 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// Fraud that nobody audits is found by the watcher when the next round is
+// Fraud that nobody audits is found by the challenger when the next round is
 // nearly done: what descends from it is void, honest work in it is paid from the
 // cheater's bond, and all is computed again.
 func TestLateFraudIsRolledBack(t *testing.T) {
@@ -32,7 +32,7 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 	}}
 	n := nettest.Start(t, nettest.Options{
 		Spec: func(s *consume.Spec) { s.Conditions.Auditors, s.Conditions.AuditSegments = 0, 0 },
-		Idle: []string{"watcher-0"},
+		Idle: []string{"challenger-0"},
 		Bend: map[string]nettest.Bend{
 			"provider-0": wrong,
 			"provider-1": wrong,
@@ -51,7 +51,7 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 	if got := n.Name(before.Units[0].Provider); got != cheater.Load() {
 		t.Fatalf("%s has the unit that %v forged", got, cheater.Load())
 	}
-	n.Begin("watcher-0")
+	n.Begin("challenger-0")
 	n.Lease(id, "the verdict", func(l *job.Lease) bool { return len(l.Barred) > 0 })
 	gate.Open()
 	l := n.Settle(id)
@@ -64,7 +64,7 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 		}
 	}
 	// Who worked for nothing in the last round is not out of pocket.
-	harmed := []string{"validator-1", "watcher-0"}
+	harmed := []string{"validator-1", "challenger-0"}
 	for _, u := range before.Units[2:] {
 		if who := n.Name(u.Provider); who != cheater.Load() {
 			harmed = append(harmed, who)
@@ -81,13 +81,13 @@ func TestLateFraudIsRolledBack(t *testing.T) {
 	}
 }
 
-// A watcher that begins again does not repeat what it has checked.
-func TestWatcherRemembers(t *testing.T) {
+// A challenger that begins again does not repeat what it has checked.
+func TestChallengerRemembers(t *testing.T) {
 	t.Parallel()
 	gate := nettest.NewGate()
 	n := nettest.Start(t, nettest.Options{Bend: holdRound(1, gate)})
 	id := n.Post(nil)
-	holds := func(e role.Event) bool { return e.Role == "watcher-0" && e.Kind == role.Replayed }
+	holds := func(e role.Event) bool { return e.Role == "challenger-0" && e.Kind == role.Replayed }
 	third := func() func(role.Event) bool {
 		count := 0
 		return func(e role.Event) bool {
@@ -99,8 +99,8 @@ func TestWatcherRemembers(t *testing.T) {
 	}
 	n.Lease(id, "the first merge", nettest.MergedBy(1))
 	n.Await("two units and a merge", third())
-	n.End("watcher-0")
-	n.Begin("watcher-0")
+	n.End("challenger-0")
+	n.Begin("challenger-0")
 	gate.Open()
 	n.Settle(id)
 	if got := n.Count(holds); got > 6 {
@@ -113,15 +113,15 @@ func TestWatcherRemembers(t *testing.T) {
 func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
-		Bend: map[string]nettest.Bend{"watcher-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
-		// Nothing is accepted before the watcher has looked at it.
+		Bend: map[string]nettest.Bend{"challenger-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
+		// Nothing is accepted before the challenger has looked at it.
 		Spec: func(s *consume.Spec) { s.Conditions.UnitWindow = consume.Duration(3 * time.Second) },
 	})
 	id := n.Post(nil)
-	n.Await("a challenge", func(e role.Event) bool { return e.Role == "watcher-0" && e.Kind == role.Found && e.Unit == 0 })
+	n.Await("a challenge", func(e role.Event) bool { return e.Role == "challenger-0" && e.Kind == role.Found && e.Unit == 0 })
 	defender := n.Lease(id, "the dispute", func(l *job.Lease) bool { return len(l.Disputes) == 1 }).Disputes[0].Defender
 	bond := int64(disputes(t, n)[0].Parties.Bond)
-	n.Forfeited("watcher-0", uint64(bond))
+	n.Forfeited("challenger-0", uint64(bond))
 	n.Moved(n.Name(defender), bond/2)
 	l := n.Settle(id)
 	ds := disputes(t, n)
@@ -133,16 +133,16 @@ func TestFalseChallengeCostsTheChallenger(t *testing.T) {
 	}
 }
 
-// A provider that has gone away cannot answer a false challenge. Another watcher
+// A provider that has gone away cannot answer a false challenge. Another challenger
 // answers in its place, and the provider loses nothing.
 func TestAbsentProviderIsDefended(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{
 		Config: func(c *devnet.Config) {
-			c.Watchers, c.Dispute = 2, devnet.Default().Dispute
+			c.Challengers, c.Dispute = 2, devnet.Default().Dispute
 			c.Dispute.AnswerMs = 2000
 		},
-		Bend: map[string]nettest.Bend{"watcher-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
+		Bend: map[string]nettest.Bend{"challenger-0": {Wrong: func(r nettest.Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
 		Spec: func(s *consume.Spec) {
 			s.Conditions.UnitWindow, s.Conditions.UnitTimeout = consume.Duration(3*time.Second), consume.Duration(8*time.Second)
 		},
@@ -152,11 +152,11 @@ func TestAbsentProviderIsDefended(t *testing.T) {
 	defender := n.Name(l.Disputes[0].Defender)
 	n.End(defender)
 	bond := int64(disputes(t, n)[0].Parties.Bond)
-	n.Forfeited("watcher-0", uint64(bond))
-	n.Moved("watcher-1", bond/2)
+	n.Forfeited("challenger-0", uint64(bond))
+	n.Moved("challenger-1", bond/2)
 	l = n.Settle(id)
 	ds := disputes(t, n)
-	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || n.Name(ds[0].Parties.DefenderSubstitute) != "watcher-1" {
+	if len(ds) != 1 || ds[0].Loser != disputev1.SIDE_CHALLENGER || n.Name(ds[0].Parties.DefenderSubstitute) != "challenger-1" {
 		t.Fatalf("disputes %+v", ds)
 	}
 	if len(l.Barred) != 0 || l.Units[0].Attempt != 0 || paid(n, l.Ledger.Paid, defender) == 0 {

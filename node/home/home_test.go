@@ -37,7 +37,7 @@ func create(t *testing.T, dir string, r Role) (address, phrase string) {
 }
 
 func TestCreate(t *testing.T) {
-	for _, r := range []Role{Consumer, Provider, Validator, Watcher} {
+	for _, r := range []Role{Consumer, Provider, Validator, Challenger} {
 		dir := filepath.Join(t.TempDir(), "a", string(r))
 		address, phrase := create(t, dir, r)
 		if words := strings.Fields(phrase); len(words) != 24 {
@@ -124,7 +124,7 @@ func contents(t *testing.T, dir string) map[string]string {
 
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	create(t, dir, Watcher)
+	create(t, dir, Challenger)
 	h, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestLock(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	create(t, dir, Watcher)
+	create(t, dir, Challenger)
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -27,16 +27,16 @@ type Role string
 
 // The roles.
 const (
-	Consumer  Role = "consumer"
-	Provider  Role = "provider"
-	Validator Role = "validator"
-	Watcher   Role = "watcher"
+	Consumer   Role = "consumer"
+	Provider   Role = "provider"
+	Validator  Role = "validator"
+	Challenger Role = "challenger"
 )
 
 // Settings are what its owner decides about a role. The tags doc are the
 // comments in the file.
 type Settings struct {
-	Role  Role   `yaml:"role" doc:"What this home is for: consumer, provider, validator or watcher."`
+	Role  Role   `yaml:"role" doc:"What this home is for: consumer, provider, validator or challenger."`
 	Name  string `yaml:"name" doc:"What logs and pictures call this role."`
 	Chain string `yaml:"chain" doc:"Id of the chain."`
 	Node  Node   `yaml:"node" doc:"The node through which this role sees the chain. A validator uses its own."`
@@ -182,8 +182,8 @@ func (f *faults) between(key string, n, lo, hi int64) {
 }
 
 func (s *Settings) checkNames(f *faults) {
-	if !slices.Contains([]Role{Consumer, Provider, Validator, Watcher}, s.Role) {
-		f.add("role", "%q is none of consumer, provider, validator, watcher", s.Role)
+	if !slices.Contains([]Role{Consumer, Provider, Validator, Challenger}, s.Role) {
+		f.add("role", "%q is none of consumer, provider, validator, challenger", s.Role)
 	}
 	if !namePattern.MatchString(s.Name) {
 		f.add("name", "%.80q must be 1 to 64 letters, digits, dots or dashes", s.Name)

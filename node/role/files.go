@@ -125,7 +125,7 @@ func listReaders(l *job.Lease) map[cid.Cid]audience {
 	return out
 }
 
-// Serve lets the parties of a lease, and registered watchers, fetch its blobs
+// Serve lets the parties of a lease, and registered challengers, fetch its blobs
 // from here. The parties go before all others from then on.
 func (k *Kit) Serve(l Lease) {
 	pin := Pin(l.Order.ID())
@@ -193,11 +193,11 @@ func (k *Kit) mayRead(who peer.ID, order canon.Hash, block cid.Cid) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookup)
 	defer cancel()
-	return k.HasRole(ctx, who, providerv1.ROLE_WATCHER)
+	return k.HasRole(ctx, who, providerv1.ROLE_CHALLENGER)
 }
 
 // may reports whether a peer may read a block as a party of an order, or as one that was
-// drawn; and whether every party may, and so watchers.
+// drawn; and whether every party may, and so challengers.
 func (r *readers) may(who peer.ID, order canon.Hash, block cid.Cid, pins []string) (may, public bool) {
 	parties, served := r.leases[Pin(order)]
 	_, party := parties[who]

@@ -17,7 +17,7 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// A watcher looks at every custodian that has attested to a unit, or said that it has the
+// A challenger looks at every custodian that has attested to a unit, or said that it has the
 // order's files: does it hand over a block of them? One that has not for a quarter of the time in which it
 // would have to answer on chain is asked there, once in a lease, and once it is convicted
 // about every unit: if it keeps, it earns the fee; if not, it loses its bond. Of one that
@@ -28,7 +28,7 @@ const patience = 4
 
 // custodians starts a look at every custodian of a lease that was not looked at yet, and
 // reports whether there is one.
-func (w *watcher) custodians(ctx context.Context, l *job.Lease, now int64) (some bool) {
+func (w *challenger) custodians(ctx context.Context, l *job.Lease, now int64) (some bool) {
 	if l.Phase == job.Closing && now >= l.WindowEnd {
 		return false
 	}
@@ -83,7 +83,7 @@ func asked(l *job.Lease, unit int, custodian string) string {
 
 // look asks a custodian for a block, and the chain to ask it if it has given none for
 // too long.
-func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attestation, name string) error {
+func (w *challenger) look(ctx context.Context, l *job.Lease, unit int, a job.Attestation, name string) error {
 	custodian := a.Custodian
 	err := w.reach(ctx, l, unit, a)
 	if ctx.Err() != nil {
@@ -110,7 +110,7 @@ func (w *watcher) look(ctx context.Context, l *job.Lease, unit int, a job.Attest
 }
 
 // ask lets the chain ask a custodian about a unit, or about the order's files.
-func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, custodian string) error {
+func (w *challenger) ask(ctx context.Context, l *job.Lease, unit int, custodian string) error {
 	m := &workv1.MsgAsk{Sender: w.kit.Account.Address, Order: l.Order.ID().String(), Custodian: custodian, Files: unit == job.OfFiles}
 	if !m.Files {
 		m.Unit, m.Attempt = uint32(unit), uint32(l.Units[unit].Attempt)
@@ -124,7 +124,7 @@ func (w *watcher) ask(ctx context.Context, l *job.Lease, unit int, custodian str
 
 // reach gets a block of one of a unit's checkpoints, or of its fragment of it, or of one of
 // the order's files, from a custodian.
-func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
+func (w *challenger) reach(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	var files []job.File
 	if unit == job.OfFiles {
 		files = l.Order.Problem.Files
@@ -146,7 +146,7 @@ func (w *watcher) reach(ctx context.Context, l *job.Lease, unit int, a job.Attes
 
 // compare makes a custodian's fragments of a unit, and exposes it if they are not those that
 // it attested to.
-func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
+func (w *challenger) compare(ctx context.Context, l *job.Lease, unit int, a job.Attestation) error {
 	kept, err := w.kit.FragmentsOf(ctx, l, unit, a)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (w *watcher) compare(ctx context.Context, l *job.Lease, unit int, a job.Att
 
 // wrong returns what shows that a custodian's fragment of a checkpoint is none, nil if it is
 // one. Who does not hand over what it cannot have is asked for it.
-func (w *watcher) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Fragments, at int, root canon.Hash) (*proof.WrongFragment, error) {
+func (w *challenger) wrong(ctx context.Context, l *job.Lease, unit int, a job.Attestation, kept role.Fragments, at int, root canon.Hash) (*proof.WrongFragment, error) {
 	code := l.Order.Fragments()
 	s, err := w.kit.State(ctx, l, root)
 	if err != nil {

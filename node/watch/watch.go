@@ -19,7 +19,7 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-type watcher struct {
+type challenger struct {
 	kit     *role.Kit
 	checks  *role.Tasks
 	looks   *role.Tasks           // at custodians
@@ -31,14 +31,14 @@ type watcher struct {
 
 // Run watches until ctx is done.
 func Run(ctx context.Context, k *role.Kit) error {
-	w := &watcher{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: disputer.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]uint64{}}
+	w := &challenger{kit: k, checks: k.NewTasks(4), looks: k.NewTasks(4), player: disputer.New(ctx, k), keep: k.NewKeep(), done: map[canon.Hash]uint64{}}
 	defer w.checks.Wait()
 	defer w.looks.Wait()
 	defer w.player.Wait()
 	return k.EachBlock(ctx, w.block)
 }
 
-func (w *watcher) block(ctx context.Context, b client.Block) error {
+func (w *challenger) block(ctx context.Context, b client.Block) error {
 	leases, err := w.kit.Live(ctx, "")
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (w *watcher) block(ctx context.Context, b client.Block) error {
 }
 
 // lease starts what is to be checked of a lease, and reports whether anything is.
-func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool) {
+func (w *challenger) lease(ctx context.Context, l *job.Lease, now int64) (some bool) {
 	// The oldest work first: everything later depends on it.
 	if t, name, ok := w.next(l); ok {
 		some = true
@@ -102,7 +102,7 @@ func (w *watcher) lease(ctx context.Context, l *job.Lease, now int64) (some bool
 // another disputes is looked at again when that dispute is over, if time is left
 // to dispute it then: others may challenge true work, or challenge false work
 // badly on purpose.
-func (w *watcher) next(l *job.Lease) (t job.Target, name string, ok bool) {
+func (w *challenger) next(l *job.Lease) (t job.Target, name string, ok bool) {
 	shards := l.Order.Problem.Shards
 	for i := range l.Units {
 		if u := &l.Units[i]; u.Status >= job.Counted && !w.waits(l, job.UnitTarget(i)) {
@@ -121,13 +121,13 @@ func (w *watcher) next(l *job.Lease) (t job.Target, name string, ok bool) {
 }
 
 // waits reports whether a dispute about work that stands need not be opened now.
-func (w *watcher) waits(l *job.Lease, t job.Target) bool {
+func (w *challenger) waits(l *job.Lease, t job.Target) bool {
 	return l.Disputed(w.kit.Account.Address, t, l.Attempt(t))
 }
 
 // check re-executes one piece of work, and goes on with what is next. A dispute has given
 // up the task's slot: what is next then begins as a task of its own.
-func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, name string) error {
+func (w *challenger) check(ctx context.Context, l *job.Lease, t job.Target, name string) error {
 	for {
 		wrong, err := w.player.Check(ctx, l, t)
 		if err != nil {
@@ -157,16 +157,16 @@ func (w *watcher) check(ctx context.Context, l *job.Lease, t job.Target, name st
 
 // Checked work is noted on disk, so that a restart does not do it again.
 
-func (w *watcher) file(l *job.Lease, name string) string {
+func (w *challenger) file(l *job.Lease, name string) string {
 	return filepath.Join(w.kit.Notes(l.Order.ID(), "checked"), name)
 }
 
-func (w *watcher) noted(l *job.Lease, name string) bool {
+func (w *challenger) noted(l *job.Lease, name string) bool {
 	_, err := os.Stat(w.file(l, name))
 	return err == nil
 }
 
-func (w *watcher) note(l *job.Lease, what string) error {
+func (w *challenger) note(l *job.Lease, what string) error {
 	name := w.file(l, what)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

@@ -29,13 +29,13 @@ func receipt(unit, attempt int) *job.Receipt {
 	return &job.Receipt{Unit: unit, Attempt: attempt, Checkpoints: []canon.Hash{{}, {1}}}
 }
 
-func watching(t *testing.T, dir string) *watcher {
+func watching(t *testing.T, dir string) *challenger {
 	t.Helper()
-	return &watcher{kit: &role.Kit{Dir: dir, Account: &client.Account{Address: "watcher"}}}
+	return &challenger{kit: &role.Kit{Dir: dir, Account: &client.Account{Address: "challenger"}}}
 }
 
 // check notes everything that is next, and returns it in order.
-func check(t *testing.T, w *watcher, l *job.Lease) (order []string) {
+func check(t *testing.T, w *challenger, l *job.Lease) (order []string) {
 	t.Helper()
 	for range 100 {
 		target, name, ok := w.next(l)

@@ -120,7 +120,7 @@ func TestFalseReportPaysForItsGame(t *testing.T) {
 	}
 }
 
-// Who has stake challenges with it: a watcher needs no money beside. A false challenge
+// Who has stake challenges with it: a challenger needs no money beside. A false challenge
 // takes it, half for the defender.
 func TestChallengersBondComesOutOfStake(t *testing.T) {
 	for _, right := range []bool{true, false} {

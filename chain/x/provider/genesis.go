@@ -16,12 +16,12 @@ import (
 )
 
 // DefaultGenesis is an empty registry with a minimum stake of 100 tally for
-// providers and watchers, and of 1000 for validators.
+// providers and challengers, and of 1000 for validators.
 func DefaultGenesis() *providerv1.GenesisState {
 	return &providerv1.GenesisState{Params: providerv1.Params{
-		MinProviderStake:  100_000_000,
-		MinValidatorStake: 1_000_000_000,
-		MinWatcherStake:   100_000_000,
+		MinProviderStake:   100_000_000,
+		MinValidatorStake:  1_000_000_000,
+		MinChallengerStake: 100_000_000,
 	}}
 }
 

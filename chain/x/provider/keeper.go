@@ -1,7 +1,7 @@
 // Package provider is the registry of peers and the stake ledger.
 //
 // A peer is an account with one role for good (provider, validator or
-// watcher), an ed25519 key that it uses on the network, and a stake. The stake
+// challenger), an ed25519 key that it uses on the network, and a stake. The stake
 // lies in the module's account; a part of it may be reserved for open work by
 // other modules, and only the rest can be withdrawn. Slashed stake goes to the
 // recipients that the caller names, what remains to the insurance account.
@@ -351,6 +351,6 @@ func minStake(p providerv1.Params, role providerv1.Role) uint64 {
 	case providerv1.ROLE_VALIDATOR:
 		return p.MinValidatorStake
 	default:
-		return p.MinWatcherStake
+		return p.MinChallengerStake
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func sign(a chaintest.Account, statement []byte) []byte { return ed25519.Sign(a.Peer, statement) }
 
-// newKeeper returns a keeper alone, with alice as a watcher without stake and
+// newKeeper returns a keeper alone, with alice as a challenger without stake and
 // with money, and the given peers.
 func newKeeper(t testing.TB, peers ...providerv1.Peer) (*provider.Keeper, *chaintest.Bank, sdk.Context) {
 	t.Helper()
@@ -25,7 +25,7 @@ func newKeeper(t testing.TB, peers ...providerv1.Peer) (*provider.Keeper, *chain
 	k := provider.NewKeeper(cdc, svc, bank)
 	bank.Give(alice.Address, 1_000)
 	g := provider.DefaultGenesis()
-	g.Peers = append(peers, providerv1.Peer{Account: alice.String(), Role: providerv1.ROLE_WATCHER, PeerKey: alice.PeerKey()})
+	g.Peers = append(peers, providerv1.Peer{Account: alice.String(), Role: providerv1.ROLE_CHALLENGER, PeerKey: alice.PeerKey()})
 	if err := provider.ValidateGenesis(g); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestGenesisRoundTrip(t *testing.T) {
 // A record grows with valid units and is gone with one failure; who owes an answer
 // gets no work.
 func TestRecordAndSuspension(t *testing.T) {
-	p := providerv1.Peer{Account: chaintest.Named("bob").String(), Role: providerv1.ROLE_WATCHER, PeerKey: chaintest.Named("bob").PeerKey(), Record: 3}
+	p := providerv1.Peer{Account: chaintest.Named("bob").String(), Role: providerv1.ROLE_CHALLENGER, PeerKey: chaintest.Named("bob").PeerKey(), Record: 3}
 	k, _, ctx := newKeeper(t, p)
 	bob := chaintest.Named("bob").Address
 	peer := func() providerv1.Peer {

@@ -44,12 +44,12 @@ func CheckPeer(p providerv1.Peer) error {
 		if err := vrf.CheckKey(p.VrfKey); err != nil {
 			return errorsmod.Wrapf(ErrKey, "vrf_key: %s", err)
 		}
-	case providerv1.ROLE_WATCHER:
+	case providerv1.ROLE_CHALLENGER:
 		if len(p.VrfKey) > 0 {
-			return errorsmod.Wrap(ErrKey, "vrf_key: a watcher has none; leave it empty")
+			return errorsmod.Wrap(ErrKey, "vrf_key: a challenger has none; leave it empty")
 		}
 	default:
-		return errorsmod.Wrapf(ErrListing, "role %d: choose provider, validator or watcher", p.Role)
+		return errorsmod.Wrapf(ErrListing, "role %d: choose provider, validator or challenger", p.Role)
 	}
 	return CheckListing(p.Role, p.Listing)
 }

@@ -84,7 +84,7 @@ func TestRegisterRefuses(t *testing.T) {
 			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, bob.Address, m.Role))
 		}, provider.ErrSignature, ""},
 		"signature for another role": {func(m *message) {
-			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, alice.Address, providerv1.ROLE_WATCHER))
+			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, alice.Address, providerv1.ROLE_CHALLENGER))
 		}, provider.ErrSignature, ""},
 		"signature by another key": {func(m *message) { m.PeerKey = bob.PeerKey() }, provider.ErrSignature, ""},
 		"no signature":             {func(m *message) { m.Signature = nil }, provider.ErrSignature, ""},
@@ -98,14 +98,14 @@ func TestRegisterRefuses(t *testing.T) {
 		"provider without vrf":     {func(m *message) { m.VrfKey = nil }, provider.ErrKey, "vrf_key"},
 		"validator without vrf":    {func(m *message) { m.Role, m.VrfKey = providerv1.ROLE_VALIDATOR, nil }, provider.ErrKey, "vrf_key"},
 		"weak vrf key":             {func(m *message) { m.VrfKey = make([]byte, 32) }, provider.ErrKey, "small order"},
-		"vrf key of a watcher": {func(m *message) {
-			m.Role, m.Listing = providerv1.ROLE_WATCHER, providerv1.Listing{}
-		}, provider.ErrKey, "a watcher has none"},
+		"vrf key of a challenger": {func(m *message) {
+			m.Role, m.Listing = providerv1.ROLE_CHALLENGER, providerv1.Listing{}
+		}, provider.ErrKey, "a challenger has none"},
 		"under nobody":     {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
 		"under a stranger": {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
 		"price":            {func(m *message) { m.Listing.UnitPrice = provider.MaxPrice + 1 }, provider.ErrListing, "price"},
-		"price of a watcher": {func(m *message) {
-			m.Role, m.Listing.Validator, m.VrfKey = providerv1.ROLE_WATCHER, "", nil
+		"price of a challenger": {func(m *message) {
+			m.Role, m.Listing.Validator, m.VrfKey = providerv1.ROLE_CHALLENGER, "", nil
 		}, provider.ErrListing, "unit_price"},
 		"many addrs":  {func(m *message) { m.Listing.Addrs = make([]string, 9) }, provider.ErrListing, "9 addrs"},
 		"long addr":   {func(m *message) { m.Listing.Addrs = []string{"/" + strings.Repeat("a", 256)} }, provider.ErrListing, "multiaddr"},
@@ -129,17 +129,17 @@ func TestRegisterRefuses(t *testing.T) {
 
 func TestOneAccountOneKey(t *testing.T) {
 	c := newChain(t)
-	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
-	c.Refuse(provider.ErrRegistered, alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	c.Deliver(alice, alice.Register(providerv1.ROLE_CHALLENGER, 100*tally, providerv1.Listing{}))
+	c.Refuse(provider.ErrRegistered, alice, alice.Register(providerv1.ROLE_CHALLENGER, 100*tally, providerv1.Listing{}))
 	stolen := bob
 	stolen.Peer = alice.Peer
-	c.Refuse(provider.ErrKeyTaken, bob, stolen.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	c.Refuse(provider.ErrKeyTaken, bob, stolen.Register(providerv1.ROLE_CHALLENGER, 100*tally, providerv1.Listing{}))
 }
 
 // A message that names another account must carry that account's signature.
 func TestOthersCannotAct(t *testing.T) {
 	c := newChain(t)
-	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	c.Deliver(alice, alice.Register(providerv1.ROLE_CHALLENGER, 100*tally, providerv1.Listing{}))
 	for _, m := range []sdk.Msg{
 		&providerv1.MsgWithdraw{Account: alice.String(), Amount: 1},
 		&providerv1.MsgUpdate{Account: alice.String()},
@@ -178,7 +178,7 @@ func TestUpdate(t *testing.T) {
 func TestDepositAndWithdraw(t *testing.T) {
 	c := newChain(t)
 	c.Refuse(provider.ErrNotRegistered, alice, &providerv1.MsgDeposit{Account: alice.String(), Amount: 1})
-	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	c.Deliver(alice, alice.Register(providerv1.ROLE_CHALLENGER, 100*tally, providerv1.Listing{}))
 	b := c.Deliver(alice, &providerv1.MsgDeposit{Account: alice.String(), Amount: 50 * tally})
 	if e := chaintest.Events[*providerv1.EventStake](t, b); len(e) != 1 || e[0].Stake != 150*tally {
 		t.Fatalf("events %v", e)
@@ -199,7 +199,7 @@ func TestDepositAndWithdraw(t *testing.T) {
 
 func TestActive(t *testing.T) {
 	c := newChain(t)
-	c.Deliver(alice, alice.Register(providerv1.ROLE_WATCHER, 100*tally, providerv1.Listing{}))
+	c.Deliver(alice, alice.Register(providerv1.ROLE_CHALLENGER, 100*tally, providerv1.Listing{}))
 	active := func() bool {
 		ok, err := c.Provider.Active(c.Ctx(), get(t, c, alice))
 		if err != nil {

@@ -21,7 +21,7 @@ func CheckParams(p providerv1.Params) error {
 	}{
 		{"min_provider_stake", p.MinProviderStake},
 		{"min_validator_stake", p.MinValidatorStake},
-		{"min_watcher_stake", p.MinWatcherStake},
+		{"min_challenger_stake", p.MinChallengerStake},
 	} {
 		switch {
 		case least.amount == 0:

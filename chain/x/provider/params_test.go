@@ -24,11 +24,11 @@ func TestUpdateParams(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	update := func(p, v, w uint64) *providerv1.MsgUpdateParams {
-		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinWatcherStake: w}}
+		return &providerv1.MsgUpdateParams{Authority: bob.String(), Params: providerv1.Params{MinProviderStake: p, MinValidatorStake: v, MinChallengerStake: w}}
 	}
 	for why, m := range map[string]*providerv1.MsgUpdateParams{
 		"min_provider_stake = 0":                           update(0, 1, 1),
-		"min_watcher_stake = 0":                            update(1, 1, 0),
+		"min_challenger_stake = 0":                         update(1, 1, 0),
 		"min_validator_stake = 1 < min_provider_stake = 2": update(2, 1, 1),
 		"min_validator_stake = 18446744073709551615 >":     update(2, 1<<64-1, 1),
 	} {

@@ -19,7 +19,7 @@ func TestQueries(t *testing.T) {
 	options := []chaintest.Option{
 		chaintest.Validator(lead.Name, 1_000*tally),
 		chaintest.Validator(other.Name, 1_000*tally),
-		chaintest.Watcher("w", 100*tally),
+		chaintest.Challenger("w", 100*tally),
 	}
 	for i := range 5 {
 		options = append(options, chaintest.Provider(fmt.Sprint("p", i), lead.Name, 100*tally, 3))
@@ -71,7 +71,7 @@ func TestQueries(t *testing.T) {
 	if err != nil || s.Stake != 2_700*tally-3 || s.Reserved != 0 || s.Insurance != 3 {
 		t.Fatalf("%v, %v", s, err)
 	}
-	if r, err := q.Params(ctx, &providerv1.QueryParamsRequest{}); err != nil || r.Params.MinWatcherStake != 100*tally {
+	if r, err := q.Params(ctx, &providerv1.QueryParamsRequest{}); err != nil || r.Params.MinChallengerStake != 100*tally {
 		t.Fatalf("%v, %v", r, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestQueriesRefuse(t *testing.T) {
 			return err
 		}, codes.NotFound},
 		"a role as validator": {func() error {
-			_, err := q.Peers(ctx, &providerv1.QueryPeersRequest{Validator: "ROLE_WATCHER"})
+			_, err := q.Peers(ctx, &providerv1.QueryPeersRequest{Validator: "ROLE_CHALLENGER"})
 			return err
 		}, codes.InvalidArgument},
 		"role and validator": {func() error {

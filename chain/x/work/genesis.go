@@ -212,7 +212,7 @@ func (k *Keeper) checkSettlements(ctx context.Context) error {
 // checkStakes: of every peer as much is reserved as the leases and disputes reserve, and
 // it owes as many answers as their disputes say.
 func (k *Keeper) checkStakes(ctx context.Context, reserved map[string]uint64, unanswered map[string]uint32, bonds map[string]uint64) error {
-	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_WATCHER} {
+	for _, role := range []providerv1.Role{providerv1.ROLE_PROVIDER, providerv1.ROLE_VALIDATOR, providerv1.ROLE_CHALLENGER} {
 		peers, err := k.stakes.WithRole(ctx, role)
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func (w *World) writer(seed uint64) *writer {
 
 // people draws who is hostile, and in what way.
 func (h *writer) people(s *Script) {
-	groups := [][]string{house0, {house0[0]}, leads[:1], {"consumer"}, {"mallory"}, others, {others[h.IntN(len(others))]}, {watcher}, house1, {"trudy"}, leads[1:]}
+	groups := [][]string{house0, {house0[0]}, leads[:1], {"consumer"}, {"mallory"}, others, {others[h.IntN(len(others))]}, {challenger}, house1, {"trudy"}, leads[1:]}
 	odds := []int{3, 3, 3, 2, 2, 8, 4, 8, 8, 8, 8}
 	for i, g := range groups {
 		if h.IntN(odds[i]) > 0 {
@@ -80,7 +80,7 @@ func (h *writer) people(s *Script) {
 // and its providers, validators, a challenger.
 func (h *writer) coalition(s *Script) {
 	habit := h.habit()
-	for _, part := range [][]string{{buyers[0]}, leads[:1], house0, others[:1+h.IntN(len(others))], {watcher}} {
+	for _, part := range [][]string{{buyers[0]}, leads[:1], house0, others[:1+h.IntN(len(others))], {challenger}} {
 		if h.IntN(3) == 0 {
 			continue
 		}

@@ -161,7 +161,7 @@ func (p *play) watching(o *order, l *job.Lease, add adder) {
 			add(by, "dispute.MsgOpen", t.Index, t.pick(segment))
 		}
 	}
-	w := named(watcher).String()
+	w := named(challenger).String()
 	for i := range l.Units {
 		u := &l.Units[i]
 		if u.Receipt == nil || !p.available(o, u.Receipt) {

@@ -263,7 +263,7 @@ func roleOf(name string) string {
 		return "a provider"
 	case slices.Contains(leads, name) || slices.Contains(others, name):
 		return "a validator"
-	case name == watcher:
+	case name == challenger:
 		return "a challenger"
 	}
 	return "a consumer"

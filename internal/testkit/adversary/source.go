@@ -208,7 +208,7 @@ func (c *composer) move() any {
 }
 
 func (c *composer) vrfKey() any {
-	if providerv1.Role(1+c.Pick%3) == providerv1.ROLE_WATCHER {
+	if providerv1.Role(1+c.Pick%3) == providerv1.ROLE_CHALLENGER {
 		return nil
 	}
 	return c.actor.VRFKey()

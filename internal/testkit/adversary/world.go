@@ -33,15 +33,15 @@ var kindsOfWorld = []Kind{Plain, Forced, Crowd}
 
 // People of every world by their part in it. Strangers have money and no part.
 var (
-	watcher   = "challenger"
-	buyers    = []string{"consumer", "buyer"}
-	strangers = []string{"mallory", "trudy"}
-	leads     = []string{"v0", "v1"}
-	others    = []string{"v2", "v3", "v4"}
-	house0    = worktest.Providers // under v0
-	house1    = worktest.Rivals    // under v1
-	crowd     = numbered("c", 64)  // under v0, in some worlds
-	everybody = slices.Concat(leads, others, house0, house1, buyers, strangers, []string{watcher})
+	challenger = "challenger"
+	buyers     = []string{"consumer", "buyer"}
+	strangers  = []string{"mallory", "trudy"}
+	leads      = []string{"v0", "v1"}
+	others     = []string{"v2", "v3", "v4"}
+	house0     = worktest.Providers // under v0
+	house1     = worktest.Rivals    // under v1
+	crowd      = numbered("c", 64)  // under v0, in some worlds
+	everybody  = slices.Concat(leads, others, house0, house1, buyers, strangers, []string{challenger})
 )
 
 const (

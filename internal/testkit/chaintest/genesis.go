@@ -50,7 +50,7 @@ func (a Account) Register(role providerv1.Role, stake uint64, l providerv1.Listi
 		Account: a.String(), Role: role, PeerKey: a.PeerKey(), Stake: stake, Listing: l,
 		Signature: ed25519.Sign(a.Peer, provider.Statement(ChainID, a.Address, role)),
 	}
-	if role != providerv1.ROLE_WATCHER {
+	if role != providerv1.ROLE_CHALLENGER {
 		m.VrfKey = a.VRFKey()
 	}
 	return m
@@ -108,9 +108,9 @@ func Provider(name, validator string, stake, unitPrice uint64) Option {
 		providerv1.Listing{Validator: Named(validator).String(), UnitPrice: unitPrice})
 }
 
-// Watcher registers an account as watcher.
-func Watcher(name string, stake uint64) Option {
-	return peer(name, providerv1.ROLE_WATCHER, stake, providerv1.Listing{})
+// Challenger registers an account as challenger.
+func Challenger(name string, stake uint64) Option {
+	return peer(name, providerv1.ROLE_CHALLENGER, stake, providerv1.Listing{})
 }
 
 // Authority names the account that may change the rules.

@@ -72,7 +72,7 @@ func (n *Network) balances(ctx context.Context) (balances, error) {
 
 // members returns everybody.
 func (n *Network) members() []*devnet.Member {
-	return slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer})
+	return slices.Concat(n.Validators, n.Providers, n.Challengers, []*devnet.Member{n.Consumer})
 }
 
 // addFees adds the fees of the blocks up to height that are not in n.fees yet.

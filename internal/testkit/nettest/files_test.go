@@ -75,7 +75,7 @@ func TestFilesToProvidersAlone(t *testing.T) {
 }
 
 // The only custodian of an order's files says that it has them, and has nothing. Providers
-// have them from the lead; the watcher asks the custodian on chain, which convicts it; and
+// have them from the lead; the challenger asks the custodian on chain, which convicts it; and
 // the units that it was drawn to keep are kept by another.
 func TestCustodianOfFilesThatHasNothing(t *testing.T) {
 	skipUnless(t, true)

@@ -29,7 +29,7 @@ const Patience = 4 * time.Minute
 const dumpAlways = "TALLY_TEST_EVENTS"
 
 // Options describe a network. What is zero is as small as an order allows: two
-// validators, two providers under the first, one watcher.
+// validators, two providers under the first, one challenger.
 type Options struct {
 	Dir    string                 // empty: a directory of the test
 	Config func(c *devnet.Config) // may change the network
@@ -101,7 +101,7 @@ func start(ctx context.Context, o Options) (*Network, error) {
 		return nil, err
 	}
 	c := devnet.Config{
-		Dir: o.Dir, Validators: 2, Providers: 2, Watchers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 100 * time.Millisecond,
+		Dir: o.Dir, Validators: 2, Providers: 2, Challengers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 100 * time.Millisecond,
 		UnitPrices: []uint64{900_000_000, 1_000_000_000, 1_100_000_000}, // dear, so that a small order has a price
 		Observe:    n.observe, Duty: n.duty, Prepare: n.prepare,
 	}
@@ -283,7 +283,7 @@ func (n *Network) Count(want func(role.Event) bool) (count int) {
 
 // Member returns a role by its name.
 func (n *Network) Member(name string) *devnet.Member {
-	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
+	for _, m := range slices.Concat(n.Validators, n.Providers, n.Challengers, []*devnet.Member{n.Consumer}) {
 		if m.Kit.Name == name {
 			return m
 		}
@@ -293,7 +293,7 @@ func (n *Network) Member(name string) *devnet.Member {
 
 // Name returns the name of an account's role, or the account.
 func (n *Network) Name(account string) string {
-	for _, m := range slices.Concat(n.Validators, n.Providers, n.Watchers, []*devnet.Member{n.Consumer}) {
+	for _, m := range slices.Concat(n.Validators, n.Providers, n.Challengers, []*devnet.Member{n.Consumer}) {
 		if m.Home.Address == account {
 			return m.Kit.Name
 		}

@@ -27,7 +27,7 @@ func strangers() int {
 // What the network's own order must come out as, whatever is done to its peers: settled
 // with the root of an honest run, and nobody slashed or turned out.
 func TestSieges(t *testing.T) {
-	everybody := []string{"validator-0", "validator-1", "provider-0", "provider-1", "watcher-0", "consumer"}
+	everybody := []string{"validator-0", "validator-1", "provider-0", "provider-1", "challenger-0", "consumer"}
 	for _, s := range []struct {
 		name string
 		long bool // make siege alone plays it
@@ -104,12 +104,12 @@ func TestLyingCustodians(t *testing.T) {
 func TestDefenderUnderSiege(t *testing.T) {
 	skipUnless(t, true)
 	n := Start(t, Options{
-		Bend: map[string]Bend{"watcher-0": {Wrong: func(r Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
+		Bend: map[string]Bend{"challenger-0": {Wrong: func(r Run) bool { return !r.Merge && r.Round == 0 && r.Shard == 0 && r.Step == 1 }}},
 		Spec: func(s *consume.Spec) { s.Conditions.UnitWindow = consume.Duration(10 * time.Second) },
 	})
 	id := n.Post(nil)
 	n.Besiege(strangers(), "provider-0", "provider-1")
-	n.Await("a challenge", func(e role.Event) bool { return e.Role == "watcher-0" && e.Kind == role.Found && e.Unit == 0 })
+	n.Await("a challenge", func(e role.Event) bool { return e.Role == "challenger-0" && e.Kind == role.Found && e.Unit == 0 })
 	wantUnharmed(t, n, id)
 }
 

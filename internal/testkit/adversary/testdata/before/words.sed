@@ -5,3 +5,4 @@ s/fragment/piece/g
 s/Fragment/Piece/g
 s/job\.Dispute\b/job.Contest/g
 s/DisputesAbout/Contests/g
+s/ROLE_CHALLENGER/ROLE_WATCHER/g
