@@ -73,7 +73,7 @@ const (
 	chooseProviders
 	choosePlain
 	chooseForced
-	chooseLot
+	chooseForcedDraw
 	chooseVerdict
 	chooseKeeping
 	chooseChallenge
@@ -99,7 +99,7 @@ const (
 
 	keepsNothing, attestsNever, attestsForFriends = 1, 2, 3
 
-	toldOfLots, blindly, itself, loses, trueWork = 1, 2, 3, 4, 5
+	toldOfForcedDraws, blindly, itself, loses, trueWork = 1, 2, 3, 4, 5
 )
 
 var choices = [numChoices]struct {
@@ -113,10 +113,10 @@ var choices = [numChoices]struct {
 	choosePlain:     {Provider, []string{"computes", "forges a segment", "forges a unit", "withholds its data", "is late"}},
 	chooseForced: {Provider, []string{"computes forced attempts", "forges a segment of forced attempts", "forges forced attempts",
 		"withholds forced attempts", "is late with forced attempts", "spares what nobody audited of them", "shows a false truth of them"}},
-	chooseLot:       {Provider, []string{"shows its lots", "hides its lots"}},
-	chooseVerdict:   {Auditor, []string{"looks", "passes unseen", "says nothing", "alarms falsely", "vouches for its own"}},
-	chooseKeeping:   {Custodian, []string{"keeps", "keeps nothing", "attests never", "attests for its own"}},
-	chooseChallenge: {Challenger, []string{"challenges nobody", "challenges forced attempts of its own", "challenges blindly", "challenges its own forgeries", "challenges them and loses", "challenges true work"}},
+	chooseForcedDraw: {Provider, []string{"shows its forced draws", "hides its forced draws"}},
+	chooseVerdict:    {Auditor, []string{"looks", "passes unseen", "says nothing", "alarms falsely", "vouches for its own"}},
+	chooseKeeping:    {Custodian, []string{"keeps", "keeps nothing", "attests never", "attests for its own"}},
+	chooseChallenge:  {Challenger, []string{"challenges nobody", "challenges forced attempts of its own", "challenges blindly", "challenges its own forgeries", "challenges them and loses", "challenges true work"}},
 }
 
 // Strategy is what a coalition does: an action for each choice.

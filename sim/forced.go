@@ -10,23 +10,23 @@ import (
 	"github.com/tally-network/tally/core/proof"
 )
 
-// lots is what a scene knows of forced attempts. Only the first attempt of the first
+// draws is what a scene knows of forced attempts. Only the first attempt of the first
 // unit can be one.
-type lots struct {
+type draws struct {
 	on       bool // the lease's rules force attempts
 	altered  int  // the segment that is presented wrong; −1 if the attempt is not forced
 	truth    []proof.Outcome
-	hidden   bool         // its provider does not show the lot
+	hidden   bool         // its provider does not show the forced draw
 	spared   bool         // it computes nothing but what it must show
 	said     []canon.Hash // states after each step of the forced attempt, as its provider says
 	idler    int          // place, among the unit's auditors, of one that does not look
 	strategy string       // what it says: pass, copy, alarm; silent: nothing
 }
 
-// lot returns an output that forces an attempt, or does not.
-func (s *scene) lot(unit, attempt int) []byte {
+// forcedDraw returns an output that forces an attempt, or does not.
+func (s *scene) forcedDraw(unit, attempt int) []byte {
 	out := make([]byte, 64)
-	if unit > 0 || attempt > 0 || s.lots.altered < 0 {
+	if unit > 0 || attempt > 0 || s.draws.altered < 0 {
 		for i := range out {
 			out[i] = 0xff
 		}
@@ -37,7 +37,7 @@ func (s *scene) lot(unit, attempt int) []byte {
 // present returns the states of a forced attempt: one bit is wrong at the end of a
 // segment, and the next goes on from there. It remembers the truth.
 func (s *scene) present(unit int, from canon.Hash) (roots []canon.Hash, err error) {
-	s.lots.truth, roots = nil, []canon.Hash{from}
+	s.draws.truth, roots = nil, []canon.Hash{from}
 	for g := range segments {
 		play := s.training.play
 		if s.spares() {
@@ -48,20 +48,20 @@ func (s *scene) present(unit int, from canon.Hash) (roots []canon.Hash, err erro
 			return nil, err
 		}
 		o := given(part)
-		s.lots.truth = append(s.lots.truth, o)
-		if g == s.lots.altered {
+		s.draws.truth = append(s.draws.truth, o)
+		if g == s.draws.altered {
 			if part[interval], err = s.training.bend(o.End, 1); err != nil {
 				return nil, err
 			}
 		}
 		roots = append(roots, part[1:]...)
 	}
-	s.lots.said = roots
+	s.draws.said = roots
 	return roots, nil
 }
 
 // spares reports whether a forced attempt is not computed.
-func (s *scene) spares() bool { return s.lots.spared && s.lots.altered >= 0 }
+func (s *scene) spares() bool { return s.draws.spared && s.draws.altered >= 0 }
 
 // pretend returns states that look like those of steps.
 func (s *scene) pretend(from canon.Hash, _, lo, hi int) (roots []canon.Hash, err error) {
@@ -78,9 +78,9 @@ func (s *scene) pretend(from canon.Hash, _, lo, hi int) (roots []canon.Hash, err
 // has spared itself the work does what was audited now, and hopes for the rest.
 func (s *scene) confess(u *job.Unit) ([]proof.Outcome, error) {
 	if !s.spares() {
-		return s.lots.truth, nil
+		return s.draws.truth, nil
 	}
-	truth := slices.Clone(s.lots.truth)
+	truth := slices.Clone(s.draws.truth)
 	for _, g := range u.AuditedSegments() {
 		roots, err := s.training.play(u.Receipt.Checkpoints[g], 0, g*interval, (g+1)*interval)
 		if err != nil {
@@ -121,14 +121,14 @@ func given(roots []canon.Hash) proof.Outcome {
 	return proof.Outcome{Before: roots[last-1], End: roots[last]}
 }
 
-// show lets providers show their lots.
+// show lets providers show their forced draws.
 func (s *scene) show() (acted bool, err error) {
 	for shard, u := range s.lease.RoundUnits() {
 		i := s.lease.Unit(s.lease.Round, shard)
-		if !s.lease.LotDue(i, s.now) || s.lots.hidden && i == 0 && u.Attempt == 0 {
+		if !s.lease.ForcedDrawDue(i, s.now) || s.draws.hidden && i == 0 && u.Attempt == 0 {
 			continue
 		}
-		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt, Output: s.lot(i, u.Attempt)}
+		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt, Output: s.forcedDraw(i, u.Attempt)}
 		if proof.Forced(e.Output, s.lease.Params.ForcedBps) {
 			if e.Truth, err = s.confess(&u); err != nil {
 				return false, err
@@ -145,12 +145,12 @@ func (s *scene) show() (acted bool, err error) {
 // idle lets an auditor that does not look say what it says, and reports whether an
 // auditor is one.
 func (s *scene) idle(unit int, u *job.Unit, auditor string) (idler, acted bool, err error) {
-	if s.lots.strategy == "" || unit != 0 || u.Attempt != 0 || u.Audits[s.lots.idler].Auditor != auditor {
+	if s.draws.strategy == "" || unit != 0 || u.Attempt != 0 || u.Audits[s.draws.idler].Auditor != auditor {
 		return false, false, nil
 	}
 	others := slices.DeleteFunc(slices.Clone(u.Audits), func(a job.Audit) bool { return a.Auditor == auditor })
 	said := func(a job.Audit) bool { return a.Done && a.Pass }
-	if s.lots.strategy == "silent" || s.lots.strategy == "copy" && !slices.ContainsFunc(others, said) {
+	if s.draws.strategy == "silent" || s.draws.strategy == "copy" && !slices.ContainsFunc(others, said) {
 		return true, false, nil
 	}
 	secret := s.secret(u, auditor)
@@ -159,7 +159,7 @@ func (s *scene) idle(unit int, u *job.Unit, auditor string) (idler, acted bool, 
 		guesses = append(guesses, proof.Outcome{Before: u.Receipt.Checkpoints[g], End: u.Receipt.Checkpoints[g+1]})
 	}
 	return true, true, s.do(job.Report{
-		By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: s.lots.strategy != "alarm",
+		By: auditor, Unit: unit, Attempt: u.Attempt, Output: secret, Pass: s.draws.strategy != "alarm",
 		Digest: proof.Digest(auditor, u.Receipt.ID(), guesses),
 	})
 }
@@ -181,7 +181,7 @@ func gain(t *training, a assurance, r *rand.Rand, play, instead func(s *scene), 
 		if err != nil {
 			return 0, err
 		}
-		s.lots.on, s.lots.altered = true, altered
+		s.draws.on, s.draws.altered = true, altered
 		how(s)
 		got, err := s.outcome()
 		x.wrong = x.wrong || got.wrong
@@ -221,22 +221,22 @@ func dilemma(t *training, pay float64) (out []experiment) {
 		}})
 	}
 	says := func(place int, what string) func(*scene) {
-		return func(s *scene) { s.lots.idler, s.lots.strategy = place, what }
+		return func(s *scene) { s.draws.idler, s.draws.strategy = place, what }
 	}
-	auditor := func(s *scene) string { return s.first[s.lots.idler] }
+	auditor := func(s *scene) string { return s.first[s.draws.idler] }
 	add("lazy auditor", audited, says(0, "pass"), says(0, "silent"), auditor)
 	add("lazy auditor", pair, says(0, "pass"), says(0, "silent"), auditor)
 	add("copied audits", pair, says(1, "copy"), says(1, "silent"), auditor)
 	add("copied audits", wide, says(1, "copy"), says(1, "silent"), auditor)
 	add("blind alarms", audited, says(0, "alarm"), says(0, "silent"), auditor)
 	add("freeloading challenger", audited, func(s *scene) { s.grief(0, 0) }, func(*scene) {}, func(*scene) string { return griever })
-	add("spared segments of a forced attempt", watched, func(s *scene) { s.lots.spared = true }, func(*scene) {}, func(*scene) string { return cheater })
-	add("lots never shown", audited, func(s *scene) { s.lots.hidden = true }, func(*scene) {}, func(*scene) string { return cheater })
+	add("spared segments of a forced attempt", watched, func(s *scene) { s.draws.spared = true }, func(*scene) {}, func(*scene) string { return cheater })
+	add("forced draws never shown", audited, func(s *scene) { s.draws.hidden = true }, func(*scene) {}, func(*scene) string { return cheater })
 	return out
 }
 
-// forcedNow reports whether a receipt is that of a forced attempt whose lot will be
+// forcedNow reports whether a receipt is that of a forced attempt whose forced draw will be
 // shown.
 func (s *scene) forcedNow(t job.Target) bool {
-	return t == job.UnitTarget(0) && s.lots.on && !s.lots.hidden && s.lease.Units[0].Attempt == 0 && s.lots.altered >= 0
+	return t == job.UnitTarget(0) && s.draws.on && !s.draws.hidden && s.lease.Units[0].Attempt == 0 && s.draws.altered >= 0
 }

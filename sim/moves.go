@@ -43,11 +43,11 @@ func (b *bout) files() (acted bool, err error) {
 	return acted, nil
 }
 
-// lot returns the output of a provider's VRF for an attempt, and whether it is forced.
+// forcedDraw returns the output of a provider's VRF for an attempt, and whether it is forced.
 // It is the same whoever has the attempt.
-func (b *bout) lot(unit, attempt int) (output []byte, forced bool) {
+func (b *bout) forcedDraw(unit, attempt int) (output []byte, forced bool) {
 	for i := range 8 {
-		n := b.luck("lot", unit, attempt, i)
+		n := b.luck("forced draw", unit, attempt, i)
 		for k := range 8 {
 			output = append(output, byte(n>>(8*k)))
 		}
@@ -60,10 +60,10 @@ func (b *bout) compute() (acted bool, err error) {
 	l := &b.lease
 	for shard, u := range l.RoundUnits() {
 		i := l.Unit(l.Round, shard)
-		if u.Status != job.Assigned || !l.LotDrawn(i) {
+		if u.Status != job.Assigned || !l.ForcedDrawn(i) {
 			continue
 		}
-		output, forced := b.lot(i, u.Attempt)
+		output, forced := b.forcedDraw(i, u.Attempt)
 		action := b.chooses(u.Provider, choosePlain)
 		if forced {
 			action = b.chooses(u.Provider, chooseForced)
@@ -103,7 +103,7 @@ func (b *bout) charge(who string, action uint8) {
 }
 
 // receipt returns the checkpoints that a provider shows of an attempt, and how they
-// came to be. altered is the segment that its lot makes it show wrong, −1 if none.
+// came to be. altered is the segment that its forced draw makes it show wrong, −1 if none.
 func (b *bout) receipt(unit, attempt, altered int, action uint8) ([]canon.Hash, work) {
 	points := []canon.Hash{b.lease.RoundStart(b.lease.Round)}
 	w := work{computed: action == 0, available: action != withholds && !b.alone()}
@@ -261,10 +261,10 @@ func (b *bout) challenge() (acted bool, err error) {
 			continue
 		}
 		own, wrong := b.mine(u.Provider), wrongSegment(u.Receipt)
-		output, forced := b.lot(i, u.Attempt)
+		output, forced := b.forcedDraw(i, u.Attempt)
 		segment := int(b.luck("challenged", i, u.Attempt) % segments)
 		switch {
-		case action == toldOfLots && own && forced:
+		case action == toldOfForcedDraws && own && forced:
 			segment = job.Altered(output, segments)
 		case (action == itself || action == loses) && own && !forced && wrong >= 0:
 			segment = wrong
@@ -312,17 +312,17 @@ func (b *bout) wrongAt(unit, segment int) bool {
 	return r != nil && trulyGives(unit, segment, r.Checkpoints[segment]).End != r.Checkpoints[segment+1]
 }
 
-// reveal lets providers show their lots.
+// reveal lets providers show their forced draws.
 func (b *bout) reveal() (acted bool, err error) {
 	l := &b.lease
 	for shard, u := range l.RoundUnits() {
 		i := l.Unit(l.Round, shard)
-		if !l.LotDue(i, b.now) || b.chooses(u.Provider, chooseLot) == hides {
+		if !l.ForcedDrawDue(i, b.now) || b.chooses(u.Provider, chooseForcedDraw) == hides {
 			continue
 		}
 		e := job.Reveal{By: u.Provider, Unit: i, Attempt: u.Attempt}
 		var forced bool
-		if e.Output, forced = b.lot(i, u.Attempt); forced {
+		if e.Output, forced = b.forcedDraw(i, u.Attempt); forced {
 			e.Truth = b.truth(i, &u)
 		}
 		challenger := ""

@@ -31,7 +31,7 @@ type scene struct {
 
 	asking asking
 
-	lots  lots
+	draws draws
 	first []string // auditors of the first attempt of the first unit
 
 	ends map[int][]canon.Hash // the states that providers say their units had
@@ -58,7 +58,7 @@ func (s *scene) play() error {
 		if err != nil {
 			return err
 		}
-		if acted || s.lots.on { // lots fall due between ticks
+		if acted || s.draws.on { // forced draws fall due between ticks
 			s.now += 1000
 		} else {
 			s.now = max(s.now+1000, min(s.lease.Wake(), s.now+600_000))
@@ -113,7 +113,7 @@ func (s *scene) assign() (bool, error) {
 func (s *scene) compute() (bool, error) {
 	acted := false
 	for shard, u := range s.lease.RoundUnits() {
-		if u.Status != job.Assigned || !s.lease.LotDrawn(s.lease.Unit(s.lease.Round, shard)) {
+		if u.Status != job.Assigned || !s.lease.ForcedDrawn(s.lease.Unit(s.lease.Round, shard)) {
 			continue
 		}
 		i, from := s.lease.Unit(s.lease.Round, shard), s.lease.RoundStart(s.lease.Round)
@@ -141,7 +141,7 @@ func (s *scene) unit(who string, unit, attempt int, from canon.Hash) ([]canon.Ha
 	if who == cheater && unit == 0 && attempt == 0 && s.attack.forge != nil {
 		return s.attack.forge(s.training, from, unit)
 	}
-	if s.lots.on && unit == 0 && attempt == 0 {
+	if s.draws.on && unit == 0 && attempt == 0 {
 		roots, err := s.present(unit, from)
 		if s.spares() {
 			return roots, 0, err
@@ -428,8 +428,8 @@ func (s *scene) accounts(challenger string, t job.Target) (defends, doubts dispu
 		g := t.Segment()
 		points, first := s.lease.Forced()[0].Points(&s.problem, g), g*interval
 		honest, err := s.training.play(points[0], i, first, first+interval)
-		said := slices.Clone(s.lots.said[first : first+interval+1])
-		said[interval] = s.lots.truth[g].End
+		said := slices.Clone(s.draws.said[first : first+interval+1])
+		said[interval] = s.draws.truth[g].End
 		return account{s.training, i, first, said}, account{s.training, i, first, honest}, points, err
 	}
 	r := s.lease.Units[i].Receipt

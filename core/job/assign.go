@@ -84,7 +84,7 @@ func (e Assign) apply(l *Lease, now int64) ([]Effect, error) {
 			Due: now + l.Order.Conditions.UnitTimeout, Withheld: u.Withheld,
 		}
 		if l.forces() {
-			l.await(a.Unit, now) // its lot is drawn in a later block
+			l.await(a.Unit, now) // its forced draw is made in a later block
 		}
 		l.count()
 		if waits >= 0 {

@@ -199,7 +199,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.String(&u.Provider, maxAccount)
 	w.U64(&u.Bond)
 	w.Int(&u.Audited, MaxSegments)
-	w.Hash(&u.LotSeed)
+	w.Hash(&u.ForcedSeed)
 	given := u.Receipt != nil
 	if w.Bool(&given); given {
 		if u.Receipt == nil {

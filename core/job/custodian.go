@@ -65,7 +65,7 @@ func (e Attest) apply(l *Lease, now int64) ([]Effect, error) {
 	if u.owed("") { // nobody could dispute it before
 		u.HeldUntil = max(u.HeldUntil, now+l.Order.Conditions.UnitTimeout)
 	}
-	l.askLot(u, now)
+	l.askForcedDraw(u, now)
 	return []Effect{{Emit, u.Provider, uint64(e.Unit), "counted"}}, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // that holds it, among those who can put up the bond, which is reserved at once. So
 // nothing that is known beforehand can be drawn again by declining, posting anew or
 // making attempts. Whether an attempt is forced likewise follows from a block after its
-// assignment, so that no lead can choose who has which lot.
+// assignment, so that no lead can choose who has which forced draw.
 
 // drawTries is how many candidates are looked at for each that is wanted, so that a
 // draw reads few accounts however large the pool is.
@@ -44,13 +44,13 @@ func (l *Lease) tickAttended(e *Tick, now int64) (effects []Effect, err error) {
 	return effects, nil
 }
 
-// attend draws what an attempt's lot follows from, and who is missing for a unit, and
+// attend draws what an attempt's forced draw follows from, and who is missing for a unit, and
 // lets go of verdicts that nobody can dispute any more.
 func (l *Lease) attend(i int, seed canon.Hash, m *means, now int64) (effects []Effect, err error) {
 	u := &l.Units[i]
-	if !l.LotDrawn(i) && u.Status == Assigned {
-		u.LotSeed = seed
-		return []Effect{{Emit, u.Provider, uint64(i), "lot drawn"}}, nil
+	if !l.ForcedDrawn(i) && u.Status == Assigned {
+		u.ForcedSeed = seed
+		return []Effect{{Emit, u.Provider, uint64(i), "forced draw"}}, nil
 	}
 	if u.Status < Received {
 		return nil, nil

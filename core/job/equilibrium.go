@@ -30,7 +30,7 @@ func (p *Params) Equilibrium() error {
 			"the tax would not pay what is forced: tax_bps · (10000 − forced_bps) = %d · %d < forced_bps · (1 + jackpot_factor) · 10000 = %d · %d · 10000",
 			p.TaxBps, rest, p.ForcedBps, 1+p.JackpotFactor)},
 		{p.LateBps >= p.ForcedBps*p.JackpotFactor, fmt.Sprintf(
-			"being late to draw another lot would pay: late_bps = %d < forced_bps · jackpot_factor = %d · %d", p.LateBps, p.ForcedBps, p.JackpotFactor)},
+			"being late to have another forced draw would pay: late_bps = %d < forced_bps · jackpot_factor = %d · %d", p.LateBps, p.ForcedBps, p.JackpotFactor)},
 		{2*p.RewardBps < bps, fmt.Sprintf("challenging oneself would pay: 2 · reward_bps = 2 · %d ≥ 10000", p.RewardBps)},
 		{p.KeepFactor*(bps-p.RewardBps) > bps+p.CustodianBps, fmt.Sprintf(
 			"keeping nothing would pay who computes and keeps a unit, and asks itself: keep_factor · (10000 − reward_bps) = %d · %d ≤ 10000 + custodian_bps = %d",

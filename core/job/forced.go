@@ -11,8 +11,8 @@ import (
 
 // Forced errors: see docs/adr/0014-forced-errors.md. Some attempts, which the
 // provider's VRF picks after the assignment and nobody else knows, must be presented
-// wrong in one segment. A unit is accepted only after its provider has shown its lot: that it
-// was not forced. If it was, the provider shows the truth beside it, the attempt is
+// wrong in one segment. A unit is accepted only after its provider has shown its forced draw:
+// that it was not forced. If it was, the provider shows the truth beside it, the attempt is
 // void without blame, and auditors that did not see it lose their bond.
 
 // Forced is a forced attempt that was shown. What is said there to be true is a
@@ -27,7 +27,7 @@ type Forced struct {
 }
 
 // Reveal is a provider's word whether an attempt of its own was forced. Output is
-// that of its VRF over proof.LotInput, which the caller has verified. It must not
+// that of its VRF over proof.ForcedDrawInput, which the caller has verified. It must not
 // come before audits are answered and the unit's window is over, so that its time
 // tells nothing; a dispute ends the secret.
 type Reveal struct {
@@ -49,7 +49,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("unit %d is %s's, not %s's", e.Unit, u.Provider, e.By)
 	case u.Plain:
 		return nil, fmt.Errorf("attempt %d of unit %d was shown already", e.Attempt, e.Unit)
-	case !l.LotDue(e.Unit, now):
+	case !l.ForcedDrawDue(e.Unit, now):
 		return nil, fmt.Errorf("unit %d is shown once it is disputed, or its audits are answered and its window is over at protocol time %d ms", e.Unit, u.WindowEnd)
 	}
 	if !proof.Forced(e.Output, l.Params.ForcedBps) {
@@ -84,7 +84,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	}
 	for _, c := range l.disputesAbout(UnitTarget(e.Unit), e.Attempt) {
 		// The first dispute ends the secret, as the window does. Who comes later, or
-		// beside this, may have seen a lot that no block held yet.
+		// beside this, may have seen a forced draw that no block held yet.
 		if c.At == first && c.At < now && (u.Status == Received || c.At < u.WindowEnd) && !f.holds(c.Segment) && len(f.Challengers) < maxRivals {
 			f.Challengers = append(f.Challengers, c.Challenger)
 		}
@@ -97,9 +97,9 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 	return append(effects, Effect{Emit, e.By, uint64(e.Unit), "forced"}), nil
 }
 
-// LotDue reports whether the provider of a unit may show its lot at protocol time now,
-// and must before the unit is accepted.
-func (l *Lease) LotDue(unit int, now int64) bool {
+// ForcedDrawDue reports whether the provider of a unit may show its forced draw at protocol
+// time now, and must before the unit is accepted.
+func (l *Lease) ForcedDrawDue(unit int, now int64) bool {
 	switch u := &l.Units[unit]; {
 	case !l.forces() || u.Plain || u.Status != Received && u.Status != Counted:
 		return false
@@ -110,21 +110,21 @@ func (l *Lease) LotDue(unit int, now int64) bool {
 	}
 }
 
-// LotDrawn reports whether the lot of a unit's attempt follows from what is known, as
-// far as it has one. Before, its provider does not begin, and posts nothing.
-func (l *Lease) LotDrawn(unit int) bool { return !l.forces() || !l.Units[unit].LotSeed.IsZero() }
+// ForcedDrawn reports whether the forced draw of a unit's attempt follows from what is known,
+// as far as it has one. Before, its provider does not begin, and posts nothing.
+func (l *Lease) ForcedDrawn(unit int) bool { return !l.forces() || !l.Units[unit].ForcedSeed.IsZero() }
 
 // forces reports whether attempts of the lease can be forced.
 func (l *Lease) forces() bool { return l.Params.ForcedBps > 0 }
 
-// awaitsLot reports whether nothing but its provider's word keeps a unit from
+// awaitsForcedDraw reports whether nothing but its provider's word keeps a unit from
 // being accepted, as far as its audits go.
-func (l *Lease) awaitsLot(u *Unit) bool { return l.forces() && u.audited() && !u.Plain }
+func (l *Lease) awaitsForcedDraw(u *Unit) bool { return l.forces() && u.audited() && !u.Plain }
 
-// askLot gives the provider of a unit whose audits are answered its time to show
-// the lot.
-func (l *Lease) askLot(u *Unit, now int64) {
-	if u.Status == Counted && l.awaitsLot(u) {
+// askForcedDraw gives the provider of a unit whose audits are answered its time to show
+// the forced draw.
+func (l *Lease) askForcedDraw(u *Unit, now int64) {
+	if u.Status == Counted && l.awaitsForcedDraw(u) {
 		u.Due = max(now, u.WindowEnd) + l.Order.Conditions.UnitTimeout
 	}
 }

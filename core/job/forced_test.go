@@ -35,8 +35,8 @@ func forcedWorldOf(t fataler, bend func(*Order)) *world {
 	return w
 }
 
-// lot returns a VRF output that forces an attempt, or does not.
-func lot(forced bool) []byte {
+// forcedDraw returns a VRF output that forces an attempt, or does not.
+func forcedDraw(forced bool) []byte {
 	if forced {
 		return make([]byte, 64)
 	}
@@ -56,7 +56,7 @@ func (w *world) truth(unit int) (out []proof.Outcome) {
 func (w *world) reveal(unit int, forced bool) error {
 	w.t.Helper()
 	u := w.lease.Units[unit]
-	e := Reveal{By: u.Provider, Unit: unit, Attempt: u.Attempt, Output: lot(forced)}
+	e := Reveal{By: u.Provider, Unit: unit, Attempt: u.Attempt, Output: forcedDraw(forced)}
 	if forced {
 		e.Truth = w.truth(unit)
 	}
@@ -365,7 +365,7 @@ func TestPrizesAreCutInProportion(t *testing.T) {
 }
 
 // A receipt that no quorum of custodians has attested to cannot be disputed, so that its
-// lot cannot be shown, and nothing be paid for it.
+// forced draw cannot be shown, and nothing be paid for it.
 func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
 	w := forcedWorld(t)
 	if err := w.assign(0, "p0"); err != nil {
@@ -376,7 +376,7 @@ func TestUnattestedReceiptIsNotDisputed(t *testing.T) {
 		t.Fatalf("a dispute about a receipt without attestations: %v", err)
 	}
 	if err := w.reveal(0, true); err == nil {
-		t.Fatal("a lot was shown of a receipt without attestations")
+		t.Fatal("a forced draw was shown of a receipt without attestations")
 	}
 }
 
@@ -391,7 +391,7 @@ func TestRevealsAreRefused(t *testing.T) {
 		{"of another attempt", nil, func(e *Reveal) { e.Attempt = 1 }, "not under way"},
 		{"of no unit", nil, func(e *Reveal) { e.Unit = 99 }, "no unit 99"},
 		{"of a unit that nobody computes", nil, func(e *Reveal) { e.Unit = 1 }, "is open"},
-		{"truth where nothing was forced", nil, func(e *Reveal) { e.Output = lot(false) }, "was not forced"},
+		{"truth where nothing was forced", nil, func(e *Reveal) { e.Output = forcedDraw(false) }, "was not forced"},
 		{"no truth", nil, func(e *Reveal) { e.Truth = nil }, "show the truth of its 3 segments"},
 		{"no more truth than the receipt could say", nil, func(e *Reveal) {
 			for i := range e.Truth {
@@ -400,9 +400,9 @@ func TestRevealsAreRefused(t *testing.T) {
 		}, "show the state before its last step"},
 		{"a state before the only step", func(w *world) { w.lease.Order.Problem.Steps = 5 }, func(*Reveal) {}, "the state before it is the checkpoint"},
 		{"too much truth", nil, func(e *Reveal) { e.Truth = append(e.Truth, e.Truth[0]) }, "not of 4"},
-		{"of what was shown", func(w *world) { w.do(Reveal{By: "p0", Output: lot(false)}) }, func(*Reveal) {}, "shown already"},
+		{"of what was shown", func(w *world) { w.do(Reveal{By: "p0", Output: forcedDraw(false)}) }, func(*Reveal) {}, "shown already"},
 		{"after acceptance", func(w *world) {
-			w.do(Reveal{By: "p0", Output: lot(false)})
+			w.do(Reveal{By: "p0", Output: forcedDraw(false)})
 			w.pass(1)
 		}, func(*Reveal) {}, "accepted"},
 		{"where nothing is ever forced", func(w *world) { w.lease.Params = w.lease.Params.WithoutForced() }, func(*Reveal) {}, "no attempt of this lease"},
@@ -413,7 +413,7 @@ func TestRevealsAreRefused(t *testing.T) {
 		r.Pass = true
 		w.do(r)
 		w.pass(20)
-		e := Reveal{By: "p0", Output: lot(true), Truth: w.truth(0)}
+		e := Reveal{By: "p0", Output: forcedDraw(true), Truth: w.truth(0)}
 		if c.prepare != nil {
 			c.prepare(w)
 		}
@@ -424,14 +424,14 @@ func TestRevealsAreRefused(t *testing.T) {
 	}
 }
 
-// A lot that was shown early would tell auditors and challengers what to say.
-func TestLotsAreShownAtTheirTime(t *testing.T) {
+// A forced draw that was shown early would tell auditors and challengers what to say.
+func TestForcedDrawsAreShownAtTheirTime(t *testing.T) {
 	w := forcedWorld(t)
 	auditor := w.present(0, "p0")
 	for _, early := range []func(){func() {}, func() { w.pass(20) }} { // before the audits, within the window
 		early()
 		if w.reveal(0, true) == nil || w.reveal(0, false) == nil {
-			t.Fatal("a lot was shown before the audits were answered")
+			t.Fatal("a forced draw was shown before the audits were answered")
 		}
 	}
 	w.do(w.diligent(0, auditor))
@@ -445,14 +445,14 @@ func TestLotsAreShownAtTheirTime(t *testing.T) {
 	w.submit(w.receipt(1, ""))
 	w.attest(1)
 	if w.reveal(1, false) == nil {
-		t.Fatal("a lot was shown of a receipt that nobody had audited")
+		t.Fatal("a forced draw was shown of a receipt that nobody had audited")
 	}
 	w.do(OpenDispute{ID: 1, Target: UnitTarget(1), Challenger: "c"})
 	if err := w.reveal(1, true); err != nil {
 		t.Fatal(err)
 	}
 	if f := w.lease.Forced()[1]; len(f.Challengers) != 0 {
-		t.Fatalf("%v challenged in the block in which the lot was shown, and gets a jackpot", f.Challengers)
+		t.Fatalf("%v challenged in the block in which the forced draw was shown, and gets a jackpot", f.Challengers)
 	}
 	w.settle()
 }
@@ -472,7 +472,7 @@ func TestLateChallengersGetNoJackpot(t *testing.T) {
 	}
 }
 
-// Whoever makes a block after the first challenge may see the lot before it is in one:
+// Whoever makes a block after the first challenge may see the forced draw before it is in one:
 // it is too late to share the jackpot.
 func TestWhoChallengesAfterAnotherGetsNoJackpot(t *testing.T) {
 	w := forcedWorld(t)
@@ -492,9 +492,9 @@ func TestWhoChallengesAfterAnotherGetsNoJackpot(t *testing.T) {
 	}
 }
 
-// A provider that does not show its lot has the unit taken from it, for the penalty
+// A provider that does not show its forced draw has the unit taken from it, for the penalty
 // of a late one; nothing that might be wrong on purpose is ever accepted.
-func TestUnitIsNotAcceptedBeforeItsLotIsShown(t *testing.T) {
+func TestUnitIsNotAcceptedBeforeItsForcedDrawIsShown(t *testing.T) {
 	w := forcedWorld(t)
 	w.do(w.diligent(0, w.present(0, "p0")))
 	w.pass(90)
@@ -702,7 +702,7 @@ func TestAlter(t *testing.T) {
 			t.Errorf("altered %v, want each of the three that are normal", chosen)
 		}
 	}
-	if s := state(odd); Alter(s, lot(true)) != s {
+	if s := state(odd); Alter(s, forcedDraw(true)) != s {
 		t.Error("a state without numbers was altered")
 	}
 }
@@ -812,36 +812,36 @@ func TestContradictedTruthHoldsTheSettlement(t *testing.T) {
 	}
 }
 
-// A lot follows from a block after the assignment: nobody knows it, not even the
+// A forced draw follows from a block after the assignment: nobody knows it, not even the
 // provider, when it is decided who gets the unit; and who has it cannot be in a hurry.
-func TestLotsAreDrawnAfterTheAssignment(t *testing.T) {
+func TestForcedDrawsComeAfterTheAssignment(t *testing.T) {
 	w := forcedWorld(t)
 	acc := Acceptance{w.lease.Order.ID(), 0, 0, "p0"}
 	w.do(Assign{By: "v0", Units: []Assignment{{0, 0, ed25519.Sign(w.keys["p0"], acc.SignBytes()), w.standing("p0")}}})
-	if u := &w.lease.Units[0]; !u.LotSeed.IsZero() || w.lease.LotDrawn(0) {
-		t.Fatal("the lot is known with the assignment")
+	if u := &w.lease.Units[0]; !u.ForcedSeed.IsZero() || w.lease.ForcedDrawn(0) {
+		t.Fatal("the forced draw is known with the assignment")
 	}
-	if err := w.try(w.receipt(0, "")); err == nil || !strings.Contains(err.Error(), "drawn in a later block") {
-		t.Fatalf("a receipt before the lot is drawn: %v", err)
+	if err := w.try(w.receipt(0, "")); err == nil || !strings.Contains(err.Error(), "is made in a later block") {
+		t.Fatalf("a receipt before the forced draw is made: %v", err)
 	}
 	w.pass(1)
-	first := w.lease.Units[0].LotSeed
+	first := w.lease.Units[0].ForcedSeed
 	if first.IsZero() || first == w.lease.Seed {
-		t.Fatalf("the lot follows from %v", first.Short())
+		t.Fatalf("the forced draw follows from %v", first.Short())
 	}
 	w.pass(10)
-	if w.lease.Units[0].LotSeed != first {
-		t.Fatal("the lot is drawn twice")
+	if w.lease.Units[0].ForcedSeed != first {
+		t.Fatal("the forced draw is made twice")
 	}
 	w.pass(200) // late
 	if err := w.assign(0, "p1"); err != nil {
 		t.Fatal(err)
 	}
-	if again := w.lease.Units[0].LotSeed; again.IsZero() || again == first {
-		t.Fatalf("the next attempt's lot follows from %v", again.Short())
+	if again := w.lease.Units[0].ForcedSeed; again.IsZero() || again == first {
+		t.Fatalf("the next attempt's forced draw follows from %v", again.Short())
 	}
-	if w := newWorld(t); w.assign(0, "p0") != nil || !w.lease.LotDrawn(0) || w.lease.Units[0].Attend != 0 {
-		t.Fatal("there are lots where nothing is forced")
+	if w := newWorld(t); w.assign(0, "p0") != nil || !w.lease.ForcedDrawn(0) || w.lease.Units[0].Attend != 0 {
+		t.Fatal("there are forced draws where nothing is forced")
 	}
 }
 

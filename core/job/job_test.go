@@ -302,7 +302,7 @@ func (w *world) assignSigned(unit int, provider string, signature []byte) error 
 	e.Waiting = w.waiting()
 	err := w.try(e)
 	if err == nil && w.lease.forces() {
-		w.pass(1) // its lot is drawn
+		w.pass(1) // its forced draw is made
 	}
 	return err
 }

@@ -177,22 +177,22 @@ func (s Status) String() string {
 
 // Unit is one unit's current attempt.
 type Unit struct {
-	Status   Status
-	Attempt  int
-	Provider string
-	Bond     uint64
-	Audited  int        // segments that each auditor draws
-	LotSeed  canon.Hash // from which its lot follows, drawn after the assignment; zero where nothing is forced
-	Receipt  *Receipt
-	Proof    []byte        // the provider's signature of the receipt
-	Attested []Attestation // its custodians, drawn after the receipt
-	Audits   []Audit       // drawn with them
-	Requests []Request     // open questions to its custodians
-	Withheld []string      // providers of earlier attempts whose data could not be had
-	Plain    bool          // its provider has shown that it was not forced
+	Status     Status
+	Attempt    int
+	Provider   string
+	Bond       uint64
+	Audited    int        // segments that each auditor draws
+	ForcedSeed canon.Hash // from which its forced draw follows, drawn after the assignment; zero where nothing is forced
+	Receipt    *Receipt
+	Proof      []byte        // the provider's signature of the receipt
+	Attested   []Attestation // its custodians, drawn after the receipt
+	Audits     []Audit       // drawn with them
+	Requests   []Request     // open questions to its custodians
+	Withheld   []string      // providers of earlier attempts whose data could not be had
+	Plain      bool          // its provider has shown that it was not forced
 
 	// Protocol times in ms, 0 while they do not apply.
-	Due       int64 // the receipt, then the attestations and audits, then the lot, by then
+	Due       int64 // the receipt, then the attestations and audits, then the forced draw, by then
 	WindowEnd int64 // of the unit's own window, which a received one has had if it lost its quorum; of an accepted one, until when its verdicts can be disputed
 	HeldUntil int64 // an auditor reported a mismatch; a dispute must follow by then
 	Attend    int64 // from then on a tick attends to it beside these deadlines: a draw, or bonds to let go of

@@ -41,8 +41,8 @@ func (e Submit) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("the receipt has %d checkpoints, want %d beginning with the start state", len(r.Checkpoints), p.Segments()+1)
 	case r.FLOPs != p.UnitFLOPs():
 		return nil, fmt.Errorf("the receipt claims %d FLOPs, a unit has %d", r.FLOPs, p.UnitFLOPs())
-	case !l.LotDrawn(r.Unit):
-		return nil, fmt.Errorf("the lot of unit %d is drawn in a later block than its assignment: compute it then", r.Unit)
+	case !l.ForcedDrawn(r.Unit):
+		return nil, fmt.Errorf("the forced draw of unit %d is made in a later block than its assignment: compute it then", r.Unit)
 	case now > u.Due:
 		return nil, fmt.Errorf("the receipt is late: the unit's time ran out")
 	}
@@ -86,12 +86,12 @@ func (e Report) apply(l *Lease, now int64) ([]Effect, error) {
 		}
 		if e.Pass {
 			l.Audits.Passed++
-			l.askLot(u, now)
+			l.askForcedDraw(u, now)
 			return []Effect{{Emit, e.By, uint64(e.Unit), "audit passed"}}, nil
 		}
 		l.Audits.Failed++
 		u.HeldUntil = now + c.UnitTimeout
-		l.askLot(u, now)
+		l.askForcedDraw(u, now)
 		return []Effect{{Emit, e.By, uint64(e.Unit), "audit failed"}}, nil
 	}
 	return nil, fmt.Errorf("%s is not drawn to audit unit %d", e.By, e.Unit)

@@ -85,7 +85,7 @@ func (l *Lease) tickUnit(i int, now int64) ([]Effect, error) {
 		}
 		more, err := l.giveUp(i, "unattested")
 		return append(effects, more...), err
-	case u.Status == Counted && l.awaitsLot(u) && late:
+	case u.Status == Counted && l.awaitsForcedDraw(u) && late:
 		effects := l.retire(i, -1)
 		more, err := l.giveUp(i, "late")
 		return append(effects, more...), err
@@ -115,10 +115,10 @@ func (l *Lease) tickCounted(i int, late bool, now int64) (effects []Effect, err 
 			effects = append(effects, release(a.Auditor, a.Bond, "verdict")...)
 			a.Forfeit, a.Bond = true, 0
 			effects = append(effects, Effect{Emit, a.Auditor, uint64(i), "audit forfeited"})
-			l.askLot(u, now)
+			l.askForcedDraw(u, now)
 		}
 	}
-	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsLot(u) {
+	if now >= max(u.WindowEnd, u.HeldUntil) && u.audited() && !l.awaitsForcedDraw(u) {
 		if l.custodians(u) < l.Order.Conditions.Quorum() {
 			return append(effects, l.lapse(i, now)...), nil // one was convicted a moment ago
 		}
@@ -215,7 +215,7 @@ func (l *Lease) WakeUnit(i int) int64 {
 	switch {
 	case u.Status != Assigned && u.Status != Received && u.Status != Counted || l.held(i):
 		return wake
-	case u.Status == Counted && u.audited() && !l.awaitsLot(u):
+	case u.Status == Counted && u.audited() && !l.awaitsForcedDraw(u):
 		return min(wake, max(u.WindowEnd, u.HeldUntil))
 	}
 	return min(wake, u.Due+1)

@@ -7,11 +7,11 @@ import (
 	"github.com/tally-network/tally/core/canon"
 )
 
-// LotInput is what a provider's VRF is evaluated on to tell whether an attempt of
+// ForcedDrawInput is what a provider's VRF is evaluated on to tell whether an attempt of
 // a unit is forced. The seed is of a block after the assignment, and the key was
 // registered before: so nobody could choose the output, nor who has it. Only the
 // provider knows it until it shows it.
-func LotInput(order, seed canon.Hash, unit, attempt int) []byte {
+func ForcedDrawInput(order, seed canon.Hash, unit, attempt int) []byte {
 	return canon.Encode(func(e *canon.Encoder) {
 		e.String("forced")
 		e.Hash(order)
@@ -21,7 +21,7 @@ func LotInput(order, seed canon.Hash, unit, attempt int) []byte {
 	})
 }
 
-// Forced reports whether a VRF output over a LotInput falls among the given share,
+// Forced reports whether a VRF output over a ForcedDrawInput falls among the given share,
 // in basis points: whether its first 64 bits lie below share/10000 · 2⁶⁴.
 func Forced(output []byte, share uint64) bool {
 	const all = 10_000

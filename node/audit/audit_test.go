@@ -12,8 +12,9 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// A friend of the provider disputes a forced attempt at once, so that the lot is shown, with
-// an invented truth, before any auditor has answered. Those who were to look still do.
+// A friend of the provider disputes a forced attempt at once, so that the forced draw is
+// shown, with an invented truth, before any auditor has answered. Those who were to look still
+// do.
 func TestForcedAttemptThatIsShownEarlyIsLookedAt(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	a := &auditor{kit: &role.Kit{Account: &client.Account{Address: "me"}, Keys: role.Keys{VRF: key}}}

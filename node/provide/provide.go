@@ -159,10 +159,10 @@ func (p *provider) block(ctx context.Context, b client.Block) error {
 			}
 			name := role.AttemptName(l.Order.ID(), i, u.Attempt)
 			wanted[name] = true // while it is ours, a task may still be posting its receipt
-			if l.LotDue(i, b.Time) {
-				p.files.Start(ctx, "lot "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
+			if l.ForcedDrawDue(i, b.Time) {
+				p.files.Start(ctx, "forced draw "+name, func(ctx context.Context) error { return p.show(ctx, l, i) })
 			}
-			if u.Status != job.Assigned || !l.LotDrawn(i) {
+			if u.Status != job.Assigned || !l.ForcedDrawn(i) {
 				continue
 			}
 			p.units.Start(ctx, name, func(ctx context.Context) error { return p.compute(ctx, l, i) })
@@ -226,7 +226,7 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	for _, c := range done {
 		roots = append(roots, c.Root)
 	}
-	lot, err := p.lot(l, i, u.Attempt)
+	drawn, err := p.forcedDraw(l, i, u.Attempt)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 			return errors.Join(save.Wait(), err)
 		}
 		p.speed.Store(uint64(float64(problem.StepFLOPs) * float64(to-at) / max(time.Since(begun).Seconds(), 1e-6)))
-		s, at = lot.present(at/problem.Interval, s), to
+		s, at = drawn.present(at/problem.Interval, s), to
 		reached := s
 		save.Go(func() error {
 			root, ref, err := p.kit.KeepState(l.Order.ID(), reached)

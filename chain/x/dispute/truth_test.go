@@ -54,7 +54,7 @@ func TestFalseTruth(t *testing.T) {
 		truth func(honest, cheat proof.Outcome) proof.Outcome
 		loser disputev1.Side
 	}{
-		{"garbage that takes cover behind the lot", true,
+		{"garbage that takes cover behind the forced draw", true,
 			func(_, cheat proof.Outcome) proof.Outcome { return cheat }, disputev1.SIDE_DEFENDER},
 		{"a false state before the last step, to make an honest auditor look blind", false,
 			func(honest, cheat proof.Outcome) proof.Outcome {

@@ -24,13 +24,13 @@ import (
 // its provider, or is not, and brings that to a receipt that counts.
 func forced(t testing.TB, want bool) *worktest.Play {
 	t.Helper()
-	p := lotOf(t, want)
+	p := forcedDrawOf(t, want)
 	p.Attest(0)
 	return p
 }
 
-// lotOf is forced, but for the custodians' word.
-func lotOf(t testing.TB, want bool) *worktest.Play {
+// forcedDrawOf is forced, but for the custodians' word.
+func forcedDrawOf(t testing.TB, want bool) *worktest.Play {
 	t.Helper()
 	for nonce := range uint64(60) {
 		o := worktest.Order()
@@ -46,7 +46,7 @@ func lotOf(t testing.TB, want bool) *worktest.Play {
 	return nil
 }
 
-// Through the whole chain: the lot is shown, a blind auditor loses its bond, a
+// Through the whole chain: the forced draw is shown, a blind auditor loses its bond, a
 // diligent one is paid out of the pool, and the unit is done again.
 func TestForcedAttempt(t *testing.T) {
 	for _, diligent := range []bool{true, false} {
@@ -62,7 +62,7 @@ func TestForcedAttempt(t *testing.T) {
 		p.Deliver(auditor, report)
 		p.NextBlock(worktest.UnitWindow)
 		if u := p.Unit(0); u.Status != workv1.UNIT_STATUS_COUNTED {
-			t.Fatalf("the unit is %v before its lot is shown", u.Status)
+			t.Fatalf("the unit is %v before its forced draw is shown", u.Status)
 		}
 		bent := *m
 		bent.Proof = append([]byte{}, m.Proof...)
@@ -105,9 +105,9 @@ func (s stubborn) Root(int) (canon.Hash, error)              { return s.root, ni
 func (s stubborn) Execution(int) (*dispute.Execution, error) { return nil, nil }
 
 // The jackpot pool was drained by a receipt that nobody had seen, an accomplice who
-// disputed it, and a lot shown because of that.
+// disputed it, and a forced draw shown because of that.
 func TestUnattestedForcedAttempt(t *testing.T) {
-	p := lotOf(t, true)
+	p := forcedDrawOf(t, true)
 	m, _ := p.RevealMsg(0)
 	open := p.OpenMsg(job.UnitTarget(0), 0, stubborn{canon.Hash(p.Unit(0).Receipt.Start)})
 	if text := p.Refuse(work.ErrRefused, worktest.Challenger, open); !strings.Contains(text, "once a quorum of custodians has attested") {

@@ -241,8 +241,8 @@ func TestWithheldUnitsCostOthersLittle(t *testing.T) {
 }
 
 // As many verdicts about earlier attempts as there may be do not keep a provider from
-// showing its lot: each attempt is stored by itself.
-func TestPastAttemptsDoNotKeepALotHidden(t *testing.T) {
+// showing its forced draw: each attempt is stored by itself.
+func TestPastAttemptsDoNotKeepAForcedDrawHidden(t *testing.T) {
 	cost := map[int]uint64{}
 	for _, attempts := range []int{0, 8} {
 		k, l, ctx := doneBy(t, 1, 4, 256, 2, func(l *job.Lease) {
@@ -254,7 +254,7 @@ func TestPastAttemptsDoNotKeepALotHidden(t *testing.T) {
 				l.Past[1] = append(l.Past[1], job.Past{Receipt: &r, Verdicts: make([]job.Audit, 16), Refuted: 3})
 			}
 			for i := range l.Units {
-				l.Units[i].Plain, l.Units[i].LotSeed = i != 1, l.Seed
+				l.Units[i].Plain, l.Units[i].ForcedSeed = i != 1, l.Seed
 			}
 			r := *u.Receipt
 			r.Attempt = attempts
@@ -274,7 +274,7 @@ func TestPastAttemptsDoNotKeepALotHidden(t *testing.T) {
 	}
 	t.Log(cost)
 	if cost[8] > 2*cost[0] {
-		t.Errorf("to show a lot takes %d gas, and %d after 8 attempts", cost[0], cost[8])
+		t.Errorf("to show a forced draw takes %d gas, and %d after 8 attempts", cost[0], cost[8])
 	}
 }
 

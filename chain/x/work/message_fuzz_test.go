@@ -15,7 +15,7 @@ import (
 	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
-// FuzzReveal shows lots of a forced attempt, and of a plain one: whatever the message
+// FuzzReveal shows forced draws of a forced attempt, and of a plain one: whatever the message
 // holds, it is taken or refused with an error, and every ledger adds up.
 func FuzzReveal(f *testing.F) {
 	states := []*worktest.Play{due(f, true), due(f, false)}
@@ -32,7 +32,7 @@ func FuzzReveal(f *testing.F) {
 }
 
 // messages are those of x/work, each as it could be sent when the first unit waits
-// for its lot and the second is being computed.
+// for its forced draw and the second is being computed.
 func messages(p *worktest.Play) []sdk.Msg {
 	reveal, _ := p.RevealMsg(0)
 	u, order := p.Unit(0), p.ID.String()
@@ -74,7 +74,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// due is an order whose first unit waits for nothing but its lot.
+// due is an order whose first unit waits for nothing but its forced draw.
 func due(t testing.TB, isForced bool) *worktest.Play {
 	p := forced(t, isForced)
 	p.Audit(0, true)

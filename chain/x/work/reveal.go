@@ -30,7 +30,7 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if err != nil {
 		return nil, err
 	}
-	output, err := s.lot(ctx, &before.Lease, m)
+	output, err := s.forcedDraw(ctx, &before.Lease, m)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +39,9 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	return &workv1.MsgRevealResponse{}, err
 }
 
-// lot returns the output of a provider's VRF for an attempt, under the key that it
+// forcedDraw returns the output of a provider's VRF for an attempt, under the key that it
 // had when the lease began.
-func (s msgServer) lot(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (vrf.Output, error) {
+func (s msgServer) forcedDraw(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (vrf.Output, error) {
 	if int(m.Unit) >= len(l.Units) {
 		return vrf.Output{}, errorsmod.Wrapf(ErrRefused, "the order has no unit %d, only %d of them", m.Unit, len(l.Units))
 	}
@@ -50,7 +50,7 @@ func (s msgServer) lot(ctx context.Context, l *job.Lease, m *workv1.MsgReveal) (
 			continue
 		}
 		charge(ctx, gasVRF, "vrf")
-		output, err := vrf.Verify(p.VRF, proof.LotInput(l.Order.ID(), l.Units[m.Unit].LotSeed, int(m.Unit), int(m.Attempt)), m.Proof)
+		output, err := vrf.Verify(p.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[m.Unit].ForcedSeed, int(m.Unit), int(m.Attempt)), m.Proof)
 		if err != nil {
 			return output, errorsmod.Wrap(ErrProof, err.Error())
 		}

@@ -111,7 +111,7 @@ func (p *play) signs(name string, o *order, l *job.Lease) bool {
 // working is what the people behind a unit do.
 func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 	u := &l.Units[i]
-	if u.Status == job.Assigned && !l.LotDrawn(i) {
+	if u.Status == job.Assigned && !l.ForcedDrawn(i) {
 		return
 	}
 	if u.Status == job.Assigned {
@@ -123,7 +123,7 @@ func (p *play) working(o *order, l *job.Lease, i int, add adder) {
 	if u.Receipt == nil {
 		return
 	}
-	if l.LotDue(i, p.clock()) {
+	if l.ForcedDrawDue(i, p.clock()) {
 		add(u.Provider, "work.MsgReveal", i, 0)
 	}
 	if u.Status != job.Received && u.Status != job.Counted || !p.available(o, u.Receipt) {

@@ -135,7 +135,7 @@ func (p *play) wake() int64 {
 		l := p.live(i)
 		switch {
 		case l != nil:
-			for j := range l.Units { // lots are shown between a window and the time for them
+			for j := range l.Units { // forced draws are shown between a window and the time for them
 				u := &l.Units[j]
 				if end := u.WindowEnd; end > p.clock() {
 					at = min(at, end)

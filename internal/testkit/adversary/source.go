@@ -115,7 +115,7 @@ func ofWork() map[string]func(*composer) any {
 		"MsgReport.proof":      func(c *composer) any { _, pi := c.audit(); return pi },
 		"digest":               func(c *composer) any { return c.verdict().digest },
 		"pass":                 func(c *composer) any { return c.verdict().pass },
-		"MsgReveal.proof":      func(c *composer) any { _, pi := c.lot(); return pi },
+		"MsgReveal.proof":      func(c *composer) any { _, pi := c.forcedDraw(); return pi },
 		"MsgMerge.root":        (*composer).mergeRoot,
 		"MsgAttest.fragment":   (*composer).fragment,
 		"shown":                (*composer).shown,
@@ -366,12 +366,12 @@ func (c *composer) verdict() (v verdict) {
 	return v
 }
 
-// lot returns the output of the actor's VRF for the unit's attempt, and its proof.
-func (c *composer) lot() (output, pi []byte) {
+// forcedDraw returns the output of the actor's VRF for the unit's attempt, and its proof.
+func (c *composer) forcedDraw() (output, pi []byte) {
 	if c.u == nil {
 		return nil, nil
 	}
-	out, pi, err := vrf.Prove(c.actor.VRF, proof.LotInput(c.o.id, c.u.LotSeed, c.Unit, c.u.Attempt))
+	out, pi, err := vrf.Prove(c.actor.VRF, proof.ForcedDrawInput(c.o.id, c.u.ForcedSeed, c.Unit, c.u.Attempt))
 	if err != nil {
 		return nil, nil
 	}
@@ -380,7 +380,7 @@ func (c *composer) lot() (output, pi []byte) {
 
 // truth is what the segments of a forced attempt give, nil if it is not forced.
 func (c *composer) truth() (out []proof.Outcome) {
-	output, _ := c.lot()
+	output, _ := c.forcedDraw()
 	if output == nil || c.u.Receipt == nil || !proof.Forced(output, c.l.Params.ForcedBps) {
 		return nil
 	}

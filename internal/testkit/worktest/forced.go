@@ -26,12 +26,12 @@ func (p *Play) Truth(unit int) (outcomes []proof.Outcome) {
 	return outcomes
 }
 
-// RevealMsg returns the message by which the provider of a unit shows its lot, and
+// RevealMsg returns the message by which the provider of a unit shows its forced draw, and
 // whether the attempt was forced.
 func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
 	p.T.Helper()
-	l, u, seed := p.Lease(), p.Unit(unit), p.State().Units[unit].LotSeed
-	output, pi, err := vrf.Prove(Named(p.T, u.Provider).VRF, proof.LotInput(p.ID, seed, unit, int(u.Attempt)))
+	l, u, seed := p.Lease(), p.Unit(unit), p.State().Units[unit].ForcedSeed
+	output, pi, err := vrf.Prove(Named(p.T, u.Provider).VRF, proof.ForcedDrawInput(p.ID, seed, unit, int(u.Attempt)))
 	if err != nil {
 		p.T.Fatal(err)
 	}

@@ -206,7 +206,8 @@ func (p *Play) MergeMsg() *workv1.MsgMerge {
 	return &workv1.MsgMerge{Lead: l.Lead, Order: p.ID.String(), Round: l.Round, Root: root[:]}
 }
 
-// Assign gives a unit to a provider, and lets the next block draw its lot if it has one.
+// Assign gives a unit to a provider, and lets the next block make its forced draw, if it has
+// one.
 func (p *Play) Assign(unit int, provider string) chaintest.Block {
 	p.T.Helper()
 	b := p.Deliver(p.Lead(), p.AssignMsg(unit, provider))

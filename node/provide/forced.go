@@ -13,27 +13,27 @@ import (
 	"github.com/tally-network/tally/node/role"
 )
 
-// lot is what the VRF of a provider says about an attempt of a unit. It follows
+// forcedDraw is what the VRF of a provider says about an attempt of a unit. It follows
 // from keys and chain, so a restart draws the same.
-type lot struct {
+type forcedDraw struct {
 	output []byte
 	proof  []byte
 	forced bool
 	wrong  int // the segment to be presented wrong, if it is forced
 }
 
-func (p *provider) lot(l *job.Lease, unit, attempt int) (lot, error) {
-	output, pi, err := vrf.Prove(p.kit.Keys.VRF, proof.LotInput(l.Order.ID(), l.Units[unit].LotSeed, unit, attempt))
+func (p *provider) forcedDraw(l *job.Lease, unit, attempt int) (forcedDraw, error) {
+	output, pi, err := vrf.Prove(p.kit.Keys.VRF, proof.ForcedDrawInput(l.Order.ID(), l.Units[unit].ForcedSeed, unit, attempt))
 	if err != nil {
-		return lot{}, err
+		return forcedDraw{}, err
 	}
 	forced := proof.Forced(output[:], l.Params.ForcedBps)
-	return lot{output[:], pi, forced, job.Altered(output[:], l.Order.Problem.Segments())}, nil
+	return forcedDraw{output[:], pi, forced, job.Altered(output[:], l.Order.Problem.Segments())}, nil
 }
 
 // present returns the state with which a segment ends as far as the receipt goes,
 // which the next one goes on from.
-func (d lot) present(segment int, s *state) *state {
+func (d forcedDraw) present(segment int, s *state) *state {
 	if d.forced && segment == d.wrong {
 		return job.Alter(s, d.output)
 	}
@@ -42,7 +42,7 @@ func (d lot) present(segment int, s *state) *state {
 
 // truth returns what the segments of a forced attempt give. Those that auditors
 // answered for are computed again, and the one that was presented wrong.
-func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d lot) ([]proof.Outcome, error) {
+func (p *provider) truth(ctx context.Context, l *job.Lease, i int, d forcedDraw) ([]proof.Outcome, error) {
 	u := &l.Units[i]
 	var truth []proof.Outcome
 	for _, end := range u.Receipt.Checkpoints[1:] {
@@ -69,7 +69,7 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	r := l.Units[i].Receipt
-	d, err := p.lot(l, i, r.Attempt)
+	d, err := p.forcedDraw(l, i, r.Attempt)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 		m.Truth = work.OutcomesToProto(truth)
 	}
 	if err := p.kit.Send(ctx, m); err != nil {
-		return fmt.Errorf("show the lot of unit %d: %w", i, err)
+		return fmt.Errorf("show the forced draw of unit %d: %w", i, err)
 	}
 	p.kit.Emit(role.Event{Kind: role.Revealed, Order: r.Order, Unit: i, Text: text})
 	return nil
