@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -114,7 +115,7 @@ func imageStep(network func(*classifier, string) string, images tensor.Shape) (*
 	labels := c.Input("labels", tensor.Int32, images[:1])
 	loss := c.With(graph.String("reduction", "mean")).Op("SoftmaxCrossEntropyLoss", network(c, x), labels)
 	c.Output(loss, tensor.Float32, nil)
-	forward, err := op.Infer(c.Graph())
+	forward, err := op.Infer(c.Graph(), lower.FP32)
 	if err != nil {
 		return fail(err)
 	}
@@ -131,7 +132,7 @@ func imageStep(network func(*classifier, string) string, images tensor.Shape) (*
 		b.Output(next, tensor.Float32, shape)
 		b.Output(b.Op("Sub", p, b.Op("Mul", next, b.Scalar(0.01))), tensor.Float32, shape)
 	}
-	step, err := op.Infer(b.Graph())
+	step, err := op.Infer(b.Graph(), lower.FP32)
 	if err != nil {
 		return fail(err)
 	}

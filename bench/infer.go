@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/model"
@@ -58,7 +58,7 @@ func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	for _, v := range g.Inputs {
 		given[v.Name] = normal(v.Type, v.Shape)
 	}
-	m, err := model.Load(f, info.Size(), onnx.Options{}, op.FP32, given)
+	m, err := model.Load(f, info.Size(), onnx.Options{}, lower.FP32, given)
 	if err != nil {
 		return fail(err)
 	}

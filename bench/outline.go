@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -35,7 +36,7 @@ func outline(m demo.GPT, batch int) (*graph.Program, error) {
 	labels := b.Op("Reshape", columns(1), b.Ints(-1))
 	b.Output(b.With(graph.String("reduction", "mean")).Op("SoftmaxCrossEntropyLoss", logits, labels), tensor.Float32, nil)
 
-	typed, err := op.Infer(b.Graph())
+	typed, err := op.Infer(b.Graph(), lower.FP32)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func outline(m demo.GPT, batch int) (*graph.Program, error) {
 		return nil, err
 	}
 	g := *b.Graph()
-	bind := op.Binding{Groups: 1, Data: &records, Rows: batch, Inputs: []graph.Ref{{Kind: graph.RefData}}}
+	bind := lower.Binding{Groups: 1, Data: &records, Rows: batch, Inputs: []graph.Ref{{Kind: graph.RefData}}}
 	g.Outputs = nil
 	for i, p := range params {
 		next := b.Op("Sub", names[i], b.Op("Mul", gradients[names[i]], b.Scalar(0.01)))
@@ -56,7 +57,7 @@ func outline(m demo.GPT, batch int) (*graph.Program, error) {
 		bind.Outputs = append(bind.Outputs, i)
 	}
 	g.Nodes, g.Consts = b.Graph().Nodes, b.Graph().Consts
-	if typed, err = op.Infer(&g); err != nil {
+	if typed, err = op.Infer(&g, lower.FP32); err != nil {
 		return nil, err
 	}
 	return typed.Program(bind)

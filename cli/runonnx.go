@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/npy"
@@ -52,7 +52,7 @@ https://ui.perfetto.dev and other viewers of Chrome's trace events.`,
 	f.StringArrayVar(&r.inputs, "input", nil, "an input and the .npy file that holds it, as NAME=FILE; once for each input")
 	f.StringVar(&r.out, "out", ".", "directory for the outputs, made if it is missing")
 	f.StringVar(&r.executor, "executor", model.Executors[0], "what computes: cpu, or reference, which is slow and defines the result")
-	f.TextVar(&r.profile, "profile", op.FP32, "arithmetic of matrix products: fp32, mixed (factors as bfloat16) or int8")
+	f.TextVar(&r.profile, "profile", lower.FP32, "arithmetic of matrix products: fp32, mixed (factors as bfloat16) or int8")
 	f.BoolVar(&r.explain, "explain", false, "show what ran, by which kernel, and how long it took")
 	f.StringVar(&r.trace, "trace", "", "file for a trace of the run, as trace events in JSON")
 	f.Var(within(&r.memory, 1, maxMemoryMB), "memory-mb", "refuse models that need more memory than this")
@@ -71,7 +71,7 @@ type onnxRun struct {
 	inputs   []string
 	out      string
 	executor string
-	profile  op.Profile
+	profile  lower.Profile
 	memory   uint64
 	explain  bool
 	trace    string
@@ -81,7 +81,7 @@ type onnxRun struct {
 type ranModel struct {
 	Model      string        `json:"model"`
 	Executor   string        `json:"executor"`
-	Profile    op.Profile    `json:"profile"`
+	Profile    lower.Profile `json:"profile"`
 	Inputs     []ranTensor   `json:"inputs"`
 	Outputs    []ranTensor   `json:"outputs"`
 	Operators  []string      `json:"operators"`

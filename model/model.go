@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -51,7 +52,7 @@ type Model struct {
 
 // Load reads the model in the first size bytes of src and makes the program
 // that it is for the given inputs, in a profile. Shapes of opt need not be given.
-func Load(src io.ReaderAt, size int64, opt onnx.Options, profile op.Profile, in Values) (*Model, error) {
+func Load(src io.ReaderAt, size int64, opt onnx.Options, profile lower.Profile, in Values) (*Model, error) {
 	opt.Shapes = make(map[string]tensor.Shape, len(in))
 	for name, t := range in {
 		opt.Shapes[name] = append(tensor.Shape{}, t.Shape...)
@@ -74,10 +75,10 @@ func Load(src io.ReaderAt, size int64, opt onnx.Options, profile op.Profile, in 
 }
 
 // infer types g. Inputs that must be known for that are fixed, those alone.
-func (m *Model) infer(g *graph.Graph, profile op.Profile, in Values) (*op.Typed, error) {
+func (m *Model) infer(g *graph.Graph, profile lower.Profile, in Values) (*lower.Typed, error) {
 	for {
-		t, err := profile.Infer(g)
-		var open *op.OpenError
+		t, err := op.Infer(g, profile)
+		var open *lower.OpenError
 		if !errors.As(err, &open) || len(open.Inputs) == 0 {
 			return t, err
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
@@ -37,7 +37,7 @@ func values(n int64) Values {
 func TestOnlyWhatShapesFollowFromIsFixed(t *testing.T) {
 	file := resized(t)
 	in := values(3)
-	m, err := Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, op.FP32, in)
+	m, err := Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, lower.FP32, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		in := values(3)
 		change(in)
-		if _, err := Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, op.FP32, in); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, lower.FP32, in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwanted %s", err, want)
 		}
 	}

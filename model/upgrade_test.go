@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
@@ -65,7 +65,7 @@ func once(t *testing.T, set int, n graph.Node, in []*tensor.Tensor) []*tensor.Te
 		t.Fatal(err)
 	}
 	file[len(file)-1] = byte(set) // the operator set is the last field
-	m, err := Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, op.FP32, values)
+	m, err := Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, lower.FP32, values)
 	if err != nil {
 		t.Errorf("%s of set %d: %v", n.Op, set, err)
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/erasure"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/train"
 )
@@ -209,7 +209,7 @@ func (o *Order) checkParties() error {
 
 // check returns an error unless what a problem says can be read, computed and counted.
 func (p *Problem) check() error {
-	if _, err := op.ParseProfile(p.Profile); err != nil {
+	if _, err := lower.ParseProfile(p.Profile); err != nil {
 		return err
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -12,18 +13,18 @@ import (
 var blockAttrs = []graph.Attr{graph.Int("blocksize", 0), graph.String("mode", "DCR")}
 
 var _ = define(
-	Def{Name: "DepthToSpace", Min: 1, Max: 1, Outputs: 1, Attrs: blockAttrs, Expand: expandDepthToSpace},
-	Def{Name: "SpaceToDepth", Min: 1, Max: 1, Outputs: 1, Attrs: blockAttrs, Expand: expandSpaceToDepth},
-	Def{Name: "CenterCropPad", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Ints("axes")}, Expand: expandCenterCropPad},
-	Def{Name: "AffineGrid", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("align_corners", 0)}, Expand: wide(expandAffineGrid)},
+	lower.Operator{Name: "DepthToSpace", Min: 1, Max: 1, Outputs: 1, Attrs: blockAttrs, Expand: expandDepthToSpace},
+	lower.Operator{Name: "SpaceToDepth", Min: 1, Max: 1, Outputs: 1, Attrs: blockAttrs, Expand: expandSpaceToDepth},
+	lower.Operator{Name: "CenterCropPad", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Ints("axes")}, Expand: expandCenterCropPad},
+	lower.Operator{Name: "AffineGrid", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("align_corners", 0)}, Expand: inFloat32(expandAffineGrid)},
 )
 
-// block returns the extents of an image, and the block that is moved. In mode
+// blocksOf returns the extents of an image, and the block that is moved. In mode
 // CRD the block's place is the inner part of a channel's number, in DCR the
 // outer part.
-func (c *Call) block() (s tensor.Shape, n int, inner bool, err error) {
-	s, n = c.In[0].Shape, c.int("blocksize")
-	mode := c.text("mode")
+func blocksOf(c *lower.Call) (s tensor.Shape, n int, inner bool, err error) {
+	s, n = c.In[0].Shape, c.Int("blocksize")
+	mode := c.Text("mode")
 	switch {
 	case len(s) != 4:
 		err = fmt.Errorf("input %q has shape %v, but should be [batch channels height width]", c.Inputs[0], s)
@@ -45,8 +46,8 @@ func moved(b *graph.Builder, x string, from, split tensor.Shape, perm []int, to 
 	return []string{reshaped(b, x, mixed, to)}
 }
 
-func expandDepthToSpace(c *Call, b *graph.Builder) ([]string, error) {
-	s, n, inner, err := c.block()
+func expandDepthToSpace(c *lower.Call, b *graph.Builder) ([]string, error) {
+	s, n, inner, err := blocksOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +61,8 @@ func expandDepthToSpace(c *Call, b *graph.Builder) ([]string, error) {
 	return moved(b, c.Inputs[0], s, tensor.Shape{s[0], n, n, to[1], s[2], s[3]}, []int{0, 3, 4, 1, 5, 2}, to), nil
 }
 
-func expandSpaceToDepth(c *Call, b *graph.Builder) ([]string, error) {
-	s, n, inner, err := c.block()
+func expandSpaceToDepth(c *lower.Call, b *graph.Builder) ([]string, error) {
+	s, n, inner, err := blocksOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +79,13 @@ func expandSpaceToDepth(c *Call, b *graph.Builder) ([]string, error) {
 
 // expandCenterCropPad cuts the middle out of each axis, or puts zeros around
 // it. Of an odd number, the smaller half is in front.
-func expandCenterCropPad(c *Call, b *graph.Builder) ([]string, error) {
+func expandCenterCropPad(c *lower.Call, b *graph.Builder) ([]string, error) {
 	s := c.In[0].Shape
-	want, err := c.vector(1)
+	want, err := intsInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
-	named := c.list("axes")
+	named := intsAttr(c, "axes")
 	if c.Node.Attr("axes") == nil {
 		for a := range s {
 			named = append(named, a)
@@ -119,11 +120,11 @@ func expandCenterCropPad(c *Call, b *graph.Builder) ([]string, error) {
 
 // expandAffineGrid multiplies the homogeneous places of pixels, x first, by
 // the matrices theta.
-func expandAffineGrid(c *Call, b *graph.Builder) ([]string, error) {
-	if err := c.want(1, tensor.Int64); err != nil {
+func expandAffineGrid(c *lower.Call, b *graph.Builder) ([]string, error) {
+	if err := wantType(c, 1, tensor.Int64); err != nil {
 		return nil, err
 	}
-	size, err := c.vector(1)
+	size, err := intsInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +138,14 @@ func expandAffineGrid(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, err
 	}
 	at := make([]int, n)
-	places, err := c.reals(c.In[0].Type, tensor.Shape{space.Elements(), n + 1}, func(i int) float64 {
+	places, err := floatTable(c, c.In[0].Type, tensor.Shape{space.Elements(), n + 1}, func(i int) float64 {
 		a := n - 1 - i%(n+1)
 		if a < 0 {
 			return 1
 		}
 		space.Coords(i/(n+1), at)
 		switch {
-		case !c.flag("align_corners"):
+		case !c.Flag("align_corners"):
 			return float64(2*at[a]+1)/float64(space[a]) - 1
 		case space[a] == 1:
 			return 0
@@ -158,9 +159,9 @@ func expandAffineGrid(c *Call, b *graph.Builder) ([]string, error) {
 	return []string{reshaped(b, y, tensor.Shape{size[0], space.Elements(), n}, append(append(tensor.Shape{size[0]}, space...), n))}, nil
 }
 
-// reals returns a constant of a float type.
-func (c *Call) reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
-	x, err := c.l.room(t, s)
+// floatTable returns a constant of a float type.
+func floatTable(c *lower.Call, t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
+	x, err := c.Account.NewConst(t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +171,9 @@ func (c *Call) reals(t tensor.DType, s tensor.Shape, f func(i int) float64) (*te
 	return x, nil
 }
 
-// integers returns a constant of int64.
-func (c *Call) integers(s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
-	x, err := c.l.room(tensor.Int64, s)
+// intTable returns a constant of int64.
+func intTable(c *lower.Call, s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
+	x, err := c.Account.NewConst(tensor.Int64, s)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -12,7 +13,7 @@ import (
 // own expansion.
 
 var _ = define(
-	Def{Name: "Attention", Min: 3, Max: 7, Outputs: 4, Expand: expandAttention, Attrs: []graph.Attr{
+	lower.Operator{Name: "Attention", Min: 3, Max: 7, Outputs: 4, Expand: expandAttention, Attrs: []graph.Attr{
 		graph.Int("is_causal", 0), graph.Int("kv_num_heads", 0), graph.Int("left_window_size", -1), graph.Int("q_num_heads", 0),
 		graph.Int("qk_matmul_output_mode", 0), graph.Int("right_window_size", -1), graph.Float("scale", 0), graph.Float("softcap", 0),
 		graph.Int("softmax_precision", 0),
@@ -21,33 +22,33 @@ var _ = define(
 
 // attention is one application of Attention.
 type attention struct {
-	*Call
+	*lower.Call
 	b                          *graph.Builder
 	batch, heads, rows, size   int // of the queries
 	shared, past, total, width int // heads, places and values of the keys
 }
 
-func expandAttention(c *Call, b *graph.Builder) ([]string, error) {
+func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 	for i, v := range c.In[:3] {
 		if !v.Type.Float() || i == 1 && v.Type != c.In[0].Type || len(v.Shape) != len(c.In[0].Shape) {
 			return nil, fmt.Errorf("input %q is %v%v, which does not go with queries of %v%v", c.Inputs[i], v.Type, v.Shape, c.In[0].Type, c.In[0].Shape)
 		}
 	}
-	if c.has(4) != c.has(5) || c.has(6) && c.has(4) {
+	if c.Has(4) != c.Has(5) || c.Has(6) && c.Has(4) {
 		return nil, fmt.Errorf("past_key and past_value go together, and without nonpad_kv_seqlen")
 	}
 	var x [3]string
 	var s [3]tensor.Shape
 	for i, heads := range []string{"q_num_heads", "kv_num_heads", "kv_num_heads"} {
 		var err error
-		if x[i], s[i], err = c.unpacked(b, c.Inputs[i], c.In[i].Shape, c.int(heads)); err != nil {
+		if x[i], s[i], err = unpackHeads(c, b, c.Inputs[i], c.In[i].Shape, c.Int(heads)); err != nil {
 			return nil, err
 		}
 	}
 	past := -s[1][2]
 	for i := 1; i < 3; i++ {
 		var err error
-		if x[i], s[i], err = c.present(b, i+3, x[i], s[i], c.In[i].Type); err != nil {
+		if x[i], s[i], err = withPast(c, b, i+3, x[i], s[i], c.In[i].Type); err != nil {
 			return nil, err
 		}
 	}
@@ -77,8 +78,8 @@ func expandAttention(c *Call, b *graph.Builder) ([]string, error) {
 	return []string{y, x[1], x[2], seen}, nil
 }
 
-// unpacked gives [batch, places, heads·size] the shape [batch, heads, places, size].
-func (c *Call) unpacked(b *graph.Builder, x string, s tensor.Shape, heads int) (string, tensor.Shape, error) {
+// unpackHeads gives [batch, places, heads·size] the shape [batch, heads, places, size].
+func unpackHeads(c *lower.Call, b *graph.Builder, x string, s tensor.Shape, heads int) (string, tensor.Shape, error) {
 	switch {
 	case len(s) == 4:
 		return x, s, nil
@@ -98,9 +99,9 @@ func packed(b *graph.Builder, x string, s tensor.Shape) string {
 	return reshaped(b, x, tensor.Shape{s[0], s[2], s[1], s[3]}, tensor.Shape{s[0], s[2], s[1] * s[3]})
 }
 
-// present joins the keys or values of the past, input i, with those that come.
-func (c *Call) present(b *graph.Builder, i int, x string, s tensor.Shape, t tensor.DType) (string, tensor.Shape, error) {
-	if !c.has(i) {
+// withPast joins the keys or values of the past, input i, with those that come.
+func withPast(c *lower.Call, b *graph.Builder, i int, x string, s tensor.Shape, t tensor.DType) (string, tensor.Shape, error) {
+	if !c.Has(i) {
 		return x, s, nil
 	}
 	past := c.In[i]
@@ -130,22 +131,22 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 	c, b := a.Call, a.b
 	scale := 1 / math.Sqrt(float64(a.size))
 	if c.Node.Attr("scale") != nil {
-		scale = float64(c.float("scale"))
+		scale = float64(c.Float("scale"))
 	}
 	if !(scale >= 0) {
 		return "", "", fmt.Errorf("scale %v is not supported; it should not be negative", scale)
 	}
-	mode := c.int("qk_matmul_output_mode")
+	mode := c.Int("qk_matmul_output_mode")
 	if mode < 0 || mode > 3 {
 		return "", "", fmt.Errorf("qk_matmul_output_mode %d is not supported; use 0 to 3", mode)
 	}
-	root := c.real(b, math.Sqrt(scale))
+	root := floatLike(c, b, math.Sqrt(scale))
 	q, k = b.Op("Mul", q, root), swapLast(b, b.Op("Mul", k, root), 4)
 	var states [4]string
 	x := a.product(q, k, a.rows, a.size, a.total)
 	states[0] = x
-	if cap := c.float("softcap"); cap != 0 {
-		limit := c.real(b, float64(cap))
+	if cap := c.Float("softcap"); cap != 0 {
+		limit := floatLike(c, b, float64(cap))
 		x = b.Op("Mul", b.Op("Tanh", b.Op("Div", x, limit)), limit)
 	}
 	states[1] = x
@@ -158,15 +159,15 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 	}
 	states[2] = x
 	empty := ""
-	if bias != "" && (c.has(3) || c.has(6) || c.int("left_window_size") >= 0) { // some query may see nothing at all
-		empty = b.Op("Equal", along(b, "ReduceMax", bias, -1), c.real(b, math.Inf(-1)))
-		x = b.Op("Where", empty, c.real(b, 0), x)
+	if bias != "" && (c.Has(3) || c.Has(6) || c.Int("left_window_size") >= 0) { // some query may see nothing at all
+		empty = b.Op("Equal", reduceAlong(b, "ReduceMax", bias, -1), floatLike(c, b, math.Inf(-1)))
+		x = b.Op("Where", empty, floatLike(c, b, 0), x)
 	}
 	t := c.In[0].Type
 	precise := t
 	if c.Node.Attr("softmax_precision") != nil {
-		if precise = tensor.DType(c.int("softmax_precision")); int(precise) != c.int("softmax_precision") || !precise.Float() {
-			return "", "", fmt.Errorf("softmax_precision %d is no type of floats", c.int("softmax_precision"))
+		if precise = tensor.DType(c.Int("softmax_precision")); int(precise) != c.Int("softmax_precision") || !precise.Float() {
+			return "", "", fmt.Errorf("softmax_precision %d is no type of floats", c.Int("softmax_precision"))
 		}
 	}
 	if precise != t {
@@ -177,7 +178,7 @@ func (a *attention) weights(q, k string) (weights, seen string, err error) {
 		x = castTo(b, x, t)
 	}
 	if empty != "" {
-		x = b.Op("Where", empty, c.real(b, 0), x)
+		x = b.Op("Where", empty, floatLike(c, b, 0), x)
 	}
 	states[3] = x
 	return x, states[mode], nil
@@ -195,9 +196,9 @@ func (a *attention) bias() (string, error) {
 		keep = condition
 	}
 	grid := tensor.Shape{a.rows, a.total}
-	column := places(b, grid, 1)
-	mask := c.real(b, 0)
-	if c.has(3) {
+	column := positions(b, grid, 1)
+	mask := floatLike(c, b, 0)
+	if c.Has(3) {
 		m, err := a.mask()
 		if err != nil {
 			return "", err
@@ -208,29 +209,29 @@ func (a *attention) bias() (string, error) {
 			mask = m
 		}
 	}
-	before := whole64(b, a.past) // of the first query
-	if c.has(6) {
-		filled, err := c.perSequence(b, 6, a.batch, 0, 4)
+	before := int64Const(b, a.past) // of the first query
+	if c.Has(6) {
+		filled, err := perSequence(c, b, 6, a.batch, 0, 4)
 		if err != nil {
 			return "", err
 		}
 		also(b.Op("Less", column, filled))
-		before = b.Op("Sub", filled, whole64(b, a.rows))
+		before = b.Op("Sub", filled, int64Const(b, a.rows))
 	}
-	at := b.Op("Add", places(b, grid, 0), before)
-	if c.flag("is_causal") {
+	at := b.Op("Add", positions(b, grid, 0), before)
+	if c.Flag("is_causal") {
 		also(b.Op("LessOrEqual", column, at))
 	}
-	if n := c.int("left_window_size"); n >= 0 {
-		also(b.Op("GreaterOrEqual", column, b.Op("Sub", at, whole64(b, min(n, tensor.MaxDim)))))
+	if n := c.Int("left_window_size"); n >= 0 {
+		also(b.Op("GreaterOrEqual", column, b.Op("Sub", at, int64Const(b, min(n, tensor.MaxDim)))))
 	}
-	if n := c.int("right_window_size"); n >= 0 {
-		also(b.Op("LessOrEqual", column, b.Op("Add", at, whole64(b, min(n, tensor.MaxDim)))))
+	if n := c.Int("right_window_size"); n >= 0 {
+		also(b.Op("LessOrEqual", column, b.Op("Add", at, int64Const(b, min(n, tensor.MaxDim)))))
 	}
 	switch {
 	case keep != "":
-		return b.Op("Where", keep, mask, c.real(b, math.Inf(-1))), nil
-	case c.has(3):
+		return b.Op("Where", keep, mask, floatLike(c, b, math.Inf(-1))), nil
+	case c.Has(3):
 		return mask, nil
 	}
 	return "", nil
@@ -243,13 +244,13 @@ func (a *attention) mask() (string, error) {
 	name, s := c.Inputs[3], m.Shape.Clone()
 	var fill *tensor.Tensor
 	if m.Type == tensor.Bool {
-		fill = number(tensor.Bool, 0)
+		fill = scalarOf(tensor.Bool, 0)
 	} else {
 		t := c.In[0].Type
 		if m.Type != t {
 			name = castTo(b, name, t)
 		}
-		fill = real(t, math.Inf(-1))
+		fill = floatOf(t, math.Inf(-1))
 	}
 	if n := len(s) - 1; n >= 0 && s[n] < a.total {
 		name = b.Op("Pad", name, b.Ints(0, a.total-s[n]), b.Const(fill), b.Ints(n))

@@ -4,57 +4,58 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Bits of integers, and of other types seen as they are. None has a gradient.
 
 var _ = define(
-	Def{Name: "BitwiseAnd", Min: 2, Max: 2, Outputs: 1, Lower: bitwise(tensor.BitAnd)},
-	Def{Name: "BitwiseOr", Min: 2, Max: 2, Outputs: 1, Lower: bitwise(tensor.BitOr)},
-	Def{Name: "BitwiseXor", Min: 2, Max: 2, Outputs: 1, Lower: bitwise(tensor.BitXor)},
-	Def{Name: "BitwiseNot", Min: 1, Max: 1, Outputs: 1, Lower: bitwise(tensor.BitNot)},
-	Def{Name: "BitShift", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.String("direction", "")},
-		Lower: func(c *Call) ([]view, error) {
-			switch d := c.text("direction"); d {
+	lower.Operator{Name: "BitwiseAnd", Min: 2, Max: 2, Outputs: 1, Lower: bitwise(tensor.BitAnd)},
+	lower.Operator{Name: "BitwiseOr", Min: 2, Max: 2, Outputs: 1, Lower: bitwise(tensor.BitOr)},
+	lower.Operator{Name: "BitwiseXor", Min: 2, Max: 2, Outputs: 1, Lower: bitwise(tensor.BitXor)},
+	lower.Operator{Name: "BitwiseNot", Min: 1, Max: 1, Outputs: 1, Lower: bitwise(tensor.BitNot)},
+	lower.Operator{Name: "BitShift", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.String("direction", "")},
+		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+			switch d := c.Text("direction"); d {
 			case "LEFT":
-				return bitwise(tensor.ShiftLeft)(c)
+				return bitwise(tensor.ShiftLeft)(c, e)
 			case "RIGHT":
-				return bitwise(tensor.ShiftRight)(c)
+				return bitwise(tensor.ShiftRight)(c, e)
 			default:
 				return nil, fmt.Errorf("direction %q is not LEFT or RIGHT", d)
 			}
 		}},
-	Def{Name: "BitCast", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("to", 0)},
-		Lower: func(c *Call) ([]view, error) {
-			to, err := c.elementType("to")
+	lower.Operator{Name: "BitCast", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("to", 0)},
+		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+			to, err := typeNamed(c, "to")
 			if err != nil {
 				return nil, err
 			}
 			if from := c.In[0].Type; to.Size() != from.Size() {
 				return nil, fmt.Errorf("%v and %v have elements of different sizes", from, to)
 			}
-			return one(c.l.pointwise(tensor.Bits, to, c.In[0]))
+			return one(e.Map(tensor.Bits, to, c.In[0]))
 		}},
 )
 
-func bitwise(fn tensor.Fn) func(*Call) ([]view, error) {
-	return func(c *Call) ([]view, error) {
-		if err := c.alike(0); err != nil {
+func bitwise(fn tensor.Fn) lowerFunc {
+	return func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+		if err := wantOneType(c, 0); err != nil {
 			return nil, err
 		}
 		if !c.In[0].Type.Integer() {
 			return nil, fmt.Errorf("it does not take %v, but integers", c.In[0].Type)
 		}
-		return one(c.l.pointwise(fn, c.In[0].Type, c.In...))
+		return one(e.Map(fn, c.In[0].Type, c.In...))
 	}
 }
 
-// elementType returns the type that an attribute names.
-func (c *Call) elementType(attr string) (tensor.DType, error) {
-	t := tensor.DType(c.int(attr))
-	if int(t) != c.int(attr) || !t.Valid() {
-		return 0, fmt.Errorf("element type %d is not supported; use a type of numbers, or bool", c.int(attr))
+// typeNamed returns the type that an attribute names.
+func typeNamed(c *lower.Call, attr string) (tensor.DType, error) {
+	t := tensor.DType(c.Int(attr))
+	if int(t) != c.Int(attr) || !t.Valid() {
+		return 0, fmt.Errorf("element type %d is not supported; use a type of numbers, or bool", c.Int(attr))
 	}
 	return t, nil
 }

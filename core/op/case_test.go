@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -223,12 +224,12 @@ func (s sample) free(tensors []*tensor.Tensor) (out []*tensor.Tensor) {
 }
 
 // infer types a graph that has the given outputs.
-func infer(t testing.TB, b *graph.Builder, outputs ...string) *op.Typed {
+func infer(t testing.TB, b *graph.Builder, outputs ...string) *lower.Typed {
 	t.Helper()
 	for _, o := range outputs {
 		b.Output(o, 0, nil)
 	}
-	typed, err := op.Infer(b.Graph())
+	typed, err := op.Infer(b.Graph(), lower.FP32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,13 +237,13 @@ func infer(t testing.TB, b *graph.Builder, outputs ...string) *op.Typed {
 }
 
 // evaluate runs a typed graph by the reference kernel and returns its outputs.
-func evaluate(t fataler, typed *op.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
+func evaluate(t fataler, typed *lower.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
 	t.Helper()
 	return evaluateBy(t, engine.Reference{}, typed, inputs, observe)
 }
 
 // evaluateBy runs a typed graph by an executor.
-func evaluateBy(t fataler, by engine.Executor, typed *op.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
+func evaluateBy(t fataler, by engine.Executor, typed *lower.Typed, inputs []*tensor.Tensor, observe graph.Observer) []*tensor.Tensor {
 	t.Helper()
 	p := function(t, typed)
 	s := &graph.State{Slots: p.Slots, Tensors: make([]*tensor.Tensor, len(p.Slots))}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"pgregory.net/rapid"
@@ -135,7 +136,7 @@ func TestMovedDataIsReadWhereItCameFrom(t *testing.T) {
 			}
 		}
 		b.Output(c.v, 0, nil)
-		typed, err := op.Infer(b.Graph())
+		typed, err := op.Infer(b.Graph(), lower.FP32)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,19 +4,20 @@ import (
 	"fmt"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Values that are there from the beginning, and the operator that leaves them.
 
 var _ = define(
-	Def{Name: "Constant", Min: 0, Max: 0, Outputs: 1, Lower: lowerConstant, Attrs: []graph.Attr{
+	lower.Operator{Name: "Constant", Min: 0, Max: 0, Outputs: 1, Lower: lowerConstant, Attrs: []graph.Attr{
 		graph.Tensor("value", nil), graph.Int("value_int", 0), graph.Float("value_float", 0), graph.Ints("value_ints"),
 		{Name: "value_floats", Kind: graph.AttrFloats},
 	}},
-	Def{Name: "ConstantOfShape", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Tensor("value", nil)},
-		Lower: func(c *Call) ([]view, error) {
-			list, err := c.vector(0)
+	lower.Operator{Name: "ConstantOfShape", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Tensor("value", nil)},
+		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+			list, err := intsInput(c, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -24,37 +25,37 @@ var _ = define(
 			if err := s.Check(); err != nil {
 				return nil, err
 			}
-			t := c.attr("value").Tensor
+			t := c.AttrOrDefault("value").Tensor
 			if t == nil {
-				t = number(tensor.Float32, 0)
+				t = scalarOf(tensor.Float32, 0)
 			}
 			if t.Len() != 1 {
 				return nil, fmt.Errorf("value has %d elements, but should have one", t.Len())
 			}
-			v, err := c.l.reshape(c.l.hold(t), tensor.Shape{})
-			return one(v.broadcast(s), err)
+			v, err := e.Reshape(e.Const(t), tensor.Shape{})
+			return one(v.Broadcast(s), err)
 		}},
 	identity("Identity"),
 	identity("OptionalGetElement"), // every value is there
-	Def{Name: "OptionalHasElement", Min: 0, Max: 1, Outputs: 1,
-		Lower: func(c *Call) ([]view, error) {
-			t, err := tensor.Bools(tensor.Shape{}, c.has(0))
+	lower.Operator{Name: "OptionalHasElement", Min: 0, Max: 1, Outputs: 1,
+		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+			t, err := tensor.Bools(tensor.Shape{}, c.Has(0))
 			if err != nil {
 				return nil, err
 			}
-			return []view{c.l.hold(t)}, nil
+			return []lower.View{e.Const(t)}, nil
 		}},
 )
 
-func identity(name string) Def {
-	return Def{Name: name, Min: 1, Max: 1, Outputs: 1,
-		Lower: func(c *Call) ([]view, error) { return c.In, nil },
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+func identity(name string) lower.Operator {
+	return lower.Operator{Name: name, Min: 1, Max: 1, Outputs: 1,
+		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) { return c.In, nil },
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 			return dy, nil
 		}}
 }
 
-func lowerConstant(c *Call) ([]view, error) {
+func lowerConstant(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	if len(c.Attrs) != 1 {
 		return nil, fmt.Errorf("it has %d attributes, but takes exactly one value", len(c.Attrs))
 	}
@@ -82,5 +83,5 @@ func lowerConstant(c *Call) ([]view, error) {
 	if t == nil {
 		return nil, fmt.Errorf("its value is missing")
 	}
-	return []view{c.l.hold(t)}, nil
+	return []lower.View{e.Const(t)}, nil
 }

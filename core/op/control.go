@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -15,101 +16,40 @@ import (
 // inputs of a node that its graphs use from around them follow the others.
 
 var _ = define(
-	Def{Name: "If", Min: 1, Max: -1, Outputs: -1, Expand: expandIf, Attrs: []graph.Attr{
+	lower.Operator{Name: "If", Min: 1, Max: -1, Outputs: -1, Expand: expandIf, Attrs: []graph.Attr{
 		{Name: "then_branch", Kind: graph.AttrGraph}, {Name: "else_branch", Kind: graph.AttrGraph},
 	}},
-	Def{Name: "Loop", Min: 0, Max: -1, Outputs: -1, Expand: expandLoop, Attrs: []graph.Attr{{Name: "body", Kind: graph.AttrGraph}}},
-	Def{Name: "Scan", Min: 1, Max: -1, Outputs: -1, Expand: expandScan, Attrs: []graph.Attr{
+	lower.Operator{Name: "Loop", Min: 0, Max: -1, Outputs: -1, Expand: expandLoop, Attrs: []graph.Attr{{Name: "body", Kind: graph.AttrGraph}}},
+	lower.Operator{Name: "Scan", Min: 1, Max: -1, Outputs: -1, Expand: expandScan, Attrs: []graph.Attr{
 		{Name: "body", Kind: graph.AttrGraph}, graph.Int("num_scan_inputs", 0),
 		graph.Ints("scan_input_axes"), graph.Ints("scan_input_directions"), graph.Ints("scan_output_axes"), graph.Ints("scan_output_directions"),
 	}},
 )
 
-// holds reports whether the operator holds graphs.
-func (c *Call) holds() bool {
-	return slices.ContainsFunc(c.def.Attrs, func(a graph.Attr) bool { return a.Kind == graph.AttrGraph })
-}
-
-// Flatten returns g with what nodes that hold graphs come to in their place.
-func Flatten(g *graph.Graph) (*graph.Graph, error) {
-	if !slices.ContainsFunc(g.Nodes, func(n graph.Node) bool {
-		return slices.ContainsFunc(n.Attrs, func(a graph.Attr) bool { return a.Kind == graph.AttrGraph })
-	}) {
-		return g, nil
-	}
-	t, err := FP32.infer(g, flattened)
-	if err != nil {
-		return nil, err
-	}
-	flat := &graph.Graph{Name: g.Name, Inputs: t.Inputs, Outputs: t.Outputs, Consts: t.l.names.Graph().Consts, Nodes: t.l.flat}
-	for _, o := range g.Outputs {
-		if inner := t.l.resolve(o.Name); inner != o.Name {
-			flat.Nodes = append(flat.Nodes, graph.Node{Op: "Identity", Inputs: []string{inner}, Outputs: []string{o.Name}})
-		}
-	}
-	return flat.Canonical()
-}
-
-// body returns a graph that the node holds and how many inputs it has of its
-// own.
-func (c *Call) body(name string) (g *graph.Graph, own int, err error) {
-	a := c.attr(name)
-	if a.Graph == nil || a.Int < 0 || int(a.Int) > len(a.Graph.Inputs) {
-		return nil, 0, fmt.Errorf("attribute %q is missing", name)
-	}
-	return a.Graph, len(a.Graph.Inputs) - int(a.Int), nil
-}
-
-// put writes what a graph computes of the given inputs, and returns its outputs.
-// Constants that it has put before keep their names.
-func (c *Call) put(b *graph.Builder, g *graph.Graph, inputs []string, consts map[string]string) ([]string, error) {
-	if err := c.l.afford(roundBytes + len(g.Outputs)*nameBytes + namesSize(g, c.Name+"/")); err != nil {
-		return nil, err
-	}
-	bind := map[string]string{}
-	for i, v := range g.Inputs {
-		bind[v.Name] = inputs[i]
-	}
-	for _, k := range g.Consts {
-		if name, held := consts[k.Name]; held {
-			bind[k.Name] = name
-		}
-	}
-	names := b.Import(c.Name+"/", g, bind)
-	for _, k := range g.Consts {
-		consts[k.Name] = names[k.Name]
-	}
-	out := make([]string, len(g.Outputs))
-	for i, o := range g.Outputs {
-		out[i] = names[o.Name]
-	}
-	return out, c.settle()
-}
-
-// named returns the name of input i, empty if it is not given.
-func (c *Call) named(i int) string {
-	if c.has(i) {
+// inputName returns the name of input i, empty if it is not given.
+func inputName(c *lower.Call, i int) string {
+	if c.Has(i) {
 		return c.Inputs[i]
 	}
 	return ""
 }
 
-// rest returns the names of n inputs from the first on.
-func (c *Call) rest(first, n int) []string {
+// inputNames returns the names of n inputs from the first on.
+func inputNames(c *lower.Call, first, n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = c.named(first + i)
+		out[i] = inputName(c, first+i)
 	}
 	return out
 }
 
-// boolean returns the value of a boolean, if it is known.
-func (c *Call) boolean(name string) (value, known bool, err error) {
-	v := c.l.values[name]
+// knownBool returns the value of a boolean, if it is known.
+func knownBool(c *lower.Call, name string) (value, known bool, err error) {
+	v := c.Value(name)
 	if v.Type != tensor.Bool || v.Shape.Elements() != 1 {
 		return false, false, fmt.Errorf("condition %q is %v%v, but should be one bool", name, v.Type, v.Shape)
 	}
-	t, err := c.l.known(v)
+	t, err := c.Known(v)
 	if err != nil || t == nil {
 		return false, false, err
 	}
@@ -117,7 +57,7 @@ func (c *Call) boolean(name string) (value, known bool, err error) {
 }
 
 // choose takes each value of one list or of the other, which must be alike.
-func (c *Call) choose(b *graph.Builder, cond string, yes, no []string) ([]string, error) {
+func choose(c *lower.Call, b *graph.Builder, cond string, yes, no []string) ([]string, error) {
 	scalar := b.Op("Reshape", cond, b.Ints())
 	out := make([]string, len(yes))
 	for i := range yes {
@@ -125,21 +65,21 @@ func (c *Call) choose(b *graph.Builder, cond string, yes, no []string) ([]string
 			out[i] = yes[i]
 			continue
 		}
-		y, n := c.l.values[yes[i]], c.l.values[no[i]]
+		y, n := c.Value(yes[i]), c.Value(no[i])
 		if y.Type != n.Type || !y.Shape.Equal(n.Shape) {
 			return nil, fmt.Errorf("value %d is %v%v or %v%v", i, y.Type, y.Shape, n.Type, n.Shape)
 		}
 		out[i] = b.Op("Where", scalar, yes[i], no[i])
 	}
-	return out, c.settle()
+	return out, c.Settle()
 }
 
-func expandIf(c *Call, b *graph.Builder) ([]string, error) {
-	yes, n, err := c.body("then_branch")
+func expandIf(c *lower.Call, b *graph.Builder) ([]string, error) {
+	yes, n, err := c.Body("then_branch")
 	if err != nil {
 		return nil, err
 	}
-	no, m, err := c.body("else_branch")
+	no, m, err := c.Body("else_branch")
 	if err != nil {
 		return nil, err
 	}
@@ -147,39 +87,39 @@ func expandIf(c *Call, b *graph.Builder) ([]string, error) {
 	if n != 0 || m != 0 || len(no.Inputs) != around || len(c.Node.Inputs) > 1+around || len(yes.Outputs) != len(no.Outputs) {
 		return nil, errors.New("its branches have inputs, or not as many outputs as each other")
 	}
-	cond, known, err := c.boolean(c.Inputs[0])
+	cond, known, err := knownBool(c, c.Inputs[0])
 	if err != nil {
 		return nil, err
 	}
-	inputs := c.rest(1, around)
+	inputs := inputNames(c, 1, around)
 	if known {
 		if !cond {
 			yes = no
 		}
-		return c.put(b, yes, inputs, map[string]string{})
+		return c.Import(b, yes, inputs, map[string]string{})
 	}
-	first, err := c.put(b, yes, inputs, map[string]string{})
+	first, err := c.Import(b, yes, inputs, map[string]string{})
 	if err != nil {
 		return nil, err
 	}
-	second, err := c.put(b, no, inputs, map[string]string{})
+	second, err := c.Import(b, no, inputs, map[string]string{})
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.choose(b, c.Inputs[0], first, second)
+	out, err := choose(c, b, c.Inputs[0], first, second)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", c.l.open(c.Inputs[0], c.In[0]), err)
+		return nil, fmt.Errorf("%w: %w", c.Open(c.Inputs[0]), err)
 	}
 	return out, nil
 }
 
-// boolean is the name of a constant.
-func boolean(b *graph.Builder, v bool) string {
+// boolConst is the name of a constant.
+func boolConst(b *graph.Builder, v bool) string {
 	return b.Const(tensor.Must(tensor.Bools(tensor.Shape{}, v)))
 }
 
-func expandLoop(c *Call, b *graph.Builder) ([]string, error) {
-	g, own, err := c.body("body")
+func expandLoop(c *lower.Call, b *graph.Builder) ([]string, error) {
+	g, own, err := c.Body("body")
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +129,8 @@ func expandLoop(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, fmt.Errorf("its body takes %d values and gives %d, where the loop has %d inputs", own, len(g.Outputs), len(c.Inputs))
 	}
 	rounds := -1 // as many as the condition says
-	if c.has(0) {
-		t, err := c.constant(0)
+	if c.Has(0) {
+		t, err := c.Constant(0)
 		if err != nil {
 			return nil, err
 		}
@@ -199,8 +139,8 @@ func expandLoop(c *Call, b *graph.Builder) ([]string, error) {
 		}
 		rounds = max(0, int(int64(t.At(0))))
 	}
-	l := loop{Call: c, b: b, g: g, carried: c.rest(2, carried), around: c.rest(own, len(g.Inputs)-own), consts: map[string]string{}, stacks: make([][]string, stacked)}
-	if c.has(1) {
+	l := loop{Call: c, b: b, g: g, carried: inputNames(c, 2, carried), around: inputNames(c, own, len(g.Inputs)-own), consts: map[string]string{}, stacks: make([][]string, stacked)}
+	if c.Has(1) {
 		if err := l.judge(c.Inputs[1], rounds < 0 || stacked > 0); err != nil {
 			return nil, err
 		}
@@ -215,7 +155,7 @@ func expandLoop(c *Call, b *graph.Builder) ([]string, error) {
 
 // loop is one that is being unrolled.
 type loop struct {
-	*Call
+	*lower.Call
 	b       *graph.Builder
 	g       *graph.Graph
 	carried []string
@@ -229,33 +169,33 @@ type loop struct {
 // judge takes in a condition of what follows. It must be known, unless rounds
 // that do not count can be computed and left out.
 func (l *loop) judge(cond string, strict bool) error {
-	v, known, err := l.boolean(cond)
+	v, known, err := knownBool(l.Call, cond)
 	switch {
 	case err != nil:
 		return err
 	case known:
 		l.over = l.over || !v
 	case strict:
-		return l.Call.l.open(cond, l.Call.l.values[cond])
+		return l.Open(cond)
 	case l.live == "":
 		l.live = cond
 	default:
 		l.live = l.b.Op("And", l.b.Op("Reshape", l.live, l.b.Ints()), l.b.Op("Reshape", cond, l.b.Ints()))
-		return l.settle()
+		return l.Settle()
 	}
 	return nil
 }
 
 func (l *loop) round(i int, strict bool) error {
 	iter := l.b.Const(tensor.Scalar(int64(i)))
-	inputs := slices.Concat([]string{iter, boolean(l.b, true)}, l.carried, l.around)
-	out, err := l.put(l.b, l.g, inputs, l.consts)
+	inputs := slices.Concat([]string{iter, boolConst(l.b, true)}, l.carried, l.around)
+	out, err := l.Import(l.b, l.g, inputs, l.consts)
 	if err != nil {
 		return err
 	}
 	next := out[1 : 1+len(l.carried)]
 	if l.live != "" {
-		if next, err = l.choose(l.b, l.live, next, l.carried); err != nil {
+		if next, err = choose(l.Call, l.b, l.live, next, l.carried); err != nil {
 			return err
 		}
 	}
@@ -278,7 +218,7 @@ func (l *loop) outputs() ([]string, error) {
 			return nil, fmt.Errorf("the loop has no round, and one would fail: %w", err)
 		}
 		for _, s := range probe.stacks {
-			empty, err := l.empty(s[0], 0)
+			empty, err := emptyStack(l.Call, l.b, s[0], 0)
 			if err != nil {
 				return nil, err
 			}
@@ -287,23 +227,23 @@ func (l *loop) outputs() ([]string, error) {
 		return out, nil
 	}
 	for _, s := range l.stacks {
-		out = append(out, l.stack(l.b, s, 0))
+		out = append(out, stack(l.Call, l.b, s, 0))
 	}
 	return out, nil
 }
 
-// empty is a stack of none of the values that are like one.
-func (c *Call) empty(like string, axis int) (string, error) {
-	v := c.l.values[like]
+// emptyStack is a stack of none of the values that are like one.
+func emptyStack(c *lower.Call, b *graph.Builder, like string, axis int) (string, error) {
+	v := c.Value(like)
 	t, err := tensor.New(v.Type, slices.Insert(v.Shape.Clone(), axis, 0))
 	if err != nil {
 		return "", err
 	}
-	return c.l.names.Const(t), nil
+	return b.Const(t), nil
 }
 
 // stack puts values one after another along a new axis.
-func (c *Call) stack(b *graph.Builder, list []string, axis int) string {
+func stack(c *lower.Call, b *graph.Builder, list []string, axis int) string {
 	parts := make([]string, len(list))
 	for i, name := range list {
 		parts[i] = b.Op("Unsqueeze", name, b.Ints(axis))
@@ -311,21 +251,21 @@ func (c *Call) stack(b *graph.Builder, list []string, axis int) string {
 	return b.With(graph.Int("axis", axis)).Op("Concat", parts...)
 }
 
-func expandScan(c *Call, b *graph.Builder) ([]string, error) {
-	g, own, err := c.body("body")
+func expandScan(c *lower.Call, b *graph.Builder) ([]string, error) {
+	g, own, err := c.Body("body")
 	if err != nil {
 		return nil, err
 	}
-	scanned := c.int("num_scan_inputs")
+	scanned := c.Int("num_scan_inputs")
 	states := own - scanned
 	if scanned < 1 || states < 0 || len(g.Outputs) < states || len(c.Inputs) > len(g.Inputs) || len(c.Inputs) < own {
 		return nil, fmt.Errorf("its body takes %d values, %d of them scanned, and gives %d, where the node has %d inputs", own, scanned, len(g.Outputs), len(c.Inputs))
 	}
-	axes, err := c.perInput("scan_input_axes", scanned)
+	axes, err := intsPerInput(c, "scan_input_axes", scanned)
 	if err != nil {
 		return nil, err
 	}
-	backward, err := c.perInput("scan_input_directions", scanned)
+	backward, err := intsPerInput(c, "scan_input_directions", scanned)
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +280,7 @@ func expandScan(c *Call, b *graph.Builder) ([]string, error) {
 		}
 		rounds = v.Shape[axes[k]]
 	}
-	state, around := c.rest(0, states), c.rest(own, len(g.Inputs)-own)
+	state, around := inputNames(c, 0, states), inputNames(c, own, len(g.Inputs)-own)
 	stacks := make([][]string, len(g.Outputs)-states)
 	consts := map[string]string{}
 	for i := range rounds {
@@ -353,10 +293,10 @@ func expandScan(c *Call, b *graph.Builder) ([]string, error) {
 			part := b.Op("Slice", c.Inputs[states+k], b.Ints(at), b.Ints(at+1), b.Ints(axes[k]))
 			parts[k] = b.Op("Squeeze", part, b.Ints(axes[k]))
 		}
-		if err := c.settle(); err != nil {
+		if err := c.Settle(); err != nil {
 			return nil, err
 		}
-		out, err := c.put(b, g, slices.Concat(state, parts, around), consts)
+		out, err := c.Import(b, g, slices.Concat(state, parts, around), consts)
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", i, err)
 		}
@@ -368,34 +308,34 @@ func expandScan(c *Call, b *graph.Builder) ([]string, error) {
 	if rounds == 0 && len(stacks) > 0 {
 		return nil, errors.New("nothing is scanned")
 	}
-	return c.stackAll(b, slices.Clone(state), stacks)
+	return stackAll(c, b, slices.Clone(state), stacks)
 }
 
 // stackAll adds the stacks of a Scan to its states.
-func (c *Call) stackAll(b *graph.Builder, out []string, stacks [][]string) ([]string, error) {
-	axes, err := c.perInput("scan_output_axes", len(stacks))
+func stackAll(c *lower.Call, b *graph.Builder, out []string, stacks [][]string) ([]string, error) {
+	axes, err := intsPerInput(c, "scan_output_axes", len(stacks))
 	if err != nil {
 		return nil, err
 	}
-	backward, err := c.perInput("scan_output_directions", len(stacks))
+	backward, err := intsPerInput(c, "scan_output_directions", len(stacks))
 	if err != nil {
 		return nil, err
 	}
 	for k, s := range stacks {
-		axis, err := axisOf(axes[k], len(c.l.values[s[0]].Shape)+1)
+		axis, err := axisOf(axes[k], len(c.Value(s[0]).Shape)+1)
 		if err != nil {
 			return nil, err
 		}
 		if backward[k] != 0 {
 			slices.Reverse(s)
 		}
-		out = append(out, c.stack(b, s, axis))
+		out = append(out, stack(c, b, s, axis))
 	}
 	return out, nil
 }
 
-// perInput returns a list with a number for each of n, zeros by default.
-func (c *Call) perInput(name string, n int) ([]int, error) {
+// intsPerInput returns a list with a number for each of n, zeros by default.
+func intsPerInput(c *lower.Call, name string, n int) ([]int, error) {
 	a := c.Node.Attr(name)
 	if a == nil {
 		return make([]int, n), nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -142,7 +143,7 @@ func TestHeldGraphsAreRefused(t *testing.T) {
 		for _, o := range outputs {
 			b.Output(o, 0, nil)
 		}
-		if _, err := op.Infer(b.Graph()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := op.Infer(b.Graph(), lower.FP32); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, wanted %s", name, err, c.want)
 		}
 	}
@@ -150,8 +151,8 @@ func TestHeldGraphsAreRefused(t *testing.T) {
 	_, tensors := s.draw()
 	b, _, outputs := s.build(tensors)
 	b.Output(outputs[0], 0, nil)
-	_, err := op.Infer(b.Graph())
-	var open *op.OpenError
+	_, err := op.Infer(b.Graph(), lower.FP32)
+	var open *lower.OpenError
 	if !errors.As(err, &open) || len(open.Inputs) != 1 || open.Inputs[0] != "x0" {
 		t.Errorf("what the branch follows from: %v", err)
 	}
@@ -187,11 +188,11 @@ func TestFlatten(t *testing.T) {
 		if gelus != len(outputs) {
 			t.Errorf("%s: %d of %d other composite operators are left", s.name, gelus, len(outputs))
 		}
-		whole, err := op.Infer(b.Graph())
+		whole, err := op.Infer(b.Graph(), lower.FP32)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := op.Infer(flat)
+		again, err := op.Infer(flat, lower.FP32)
 		if err != nil {
 			t.Errorf("%s: %v", s.name, err)
 			continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -15,17 +16,17 @@ import (
 var cumulateAttrs = []graph.Attr{graph.Int("exclusive", 0), graph.Int("reverse", 0)}
 
 var _ = define(
-	Def{Name: "CumSum", Min: 2, Max: 2, Outputs: 1, Attrs: cumulateAttrs, Lower: cumulate(tensor.FoldSum),
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			back := b.With(graph.Int("exclusive", c.int("exclusive")), graph.Int("reverse", 1-min(1, c.int("reverse"))))
-			return c.only(back.Op("CumSum", dy[0], c.Inputs[1])), nil
+	lower.Operator{Name: "CumSum", Min: 2, Max: 2, Outputs: 1, Attrs: cumulateAttrs, Lower: cumulate(tensor.FoldSum),
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			back := b.With(graph.Int("exclusive", c.Int("exclusive")), graph.Int("reverse", 1-min(1, c.Int("reverse"))))
+			return firstGrad(c, back.Op("CumSum", dy[0], c.Inputs[1])), nil
 		}},
-	Def{Name: "CumProd", Min: 2, Max: 2, Outputs: 1, Attrs: cumulateAttrs, Lower: cumulate(tensor.FoldProd), Grad: cumProdGrad},
+	lower.Operator{Name: "CumProd", Min: 2, Max: 2, Outputs: 1, Attrs: cumulateAttrs, Lower: cumulate(tensor.FoldProd), Grad: cumProdGrad},
 )
 
 // axisInput returns the axis that the second input names.
-func (c *Call) axisInput() (int, error) {
-	list, err := c.vector(1)
+func axisInput(c *lower.Call) (int, error) {
+	list, err := intsInput(c, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -35,42 +36,42 @@ func (c *Call) axisInput() (int, error) {
 	return axisOf(list[0], len(c.In[0].Shape))
 }
 
-func cumulate(fn tensor.Fn) func(*Call) ([]view, error) {
-	return func(c *Call) ([]view, error) {
+func cumulate(fn tensor.Fn) lowerFunc {
+	return func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 		if !c.In[0].Type.Numeric() {
 			return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
 		}
-		a, err := c.axisInput()
+		a, err := axisInput(c)
 		if err != nil {
 			return nil, err
 		}
 		step := -1
-		if c.flag("reverse") {
+		if c.Flag("reverse") {
 			step = 1
 		}
-		return one(c.l.summed(c.In[0], func(v view) (view, error) {
-			v, err := c.l.bounded(v, a)
+		return one(e.Summed(c.In[0], func(v lower.View) (lower.View, error) {
+			v, err := e.Bounded(v, a)
 			if err != nil {
-				return view{}, err
+				return lower.View{}, err
 			}
-			if v, err = c.l.affine(v); err != nil {
-				return view{}, err
+			if v, err = e.Affine(v); err != nil {
+				return lower.View{}, err
 			}
 			s := v.Shape
-			coords := axes(0, len(s))
+			coords := lower.Axes(0, len(s))
 			coords[a].Terms = append(coords[a].Terms, tensor.Term{Axis: len(s), Step: step})
-			if c.flag("exclusive") {
+			if c.Flag("exclusive") {
 				coords[a].Offset = step
 			}
-			return c.l.emit(&tensor.Primitive{Fn: fn, Type: v.Type, Shape: s, Fold: s[a : a+1]}, v.access(coords))
+			return e.Emit(&tensor.Primitive{Fn: fn, Type: v.Type, Shape: s, Fold: s[a : a+1]}, v.Access(coords))
 		}))
 	}
 }
 
 // cumProdGrad writes the products of all elements but one, row by row for each
 // result, so that the gradient holds for elements that are 0.
-func cumProdGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	a, err := c.axisInput()
+func cumProdGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	a, err := axisInput(c)
 	if err != nil {
 		return nil, err
 	}
@@ -80,44 +81,44 @@ func cumProdGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	}
 	// Row i, column j: element j, if result i depends on it.
 	n, last := x[a], len(x)
-	column := counted(b, n)
+	column := rangeNode(b, n)
 	row := b.Op("Unsqueeze", column, b.Ints(1))
 	first, second := column, row
-	if c.flag("reverse") {
+	if c.Flag("reverse") {
 		first, second = row, column
 	}
 	compare := "LessOrEqual"
-	if c.flag("exclusive") {
+	if c.Flag("exclusive") {
 		compare = "Less"
 	}
 	depends := b.Op(compare, first, second)
 	terms := b.Op("Where", depends, b.Op("Unsqueeze", atEnd(b, c.Inputs[0], a, last), b.Ints(last-1)), b.Scalar(1))
-	rates := b.Op("Mul", others(b, terms, last), b.Op("Unsqueeze", atEnd(b, dy[0], a, last), b.Ints(last)))
+	rates := b.Op("Mul", productsOfOthers(b, terms, last), b.Op("Unsqueeze", atEnd(b, dy[0], a, last), b.Ints(last)))
 	dx := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", b.Op("Where", depends, rates, b.Scalar(0)), b.Ints(last-1))
-	return c.only(fromEnd(b, dx, a, last)), nil
+	return firstGrad(c, fromEnd(b, dx, a, last)), nil
 }
 
-// others is, for each element along an axis, the product of all but it.
-func others(b *graph.Builder, x string, a int) string {
+// productsOfOthers is, for each element along an axis, the product of all but it.
+func productsOfOthers(b *graph.Builder, x string, a int) string {
 	part := func(reverse int) string {
-		return b.With(graph.Int("exclusive", 1), graph.Int("reverse", reverse)).Op("CumProd", x, whole64(b, a))
+		return b.With(graph.Int("exclusive", 1), graph.Int("reverse", reverse)).Op("CumProd", x, int64Const(b, a))
 	}
 	return b.Op("Mul", part(0), part(1))
 }
 
 // atEnd moves axis a to the end, and fromEnd moves it back.
 func atEnd(b *graph.Builder, x string, a, rank int) string {
-	perm := slices.Delete(count(rank), a, a+1)
+	perm := slices.Delete(upTo(rank), a, a+1)
 	return b.With(graph.Ints("perm", append(perm, a)...)).Op("Transpose", x)
 }
 
 func fromEnd(b *graph.Builder, x string, a, rank int) string {
-	perm := slices.Insert(count(rank-1), a, rank-1)
+	perm := slices.Insert(upTo(rank-1), a, rank-1)
 	return b.With(graph.Ints("perm", perm...)).Op("Transpose", x)
 }
 
-// count returns 0, 1, … n−1.
-func count(n int) []int {
+// upTo returns 0, 1, … n−1.
+func upTo(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i

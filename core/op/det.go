@@ -5,10 +5,11 @@ import (
 	"math/bits"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 )
 
 var _ = define(
-	Def{Name: "Det", Min: 1, Max: 1, Outputs: 1, Expand: wide(expandDet)},
+	lower.Operator{Name: "Det", Min: 1, Max: 1, Outputs: 1, Expand: inFloat32(expandDet)},
 )
 
 // maxDet bounds the matrices of which there are determinants: the products
@@ -17,7 +18,7 @@ const maxDet = 8
 
 // expandDet writes the determinant of the last two axes by the cofactors of its
 // rows, from the last row upwards: of each set of columns once.
-func expandDet(c *Call, b *graph.Builder) ([]string, error) {
+func expandDet(c *lower.Call, b *graph.Builder) ([]string, error) {
 	s := c.In[0].Shape
 	if len(s) < 2 || s[len(s)-1] != s[len(s)-2] || s[len(s)-1] < 1 || !c.In[0].Type.Float() {
 		return nil, fmt.Errorf("input %q is %v%v, but should hold square matrices of floats", c.Inputs[0], c.In[0].Type, s)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,7 +14,7 @@ import (
 // the shape of the result, so that boxes and scores must be constant.
 
 var _ = define(
-	Def{Name: "NonMaxSuppression", Min: 2, Max: 5, Outputs: 1, Attrs: []graph.Attr{graph.Int("center_point_box", 0)}, Lower: lowerNonMaxSuppression},
+	lower.Operator{Name: "NonMaxSuppression", Min: 2, Max: 5, Outputs: 1, Attrs: []graph.Attr{graph.Int("center_point_box", 0)}, Lower: lowerNonMaxSuppression},
 )
 
 // box is one by its lower and upper edges, of the first axis and the second.
@@ -22,12 +23,12 @@ type box struct{ lo, hi [2]float32 }
 // lowerNonMaxSuppression takes, for each batch and class, the boxes of the
 // highest scores, ties by position, but for those that overlap one taken
 // already too much: batch, class and position of each.
-func lowerNonMaxSuppression(c *Call) ([]view, error) {
-	boxes, err := c.constant(0)
+func lowerNonMaxSuppression(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	boxes, err := c.Constant(0)
 	if err != nil {
 		return nil, err
 	}
-	scores, err := c.constant(1)
+	scores, err := c.Constant(1)
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +36,15 @@ func lowerNonMaxSuppression(c *Call) ([]view, error) {
 		return nil, fmt.Errorf("boxes %v%v and scores %v%v should be float32 [batch count 4] and [batch classes count]", boxes.Type, b, scores.Type, s)
 	}
 	most := 0
-	if c.has(2) {
-		if most, err = c.scalar(2); err != nil {
+	if c.Has(2) {
+		if most, err = scalarInput(c, 2); err != nil {
 			return nil, err
 		}
 	}
 	limit := [2]float32{} // of overlaps, and of scores
 	for i := range limit {
-		if c.has(3 + i) {
-			v, err := c.numbers(3 + i)
+		if c.Has(3 + i) {
+			v, err := floatsInput(c, 3+i)
 			if err != nil {
 				return nil, err
 			}
@@ -55,16 +56,16 @@ func lowerNonMaxSuppression(c *Call) ([]view, error) {
 	}
 	var found [][3]int
 	count, classes := scores.Shape[2], scores.Shape[1]
-	if err := c.l.charge(scores.Shape[0] * classes); err != nil { // there may be rows of nothing
+	if err := c.Account.Charge(scores.Shape[0] * classes); err != nil { // there may be rows of nothing
 		return nil, err
 	}
 	for row := range scores.Shape[0] * classes {
-		list, err := c.candidates(tensor.Of[float32](scores)[row*count:][:count], limit[1])
+		list, err := candidates(c, tensor.Of[float32](scores)[row*count:][:count], limit[1])
 		if err != nil {
 			return nil, err
 		}
 		batch := row / classes
-		taken, err := c.disjoint(tensor.Of[float32](boxes)[batch*count*4:][:count*4], list, most, limit[0])
+		taken, err := disjoint(c, tensor.Of[float32](boxes)[batch*count*4:][:count*4], list, most, limit[0])
 		if err != nil {
 			return nil, err
 		}
@@ -72,21 +73,21 @@ func lowerNonMaxSuppression(c *Call) ([]view, error) {
 			found = append(found, [3]int{batch, row % classes, i})
 		}
 	}
-	t, err := c.integers(tensor.Shape{len(found), 3}, func(i int) int { return found[i/3][i%3] })
+	t, err := intTable(c, tensor.Shape{len(found), 3}, func(i int) int { return found[i/3][i%3] })
 	if err != nil {
 		return nil, err
 	}
-	return []view{c.l.hold(t)}, nil
+	return []lower.View{e.Const(t)}, nil
 }
 
 // candidates returns the positions of the scores above the limit, if there is
 // one, the highest first.
-func (c *Call) candidates(scores []float32, limit float32) (list []int, err error) {
-	if err := c.l.charge(len(scores)); err != nil {
+func candidates(c *lower.Call, scores []float32, limit float32) (list []int, err error) {
+	if err := c.Account.Charge(len(scores)); err != nil {
 		return nil, err
 	}
 	for i, s := range scores {
-		if !c.has(4) || s > limit {
+		if !c.Has(4) || s > limit {
 			list = append(list, i)
 		}
 	}
@@ -95,19 +96,19 @@ func (c *Call) candidates(scores []float32, limit float32) (list []int, err erro
 }
 
 // disjoint takes at most so many of the boxes, none of which overlaps one before.
-func (c *Call) disjoint(boxes []float32, list []int, most int, limit float32) (taken []int, err error) {
+func disjoint(c *lower.Call, boxes []float32, list []int, most int, limit float32) (taken []int, err error) {
 	var kept []box
 	for _, i := range list {
 		if len(kept) >= most {
 			break
 		}
-		if err := c.l.charge(1 + len(kept)); err != nil {
+		if err := c.Account.Charge(1 + len(kept)); err != nil {
 			return nil, err
 		}
-		if err := c.l.afford(64); err != nil {
+		if err := c.Account.Afford(64); err != nil {
 			return nil, err
 		}
-		b := c.box(boxes[4*i:][:4])
+		b := readBox(c, boxes[4*i:][:4])
 		if !slices.ContainsFunc(kept, func(k box) bool { return overlap(b, k) > limit }) {
 			kept, taken = append(kept, b), append(taken, i)
 		}
@@ -115,11 +116,11 @@ func (c *Call) disjoint(boxes []float32, list []int, most int, limit float32) (t
 	return taken, nil
 }
 
-// box reads two corners, or the centre (second axis first) and the sizes.
-func (c *Call) box(v []float32) (b box) {
+// readBox reads two corners, or the centre (second axis first) and the sizes.
+func readBox(c *lower.Call, v []float32) (b box) {
 	for a := range b.lo {
 		p, q := v[a], v[2+a]
-		if c.flag("center_point_box") {
+		if c.Flag("center_point_box") {
 			mid, half := v[1-a], v[3-a]/2
 			p, q = mid-half, mid+half
 		}

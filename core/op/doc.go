@@ -1,35 +1,18 @@
-// Package op knows the operators: for each, in one table, what it means in
-// primitives (or in simpler operators) and what its gradient is.
+// Package op knows ONNX's operators: for each, in one table, what it means in
+// primitives (or in simpler operators) and what its gradient is. Package lower does
+// the rest.
 //
-// # Lowering is typing
+// Call [Infer] first; it types and lowers a graph.
 //
-// Infer walks a graph in canonical order and lowers every node at once. The
-// type and shape of a value are those of what it was lowered to, so there is no
-// second set of shape rules that could disagree. Cost, too, is that of the
-// primitives and of nothing else.
-//
-// An operator is either basic (Def.Lower emits primitives) or composite
-// (Def.Expand writes it in simpler operators; that expansion is its canonical
-// meaning, and disputes run on it). Gradients are written in ONNX operators, so
-// that a training step is an ordinary graph. An operator that states no gradient
-// is differentiated through its expansion.
-//
-// # What lowering does on the way
-//
-//   - Affine data movement (transposing, slicing with steps, broadcasting,
-//     adding or dropping axes, splitting an axis) emits nothing: it becomes part
-//     of how the next primitive reads its operand (view).
-//   - A primitive whose operands are all constant is computed at once, within a
-//     budget, so that the shape arithmetic of exported models disappears.
-//   - The same primitive of the same operands is emitted once.
-//   - Nodes and constants that no output needs are dropped.
+// Each family of operators has one file, which defines them. input.go holds what
+// operators ask of their inputs and attributes.
 //
 // # Invariants
 //
-// A program depends on the structure of its graph alone: not on names, nor on
-// how the graph was stored. Nothing here panics on a hostile graph, and what
-// lowering one takes is charged to an account of 52 MB before it is allocated. What is not supported exactly
-// is refused by the name of the node.
+// An operator has one meaning, bit for bit, in docs/spec/operators.md. No helper
+// remembers anything between calls, and none panics on a hostile node. What an
+// operator makes beside nodes and primitives (tables, lists) is charged to
+// Call.Account before it is made.
 //
 // Source: the ONNX operator specifications, opset 27.
 package op

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,7 +14,7 @@ import (
 // contraction over the axes that nothing later needs.
 
 var _ = define(
-	Def{Name: "Einsum", Min: 1, Max: -1, Outputs: 1, Attrs: []graph.Attr{graph.String("equation", "")}, Lower: lowerEinsum, Grad: einsumGrad},
+	lower.Operator{Name: "Einsum", Min: 1, Max: -1, Outputs: 1, Attrs: []graph.Attr{graph.String("equation", "")}, Lower: lowerEinsum, Grad: einsumGrad},
 )
 
 // An equation names each axis of the operands and of the result by a label: the
@@ -28,9 +29,9 @@ const (
 	letters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// equation reads the equation against the shapes of the inputs.
-func (c *Call) equation() (*equation, error) {
-	text := strings.ReplaceAll(c.text("equation"), " ", "")
+// readEquation reads the equation against the shapes of the inputs.
+func readEquation(c *lower.Call) (*equation, error) {
+	text := strings.ReplaceAll(c.Text("equation"), " ", "")
 	left, right, explicit := strings.Cut(text, "->")
 	terms := strings.Split(left, ",")
 	if len(terms) != len(c.In) {
@@ -101,7 +102,7 @@ func labelsOf(term string, dots, own int) (out []int, err error) {
 
 // labelled is an operand with labels on its axes.
 type labelled struct {
-	view
+	lower.View
 	labels []int
 }
 
@@ -118,26 +119,23 @@ func (x labelled) extents(known map[int]int) error {
 	return nil
 }
 
-// reads returns how the elements of x are read when its labels lie on the axes
+// coords returns how the elements of x are read when its labels lie on the axes
 // of a primitive: labels in place, of the given extents.
-func (x labelled) reads(place map[int]int, extent map[int]int) operand {
+func (x labelled) coords(place map[int]int, extent map[int]int) []tensor.Dim {
 	coords := make([]tensor.Dim, len(x.labels))
 	for a, label := range x.labels {
 		if x.Shape[a] == extent[label] {
-			coords[a] = axis(place[label])
+			coords[a] = lower.Axis(place[label])
 		}
 	}
-	return x.access(coords)
+	return coords
 }
 
-func lowerEinsum(c *Call) ([]view, error) {
-	if err := c.alike(0); err != nil {
+func lowerEinsum(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	if err := wantNumbers(c); err != nil {
 		return nil, err
 	}
-	if !c.In[0].Type.Numeric() {
-		return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
-	}
-	e, err := c.equation()
+	eq, err := readEquation(c)
 	if err != nil {
 		return nil, err
 	}
@@ -145,43 +143,43 @@ func lowerEinsum(c *Call) ([]view, error) {
 	operands := make([]labelled, len(c.In))
 	all := map[int]int{}
 	for i, v := range c.In {
-		if v, err = c.l.affine(v); err == nil {
-			v, err = c.l.cast(v, t)
+		if v, err = e.Affine(v); err == nil {
+			v, err = e.Cast(v, t)
 		}
 		if err != nil {
 			return nil, err
 		}
-		operands[i] = labelled{v, e.terms[i]}
+		operands[i] = labelled{v, eq.terms[i]}
 		if err := operands[i].extents(all); err != nil {
 			return nil, err
 		}
 	}
 	y := operands[0]
 	if len(operands) == 1 {
-		y, err = c.l.contract(e.result, y)
+		y, err = contract(e, eq.result, y)
 	}
 	for i := 1; i < len(operands) && err == nil; i++ {
-		needed := slices.Clone(e.result)
+		needed := slices.Clone(eq.result)
 		if i+1 < len(operands) {
 			needed = nil
-			for _, label := range slices.Concat(y.labels, e.terms[i]) {
-				later := slices.ContainsFunc(e.terms[i+1:], func(term []int) bool { return slices.Contains(term, label) })
-				if !slices.Contains(needed, label) && (later || slices.Contains(e.result, label)) {
+			for _, label := range slices.Concat(y.labels, eq.terms[i]) {
+				later := slices.ContainsFunc(eq.terms[i+1:], func(term []int) bool { return slices.Contains(term, label) })
+				if !slices.Contains(needed, label) && (later || slices.Contains(eq.result, label)) {
 					needed = append(needed, label)
 				}
 			}
 		}
-		y, err = c.l.contract(needed, y, operands[i])
+		y, err = contract(e, needed, y, operands[i])
 	}
 	if err != nil {
 		return nil, err
 	}
-	return one(c.l.cast(y.view, c.In[0].Type))
+	return one(e.Cast(y.View, c.In[0].Type))
 }
 
 // contract multiplies operands, one or two, and sums over all labels but those
 // of the result.
-func (l *lowering) contract(result []int, in ...labelled) (labelled, error) {
+func contract(e *lower.Emitter, result []int, in ...labelled) (labelled, error) {
 	extent := map[int]int{}
 	place := map[int]int{}
 	for _, x := range in {
@@ -194,7 +192,7 @@ func (l *lowering) contract(result []int, in ...labelled) (labelled, error) {
 		place[label] = i
 		p.Shape = append(p.Shape, extent[label])
 	}
-	ops := make([]operand, len(in))
+	ops := make([]lower.Operand, len(in))
 	for _, x := range in {
 		for _, label := range x.labels {
 			if _, ok := place[label]; !ok {
@@ -203,24 +201,23 @@ func (l *lowering) contract(result []int, in ...labelled) (labelled, error) {
 			}
 		}
 	}
-	for i, x := range in {
-		ops[i] = x.reads(place, extent)
-	}
 	if len(in) == 1 {
 		if p.Fn = tensor.FoldSum; len(p.Fold) == 0 {
-			v := in[0].view
-			return labelled{view{Type: v.Type, Shape: p.Shape, src: v.src, from: v.from, dims: ops[0].Dims}, result}, nil
+			return labelled{in[0].Through(p.Shape, in[0].coords(place, extent)), result}, nil
 		}
 	}
-	v, err := l.emit(p, ops...)
+	for i, x := range in {
+		ops[i] = x.Access(x.coords(place, extent))
+	}
+	v, err := e.Emit(p, ops...)
 	return labelled{v, result}, err
 }
 
 // einsumGrad: the gradient of an operand is the sum of products of the others
 // and the result's, to the operand's labels. A label that comes twice in it
 // meets an identity matrix, one that nothing else has, ones.
-func einsumGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	e, err := c.equation()
+func einsumGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	e, err := readEquation(c)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +245,7 @@ func einsumGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			}
 			switch {
 			case slices.Contains(result, label):
-				unit, err := c.l.room(tensor.Float32, tensor.Shape{n, n})
+				unit, err := c.Account.NewConst(tensor.Float32, tensor.Shape{n, n})
 				if err != nil {
 					return nil, err
 				}

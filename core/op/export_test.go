@@ -4,11 +4,8 @@ import "github.com/tally-network/tally/core/graph"
 
 // Attrs returns the attributes that an operator may have.
 func Attrs(name string) []graph.Attr {
-	if d, ok := table[name]; ok {
-		return d.Attrs
+	if o, ok := table[name]; ok {
+		return o.Attrs
 	}
 	return nil
 }
-
-// Taken returns the bytes that lowering was charged for.
-func (t *Typed) Taken() int { return maxMemory - t.l.memory }

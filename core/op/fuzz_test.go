@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -209,7 +210,7 @@ func FuzzInfer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := &source{b}
-		profile := []op.Profile{op.FP32, op.FP32, op.Mixed, op.Int8}[s.n(4)]
+		profile := []lower.Profile{lower.FP32, lower.FP32, lower.Mixed, lower.Int8}[s.n(4)]
 		var g *graph.Graph
 		switch s.n(5) {
 		case 0, 1:
@@ -221,9 +222,9 @@ func FuzzInfer(f *testing.F) {
 		case 4:
 			g = s.held(s.held(s.mutant()))
 		}
-		var typed *op.Typed
+		var typed *lower.Typed
 		var err error
-		if all := memory.Allocated(func() { typed, err = profile.Infer(g) }); all > 16*memory.Slack {
+		if all := memory.Allocated(func() { typed, err = op.Infer(g, profile) }); all > 16*memory.Slack {
 			t.Fatalf("lowering allocates %d bytes in all (%v)", all, err)
 		}
 		if err != nil {
@@ -250,12 +251,12 @@ func small(t *testing.T, err error) {
 
 // differentiate runs the gradients of an output's sum with respect to every
 // float input.
-func differentiate(t *testing.T, typed *op.Typed, output string) {
+func differentiate(t *testing.T, typed *lower.Typed, output string) {
 	total := graph.Extend(typed.Graph)
 	sum := total.With(graph.Int("keepdims", 0)).Op("ReduceSum", output)
 	total.Graph().Outputs = nil
 	total.Output(sum, 0, nil)
-	typed, err := op.Infer(total.Graph())
+	typed, err := op.Infer(total.Graph(), lower.FP32)
 	if err != nil {
 		small(t, err)
 		return
@@ -280,7 +281,7 @@ func differentiate(t *testing.T, typed *op.Typed, output string) {
 			shapes = append(shapes, in.Shape)
 		}
 	}
-	if typed, err = op.Infer(b.Graph()); err != nil {
+	if typed, err = op.Infer(b.Graph(), lower.FP32); err != nil {
 		small(t, err)
 		return
 	}
@@ -295,7 +296,7 @@ func differentiate(t *testing.T, typed *op.Typed, output string) {
 }
 
 // run executes a program if it is small.
-func run(t *testing.T, typed *op.Typed) {
+func run(t *testing.T, typed *lower.Typed) {
 	p, err := typed.Function()
 	if err != nil {
 		t.Fatal(err)

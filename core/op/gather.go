@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -14,43 +15,43 @@ import (
 // taken in row-major order of the indices.
 
 var _ = define(
-	Def{Name: "Gather", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerGather, Grad: gatherGrad},
-	Def{Name: "GatherElements", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerGatherElements,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			scatter := b.With(graph.Int("axis", c.int("axis")), graph.String("reduction", "add"))
+	lower.Operator{Name: "Gather", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerGather, Grad: gatherGrad},
+	lower.Operator{Name: "GatherElements", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerGatherElements,
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			scatter := b.With(graph.Int("axis", c.Int("axis")), graph.String("reduction", "add"))
 			return []string{scatter.Op("ScatterElements", zeros(b, c.In[0].Shape), c.Inputs[1], dy[0]), ""}, nil
 		}},
-	Def{Name: "GatherND", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("batch_dims", 0)}, Lower: lowerGatherND,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	lower.Operator{Name: "GatherND", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("batch_dims", 0)}, Lower: lowerGatherND,
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 			scatter := b.With(graph.String("reduction", "add"))
-			return []string{scatter.Op("ScatterND", zeros(b, c.In[0].Shape), c.batchIndices(b), dy[0]), ""}, nil
+			return []string{scatter.Op("ScatterND", zeros(b, c.In[0].Shape), batchIndices(c, b), dy[0]), ""}, nil
 		}},
-	Def{Name: "ScatterElements", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0), graph.String("reduction", "none")},
+	lower.Operator{Name: "ScatterElements", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0), graph.String("reduction", "none")},
 		Lower: lowerScatterElements,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			axis := graph.Int("axis", c.int("axis"))
-			return c.scatterGrad(b, dy[0], b.With(axis, graph.String("reduction", "add")), b.With(axis), "GatherElements")
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			axis := graph.Int("axis", c.Int("axis"))
+			return scatterGrad(c, b, dy[0], b.With(axis, graph.String("reduction", "add")), b.With(axis), "GatherElements")
 		}},
-	Def{Name: "ScatterND", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.String("reduction", "none")},
+	lower.Operator{Name: "ScatterND", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.String("reduction", "none")},
 		Lower: lowerScatterND,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			return c.scatterGrad(b, dy[0], b.With(graph.String("reduction", "add")), b.With(), "GatherND")
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			return scatterGrad(c, b, dy[0], b.With(graph.String("reduction", "add")), b.With(), "GatherND")
 		}},
 )
 
-// indices returns the index input as it is read at any coordinates.
-func (c *Call) indices() (view, error) {
+// indexInput returns the index input as it is read at any coordinates.
+func indexInput(c *lower.Call, e *lower.Emitter) (lower.View, error) {
 	if !c.In[1].Type.Integer() {
-		return view{}, fmt.Errorf("input %q is %v, but indices are int32 or int64", c.Inputs[1], c.In[1].Type)
+		return lower.View{}, fmt.Errorf("input %q is %v, but indices are int32 or int64", c.Inputs[1], c.In[1].Type)
 	}
-	return c.l.affine(c.In[1])
+	return e.Affine(c.In[1])
 }
 
 // gather copies elements of v at coords, of which some are read through the
 // index operands that follow it.
-func (l *lowering) gather(v view, s tensor.Shape, coords []tensor.Dim, indices ...operand) (view, error) {
+func gather(e *lower.Emitter, v lower.View, s tensor.Shape, coords []tensor.Dim, indices ...lower.Operand) (lower.View, error) {
 	if err := s.Check(); err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
 	var through []int
 	for a, d := range coords {
@@ -58,36 +59,36 @@ func (l *lowering) gather(v view, s tensor.Shape, coords []tensor.Dim, indices .
 			through = append(through, a)
 		}
 	}
-	v, err := l.bounded(v, through...)
+	v, err := e.Bounded(v, through...)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	if v, err = l.affine(v); err != nil {
-		return view{}, err
+	if v, err = e.Affine(v); err != nil {
+		return lower.View{}, err
 	}
-	return l.emit(copyOf(v.Type, s), append([]operand{v.access(coords)}, indices...)...)
+	return e.Emit(&tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{0}}, append([]lower.Operand{v.Access(coords)}, indices...)...)
 }
 
-func lowerGather(c *Call) ([]view, error) {
+func lowerGather(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	x := c.In[0].Shape
-	a, err := axisOf(c.int("axis"), len(x))
+	a, err := axisOf(c.Int("axis"), len(x))
 	if err != nil {
 		return nil, err
 	}
-	index, err := c.indices()
+	index, err := indexInput(c, e)
 	if err != nil {
 		return nil, err
 	}
 	n := len(index.Shape)
 	s := slices.Concat(x[:a], index.Shape, x[a+1:])
-	coords := slices.Concat(axes(0, a), []tensor.Dim{{Via: 1}}, axes(a+n, len(x)-a-1))
-	return one(c.l.gather(c.In[0], s, coords, index.access(axes(a, n))))
+	coords := slices.Concat(lower.Axes(0, a), []tensor.Dim{{Via: 1}}, lower.Axes(a+n, len(x)-a-1))
+	return one(gather(e, c.In[0], s, coords, index.Access(lower.Axes(a, n))))
 }
 
 // gatherGrad adds each gradient to the place that it was gathered from.
-func gatherGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+func gatherGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 	x, n := c.In[0].Shape, len(c.In[1].Shape)
-	a, err := axisOf(c.int("axis"), len(x))
+	a, err := axisOf(c.Int("axis"), len(x))
 	if err != nil {
 		return nil, err
 	}
@@ -127,80 +128,80 @@ func gatherGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 
 // sameRank returns the axis of an operator whose indices have a place for each
 // axis of its data.
-func (c *Call) sameRank() (a int, index view, err error) {
+func sameRank(c *lower.Call, e *lower.Emitter) (a int, index lower.View, err error) {
 	x := c.In[0].Shape
-	if a, err = axisOf(c.int("axis"), len(x)); err != nil {
-		return 0, view{}, err
+	if a, err = axisOf(c.Int("axis"), len(x)); err != nil {
+		return 0, lower.View{}, err
 	}
-	if index, err = c.indices(); err != nil {
-		return 0, view{}, err
+	if index, err = indexInput(c, e); err != nil {
+		return 0, lower.View{}, err
 	}
 	if len(index.Shape) != len(x) {
-		return 0, view{}, fmt.Errorf("indices of shape %v do not go with data of shape %v", index.Shape, x)
+		return 0, lower.View{}, fmt.Errorf("indices of shape %v do not go with data of shape %v", index.Shape, x)
 	}
 	for i, n := range index.Shape {
 		if i != a && n > x[i] {
-			return 0, view{}, fmt.Errorf("indices of shape %v reach outside data of shape %v", index.Shape, x)
+			return 0, lower.View{}, fmt.Errorf("indices of shape %v reach outside data of shape %v", index.Shape, x)
 		}
 	}
 	return a, index, nil
 }
 
-func lowerGatherElements(c *Call) ([]view, error) {
-	a, index, err := c.sameRank()
+func lowerGatherElements(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	a, index, err := sameRank(c, e)
 	if err != nil {
 		return nil, err
 	}
-	coords := axes(0, len(index.Shape))
+	coords := lower.Axes(0, len(index.Shape))
 	coords[a] = tensor.Dim{Via: 1}
-	return one(c.l.gather(c.In[0], index.Shape, coords, index.access(axes(0, len(index.Shape)))))
+	return one(gather(e, c.In[0], index.Shape, coords, index.Access(lower.Axes(0, len(index.Shape)))))
 }
 
-// tuples returns the indices of GatherND and ScatterND, and how many axes each
+// indexTuples returns the indices of GatherND and ScatterND, and how many axes each
 // of them selects, after those of a batch.
-func (c *Call) tuples(batch int) (index view, k int, err error) {
-	if index, err = c.indices(); err != nil {
-		return view{}, 0, err
+func indexTuples(c *lower.Call, e *lower.Emitter, batch int) (index lower.View, k int, err error) {
+	if index, err = indexInput(c, e); err != nil {
+		return lower.View{}, 0, err
 	}
 	x, n := c.In[0].Shape, len(index.Shape)-1
 	if n >= 0 {
 		k = index.Shape[n]
 	}
 	if n < 0 || k < 1 || batch < 0 || batch > n || batch+k > len(x) || !x[:batch].Equal(index.Shape[:batch]) {
-		return view{}, 0, fmt.Errorf("indices of shape %v do not select from data of shape %v with %d axes of batches", index.Shape, x, batch)
+		return lower.View{}, 0, fmt.Errorf("indices of shape %v do not select from data of shape %v with %d axes of batches", index.Shape, x, batch)
 	}
 	return index, k, nil
 }
 
 // tuple reads entry j of the index tuples, whose other coordinates are the n
 // axes from the first on.
-func tuple(index view, first, j int) operand {
+func tuple(index lower.View, first, j int) lower.Operand {
 	n := len(index.Shape) - 1
-	return index.access(append(axes(first, n), tensor.Dim{Offset: j}))
+	return index.Access(append(lower.Axes(first, n), tensor.Dim{Offset: j}))
 }
 
-func lowerGatherND(c *Call) ([]view, error) {
-	batch := c.int("batch_dims")
-	index, k, err := c.tuples(batch)
+func lowerGatherND(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	batch := c.Int("batch_dims")
+	index, k, err := indexTuples(c, e, batch)
 	if err != nil {
 		return nil, err
 	}
 	x, n := c.In[0].Shape, len(index.Shape)-1
 	s := slices.Concat(index.Shape[:n], x[batch+k:])
-	coords := slices.Concat(axes(0, batch), make([]tensor.Dim, k), axes(n, len(x)-batch-k))
-	ops := make([]operand, k)
+	coords := slices.Concat(lower.Axes(0, batch), make([]tensor.Dim, k), lower.Axes(n, len(x)-batch-k))
+	ops := make([]lower.Operand, k)
 	for j := range ops {
 		coords[batch+j] = tensor.Dim{Via: 1 + j}
 		ops[j] = tuple(index, 0, j)
 	}
-	return one(c.l.gather(c.In[0], s, coords, ops...))
+	return one(gather(e, c.In[0], s, coords, ops...))
 }
 
 // batchIndices writes the indices of a GatherND as they are without a batch:
 // the coordinates of the batch come first in each tuple.
-func (c *Call) batchIndices(b *graph.Builder) string {
+func batchIndices(c *lower.Call, b *graph.Builder) string {
 	index, s := c.Inputs[1], c.In[1].Shape
-	if c.int("batch_dims") == 0 {
+	if c.Int("batch_dims") == 0 {
 		return index
 	}
 	if c.In[1].Type != tensor.Int64 {
@@ -209,23 +210,23 @@ func (c *Call) batchIndices(b *graph.Builder) string {
 	s = s.Clone()
 	s[len(s)-1] = 1
 	var parts []string
-	for a := range c.int("batch_dims") {
+	for a := range c.Int("batch_dims") {
 		along := make(tensor.Shape, len(s))
 		for i := range along {
 			along[i] = 1
 		}
 		along[a] = s[a]
-		parts = append(parts, b.Op("Expand", b.Op("Reshape", counted(b, s[a]), b.Ints(along...)), b.Ints(s...)))
+		parts = append(parts, b.Op("Expand", b.Op("Reshape", rangeNode(b, s[a]), b.Ints(along...)), b.Ints(s...)))
 	}
 	return b.With(graph.Int("axis", -1)).Op("Concat", append(parts, index)...)
 }
 
-// scattering returns the primitive function that the reduction asks for.
-func (c *Call) scattering() (tensor.Fn, error) {
+// scatterFn returns the primitive function that the reduction asks for.
+func scatterFn(c *lower.Call) (tensor.Fn, error) {
 	if c.In[0].Type != c.In[2].Type {
 		return 0, fmt.Errorf("inputs %q and %q are %v and %v; cast one of them", c.Inputs[0], c.Inputs[2], c.In[0].Type, c.In[2].Type)
 	}
-	switch r := c.text("reduction"); r {
+	switch r := c.Text("reduction"); r {
 	case "none":
 		return tensor.ScatterSet, nil
 	case "add":
@@ -241,12 +242,12 @@ func (c *Call) scattering() (tensor.Fn, error) {
 	}
 }
 
-func lowerScatterND(c *Call) ([]view, error) {
-	fn, err := c.scattering()
+func lowerScatterND(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	fn, err := scatterFn(c)
 	if err != nil {
 		return nil, err
 	}
-	index, k, err := c.tuples(0)
+	index, k, err := indexTuples(c, e, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -254,44 +255,44 @@ func lowerScatterND(c *Call) ([]view, error) {
 	if want := slices.Concat(index.Shape[:n], x[k:]); !c.In[2].Shape.Equal(want) {
 		return nil, fmt.Errorf("updates have shape %v, but should have %v", c.In[2].Shape, want)
 	}
-	base, updates, err := c.scattered()
+	base, updates, err := scatterInputs(c, e)
 	if err != nil {
 		return nil, err
 	}
 	p := &tensor.Primitive{Fn: fn, Type: c.In[0].Type, Shape: x, Fold: index.Shape[:n]}
-	ops := []operand{
-		base.access(axes(0, len(x))),
-		updates.access(slices.Concat(axes(len(x), n), axes(k, len(x)-k))),
+	ops := []lower.Operand{
+		base.Access(lower.Axes(0, len(x))),
+		updates.Access(slices.Concat(lower.Axes(len(x), n), lower.Axes(k, len(x)-k))),
 	}
 	for j := range k {
 		p.Imm = append(p.Imm, tensor.Word(j))
 		ops = append(ops, tuple(index, len(x), j))
 	}
-	return one(c.l.emit(p, ops...))
+	return one(e.Emit(p, ops...))
 }
 
-// scattered returns data and updates as they are read at any coordinates.
-func (c *Call) scattered() (base, updates view, err error) {
-	if base, err = c.l.affine(c.In[0]); err != nil {
+// scatterInputs returns data and updates as they are read at any coordinates.
+func scatterInputs(c *lower.Call, e *lower.Emitter) (base, updates lower.View, err error) {
+	if base, err = e.Affine(c.In[0]); err != nil {
 		return base, updates, err
 	}
-	updates, err = c.l.affine(c.In[2])
+	updates, err = e.Affine(c.In[2])
 	return base, updates, err
 }
 
-func lowerScatterElements(c *Call) ([]view, error) {
-	fn, err := c.scattering()
+func lowerScatterElements(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	fn, err := scatterFn(c)
 	if err != nil {
 		return nil, err
 	}
-	a, index, err := c.sameRank()
+	a, index, err := sameRank(c, e)
 	if err != nil {
 		return nil, err
 	}
 	if !c.In[2].Shape.Equal(index.Shape) {
 		return nil, fmt.Errorf("updates have shape %v, but should have %v", c.In[2].Shape, index.Shape)
 	}
-	base, updates, err := c.scattered()
+	base, updates, err := scatterInputs(c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -301,26 +302,26 @@ func lowerScatterElements(c *Call) ([]view, error) {
 	s := x.Clone()
 	s[a] = index.Shape[a]
 	if !s.Equal(index.Shape) && index.Type != tensor.Int64 {
-		if index, err = c.l.pointwise(tensor.Cast, tensor.Int64, index); err != nil {
+		if index, err = e.Map(tensor.Cast, tensor.Int64, index); err != nil {
 			return nil, err
 		}
 	}
 	nowhere := int64(math.MinInt64)
-	if index, err = c.l.widened(index, s, tensor.Word(nowhere)); err != nil {
+	if index, err = padTo(e, index, s, tensor.Word(nowhere)); err != nil {
 		return nil, err
 	}
-	if updates, err = c.l.widened(updates, s, 0); err != nil {
+	if updates, err = padTo(e, updates, s, 0); err != nil {
 		return nil, err
 	}
-	along := axes(0, len(x))
-	along[a] = axis(len(x))
+	along := lower.Axes(0, len(x))
+	along[a] = lower.Axis(len(x))
 	p := &tensor.Primitive{Fn: fn, Type: c.In[0].Type, Shape: x, Fold: s[a : a+1], Imm: []tensor.Word{tensor.Word(a)}}
-	return one(c.l.emit(p, base.access(axes(0, len(x))), updates.access(along), index.access(along)))
+	return one(e.Emit(p, base.Access(lower.Axes(0, len(x))), updates.Access(along), index.Access(along)))
 }
 
-// widened returns v with an element put after its end on every axis, up to
+// padTo returns v with an element put after its end on every axis, up to
 // shape s.
-func (l *lowering) widened(v view, s tensor.Shape, fill tensor.Word) (view, error) {
+func padTo(e *lower.Emitter, v lower.View, s tensor.Shape, fill tensor.Word) (lower.View, error) {
 	var short []int
 	for a, n := range v.Shape {
 		if n != s[a] {
@@ -330,11 +331,11 @@ func (l *lowering) widened(v view, s tensor.Shape, fill tensor.Word) (view, erro
 	if len(short) == 0 {
 		return v, nil
 	}
-	v, err := l.bounded(v, short...)
+	v, err := e.Bounded(v, short...)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	return l.emit(&tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{fill}}, v.access(axes(0, len(s))))
+	return e.Emit(&tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{fill}}, v.Access(lower.Axes(0, len(s))))
 }
 
 // scatterGrad writes the gradients of data and updates. scatter adds to the
@@ -342,11 +343,11 @@ func (l *lowering) widened(v view, s tensor.Shape, fill tensor.Word) (view, erro
 //
 // Where updates replaced data, the data has no gradient. A factor's is that of
 // the product, divided by it. Those that are the extreme share evenly.
-func (c *Call) scatterGrad(b *graph.Builder, dy string, scatter, gather graph.Call, read string) ([]string, error) {
+func scatterGrad(c *lower.Call, b *graph.Builder, dy string, scatter, gather graph.Call, read string) ([]string, error) {
 	op, index := c.Op, c.Inputs[1]
 	at := func(x string) string { return gather.Op(read, x, index) }
 	none := zeros(b, c.In[0].Shape)
-	switch c.text("reduction") {
+	switch c.Text("reduction") {
 	case "none":
 		data := b.With(c.Attrs...).Op(op, dy, index, zeros(b, c.In[2].Shape))
 		return []string{data, "", at(dy)}, nil

@@ -5,35 +5,36 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Shapes: the same elements seen otherwise. Hardly any of these emits anything.
 
 var _ = define(
-	Def{Name: "Shape", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("start", 0), graph.Int("end", 1<<62)}, Lower: lowerShape},
-	Def{Name: "Reshape", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("allowzero", 0)}, Lower: lowerReshape, Grad: reshapeGrad},
-	Def{Name: "Flatten", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 1)}, Lower: lowerFlatten, Grad: reshapeGrad},
-	Def{Name: "Squeeze", Min: 1, Max: 2, Outputs: 1, Lower: lowerSqueeze, Grad: reshapeGrad},
-	Def{Name: "Unsqueeze", Min: 2, Max: 2, Outputs: 1, Lower: lowerUnsqueeze, Grad: reshapeGrad},
-	Def{Name: "Transpose", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Ints("perm")}, Lower: lowerTranspose,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			perm, err := c.permutation()
+	lower.Operator{Name: "Shape", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("start", 0), graph.Int("end", 1<<62)}, Lower: lowerShape},
+	lower.Operator{Name: "Reshape", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("allowzero", 0)}, Lower: lowerReshape, Grad: reshapeGrad},
+	lower.Operator{Name: "Flatten", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 1)}, Lower: lowerFlatten, Grad: reshapeGrad},
+	lower.Operator{Name: "Squeeze", Min: 1, Max: 2, Outputs: 1, Lower: lowerSqueeze, Grad: reshapeGrad},
+	lower.Operator{Name: "Unsqueeze", Min: 2, Max: 2, Outputs: 1, Lower: lowerUnsqueeze, Grad: reshapeGrad},
+	lower.Operator{Name: "Transpose", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Ints("perm")}, Lower: lowerTranspose,
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			perm, err := permutation(c)
 			back := make([]int, len(perm))
 			for i, p := range perm {
 				back[p] = i
 			}
 			return []string{b.With(graph.Ints("perm", back...)).Op("Transpose", dy[0])}, err
 		}},
-	Def{Name: "Expand", Min: 2, Max: 2, Outputs: 1, Lower: lowerExpand,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			return []string{c.unbroadcast(b, 0, dy[0]), ""}, nil
+	lower.Operator{Name: "Expand", Min: 2, Max: 2, Outputs: 1, Lower: lowerExpand,
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			return []string{unbroadcast(c, b, 0, dy[0]), ""}, nil
 		}},
 )
 
 // reshapeGrad gives the gradient the shape of the input.
-func reshapeGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	return c.only(reshaped(b, dy[0], c.Out[0].Shape, c.In[0].Shape)), nil
+func reshapeGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	return firstGrad(c, reshaped(b, dy[0], c.Out[0].Shape, c.In[0].Shape)), nil
 }
 
 // reshaped gives a value another shape.
@@ -48,10 +49,10 @@ func reshaped(b *graph.Builder, value string, from, to tensor.Shape) string {
 	return b.With(attrs...).Op("Reshape", value, b.Ints(to...))
 }
 
-func lowerShape(c *Call) ([]view, error) {
+func lowerShape(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	s := c.In[0].Shape
 	clamp := func(name string) int {
-		v := c.int(name)
+		v := c.Int(name)
 		if v < 0 {
 			v += len(s)
 		}
@@ -66,11 +67,11 @@ func lowerShape(c *Call) ([]view, error) {
 	for i, n := range part {
 		t.Set(i, tensor.Word(n))
 	}
-	return []view{c.l.hold(t)}, nil
+	return []lower.View{e.Const(t)}, nil
 }
 
-func lowerReshape(c *Call) ([]view, error) {
-	want, err := c.vector(1)
+func lowerReshape(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	want, err := intsInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func lowerReshape(c *Call) ([]view, error) {
 	s, rest := tensor.Shape(slices.Clone(want)), -1
 	for i, n := range s {
 		switch {
-		case n == 0 && !c.flag("allowzero"):
+		case n == 0 && !c.Flag("allowzero"):
 			if i >= len(x) {
 				return nil, fmt.Errorf("shape %v copies axis %d of %v, which does not exist", want, i, x)
 			}
@@ -99,26 +100,26 @@ func lowerReshape(c *Call) ([]view, error) {
 		}
 		s[rest] = x.Elements() / n
 	}
-	return one(c.l.reshape(c.In[0], s))
+	return one(e.Reshape(c.In[0], s))
 }
 
-func lowerFlatten(c *Call) ([]view, error) {
+func lowerFlatten(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	x := c.In[0].Shape
-	a := c.int("axis")
+	a := c.Int("axis")
 	if a < -len(x) || a > len(x) {
 		return nil, fmt.Errorf("axis %d does not exist in a tensor with %d axes", a, len(x))
 	}
 	if a < 0 {
 		a += len(x)
 	}
-	return one(c.l.reshape(c.In[0], tensor.Shape{x[:a].Elements(), x[a:].Elements()}))
+	return one(e.Reshape(c.In[0], tensor.Shape{x[:a].Elements(), x[a:].Elements()}))
 }
 
-func lowerSqueeze(c *Call) ([]view, error) {
+func lowerSqueeze(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	x := c.In[0].Shape
 	var drop []int
-	if c.has(1) {
-		list, err := c.vector(1)
+	if c.Has(1) {
+		list, err := intsInput(c, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -131,15 +132,15 @@ func lowerSqueeze(c *Call) ([]view, error) {
 		switch {
 		case slices.Contains(drop, a) && n != 1:
 			return nil, fmt.Errorf("axis %d of %v is not 1", a, x)
-		case !slices.Contains(drop, a) && (c.has(1) || n != 1):
+		case !slices.Contains(drop, a) && (c.Has(1) || n != 1):
 			s = append(s, n)
 		}
 	}
-	return one(c.l.reshape(c.In[0], s))
+	return one(e.Reshape(c.In[0], s))
 }
 
-func lowerUnsqueeze(c *Call) ([]view, error) {
-	list, err := c.vector(1)
+func lowerUnsqueeze(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	list, err := intsInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +152,11 @@ func lowerUnsqueeze(c *Call) ([]view, error) {
 	for _, a := range added {
 		s = slices.Insert(s, a, 1)
 	}
-	return one(c.l.reshape(c.In[0], s))
+	return one(e.Reshape(c.In[0], s))
 }
 
 // permutation returns the order that Transpose asks for: reversed by default.
-func (c *Call) permutation() ([]int, error) {
+func permutation(c *lower.Call) ([]int, error) {
 	rank := len(c.In[0].Shape)
 	perm := make([]int, rank)
 	for i := range perm {
@@ -179,20 +180,20 @@ func toInts(v []int64) []int {
 	return out
 }
 
-func lowerTranspose(c *Call) ([]view, error) {
-	perm, err := c.permutation()
+func lowerTranspose(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	perm, err := permutation(c)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.l.affine(c.In[0])
+	v, err := e.Affine(c.In[0])
 	if err != nil {
 		return nil, err
 	}
-	return []view{v.transposed(perm)}, nil
+	return []lower.View{v.Transposed(perm)}, nil
 }
 
-func lowerExpand(c *Call) ([]view, error) {
-	list, err := c.vector(1)
+func lowerExpand(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	list, err := intsInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -204,9 +205,9 @@ func lowerExpand(c *Call) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.l.affine(c.In[0])
+	v, err := e.Affine(c.In[0])
 	if err != nil {
 		return nil, err
 	}
-	return []view{v.broadcast(s)}, nil
+	return []lower.View{v.Broadcast(s)}, nil
 }

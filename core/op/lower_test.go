@@ -7,11 +7,12 @@ import (
 
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
 
-func function(t fataler, typed *op.Typed) *graph.Program {
+func function(t fataler, typed *lower.Typed) *graph.Program {
 	t.Helper()
 	p, err := typed.Function()
 	if err != nil {
@@ -89,7 +90,7 @@ func TestProgramDoesNotDependOnNamesOrStorage(t *testing.T) {
 		}
 		want := bound(t, typed)
 		g := shuffled(r, typed.Graph)
-		other, err := op.Infer(g)
+		other, err := op.Infer(g, lower.FP32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,11 +102,11 @@ func TestProgramDoesNotDependOnNamesOrStorage(t *testing.T) {
 
 // bound returns the root of a program whose slots are the inputs and outputs by
 // their numbers.
-func bound(t *testing.T, typed *op.Typed) canon.Hash {
-	b := op.Binding{Groups: 1}
+func bound(t *testing.T, typed *lower.Typed) canon.Hash {
+	b := lower.Binding{Groups: 1}
 	for i, v := range typed.Inputs {
 		b.Inputs = append(b.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i})
-		b.Slots, b.Outputs = append(b.Slots, graph.Slot{Type: v.Type, Shape: v.Shape}), append(b.Outputs, op.Keep)
+		b.Slots, b.Outputs = append(b.Slots, graph.Slot{Type: v.Type, Shape: v.Shape}), append(b.Outputs, lower.Keep)
 	}
 	for i, v := range typed.Outputs {
 		b.Slots, b.Outputs = append(b.Slots, graph.Slot{Type: v.Type, Shape: v.Shape}), append(b.Outputs, i)
@@ -157,7 +158,7 @@ func TestProgramRefusesWrongBindings(t *testing.T) {
 	typed := infer(t, b)
 	slot := graph.Slot{Name: "x", Type: tensor.Float32, Shape: tensor.Shape{2}}
 	ref := graph.Ref{Kind: graph.RefSlot}
-	for name, bad := range map[string]op.Binding{
+	for name, bad := range map[string]lower.Binding{
 		"no inputs":        {Groups: 1, Slots: []graph.Slot{slot}, Outputs: []int{0}},
 		"no outputs":       {Groups: 1, Slots: []graph.Slot{slot}, Inputs: []graph.Ref{ref}},
 		"output outside":   {Groups: 1, Slots: []graph.Slot{slot}, Inputs: []graph.Ref{ref}, Outputs: []int{1}},

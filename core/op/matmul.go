@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -12,8 +13,8 @@ import (
 // are summed in float32 and rounded once.
 
 var _ = define(
-	Def{Name: "MatMul", Min: 2, Max: 2, Outputs: 1, Lower: lowerMatMul, Grad: matMulGrad},
-	Def{Name: "Gemm", Min: 2, Max: 3, Outputs: 1, Expand: wide(expandGemm), Attrs: []graph.Attr{
+	lower.Operator{Name: "MatMul", Min: 2, Max: 2, Outputs: 1, Lower: lowerMatMul, Grad: matMulGrad},
+	lower.Operator{Name: "Gemm", Min: 2, Max: 3, Outputs: 1, Expand: inFloat32(expandGemm), Attrs: []graph.Attr{
 		graph.Float("alpha", 1), graph.Float("beta", 1), graph.Int("transA", 0), graph.Int("transB", 0),
 	}},
 )
@@ -21,15 +22,15 @@ var _ = define(
 // lowerMatMul multiplies the last two axes; those before them broadcast. An
 // operand with one axis is a row on the left, a column on the right, and the
 // result lacks that axis.
-func lowerMatMul(c *Call) ([]view, error) {
-	if err := c.alike(0); err != nil {
+func lowerMatMul(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	if err := wantOneType(c, 0); err != nil {
 		return nil, err
 	}
-	a, err := c.l.affine(c.In[0])
+	a, err := e.Affine(c.In[0])
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.l.affine(c.In[1])
+	b, err := e.Affine(c.In[1])
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +55,9 @@ func lowerMatMul(c *Call) ([]view, error) {
 	if n > 1 {
 		s = append(s, b.Shape[n-1])
 	}
-	k := axis(len(s))
-	left := append(batchDims(a.Shape, s[:batch]), axis(row), k)
-	right := append(batchDims(b.Shape, s[:batch]), k, axis(column))
+	k := lower.Axis(len(s))
+	left := append(batchDims(a.Shape, s[:batch]), lower.Axis(row), k)
+	right := append(batchDims(b.Shape, s[:batch]), k, lower.Axis(column))
 	if m == 1 {
 		left = []tensor.Dim{k}
 	}
@@ -67,20 +68,20 @@ func lowerMatMul(c *Call) ([]view, error) {
 	if a.Type.Half() {
 		p.Type = tensor.Float32
 	}
-	y, err := c.l.emit(p, a.access(left), b.access(right))
+	y, err := e.Emit(p, a.Access(left), b.Access(right))
 	if err == nil && a.Type.Half() {
-		y, err = c.l.pointwise(tensor.Cast, a.Type, y)
+		y, err = e.Map(tensor.Cast, a.Type, y)
 	}
 	return one(y, err)
 }
 
 // batchDims returns the coordinates on the axes before the last two of an
-// operand, whose result has the given axes there.
+// lower.Operand, whose result has the given axes there.
 func batchDims(x, batch tensor.Shape) []tensor.Dim {
 	out := make([]tensor.Dim, max(0, len(x)-2))
 	for i := range out {
 		if j := i + len(batch) - len(out); x[i] == batch[j] {
-			out[i] = axis(j)
+			out[i] = lower.Axis(j)
 		}
 	}
 	return out
@@ -89,7 +90,7 @@ func batchDims(x, batch tensor.Shape) []tensor.Dim {
 // matMulGrad: dA = dY·Bᵀ, dB = Aᵀ·dY. Operands with one axis become matrices
 // first. A matrix B that many A's share has its gradient from a single product,
 // over all their rows at once.
-func matMulGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+func matMulGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 	as, bs, ys := c.In[0].Shape, c.In[1].Shape, c.Out[0].Shape
 	x, w, g := c.Inputs[0], c.Inputs[1], dy[0]
 	am, bm, ym := as, bs, ys
@@ -130,8 +131,8 @@ func swapLast(b *graph.Builder, value string, rank int) string {
 }
 
 // expandGemm writes alpha·A·B + beta·C.
-func expandGemm(c *Call, b *graph.Builder) ([]string, error) {
-	if err := c.alike(0); err != nil {
+func expandGemm(c *lower.Call, b *graph.Builder) ([]string, error) {
+	if err := wantOneType(c, 0); err != nil {
 		return nil, err
 	}
 	for i := range 2 {
@@ -140,29 +141,29 @@ func expandGemm(c *Call, b *graph.Builder) ([]string, error) {
 		}
 	}
 	left, right, s := c.Inputs[0], c.Inputs[1], tensor.Shape{c.In[0].Shape[0], c.In[1].Shape[1]}
-	if c.flag("transA") {
+	if c.Flag("transA") {
 		left, s[0] = swapLast(b, left, 2), c.In[0].Shape[1]
 	}
-	if c.flag("transB") {
+	if c.Flag("transB") {
 		right, s[1] = swapLast(b, right, 2), c.In[1].Shape[0]
 	}
 	scaled := func(value, attr string) string {
-		f := c.float(attr)
+		f := c.Float(attr)
 		switch {
 		case f == 1:
 			return value
 		case c.In[0].Type.Float():
-			return b.Op("Mul", value, c.real(b, float64(f)))
+			return b.Op("Mul", value, floatLike(c, b, float64(f)))
 		}
-		return b.Op("Mul", value, c.number(b, int(f)))
+		return b.Op("Mul", value, scalarLike(c, b, int(f)))
 	}
 	for _, attr := range []string{"alpha", "beta"} {
-		if f := c.float(attr); !c.In[0].Type.Float() && (!(f > -1<<24 && f < 1<<24) || f != float32(int(f))) {
+		if f := c.Float(attr); !c.In[0].Type.Float() && (!(f > -1<<24 && f < 1<<24) || f != float32(int(f))) {
 			return nil, fmt.Errorf("%s is %v, but should be an integer where the matrices are %v", attr, f, c.In[0].Type)
 		}
 	}
 	y := scaled(b.Op("MatMul", left, right), "alpha")
-	if c.has(2) {
+	if c.Has(2) {
 		if t, err := s.Broadcast(c.In[2].Shape); err != nil || !t.Equal(s) {
 			return nil, fmt.Errorf("input %q has shape %v, which does not broadcast to %v", c.Inputs[2], c.In[2].Shape, s)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/internal/testkit/memory"
@@ -146,11 +147,11 @@ func TestMemoryOfLoweringIsBounded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := graph.NewBuilder(c.name)
 			b.Output(c.build(b), 0, nil)
-			var typed *op.Typed
+			var typed *lower.Typed
 			var err error
 			var all int64
-			charged := func(peak int64) bool { return err != nil || int64(typed.Taken()) >= peak-peak/4-4<<20 }
-			peak := memory.Peak(func() { all = memory.Allocated(func() { typed, err = op.Infer(b.Graph()) }) },
+			charged := func(peak int64) bool { return err != nil || int64(typed.Charged()) >= peak-peak/4-4<<20 }
+			peak := memory.Peak(func() { all = memory.Allocated(func() { typed, err = op.Infer(b.Graph(), lower.FP32) }) },
 				func(peak int64) bool { return peak <= memory.Slack && charged(peak) })
 			t.Logf("%d MB at once, %d MB in all, %v", peak>>20, all>>20, err)
 			if peak > memory.Slack || all > 16*memory.Slack {
@@ -161,7 +162,7 @@ func TestMemoryOfLoweringIsBounded(t *testing.T) {
 				t.Fatal(err)
 			case c.refused == "":
 				if !charged(peak) {
-					t.Errorf("%d bytes are taken, and %d charged", peak, typed.Taken())
+					t.Errorf("%d bytes are taken, and %d charged", peak, typed.Charged())
 				}
 			case err == nil || !strings.Contains(err.Error(), c.refused):
 				t.Errorf("refused with %v, want %q", err, c.refused)

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -62,14 +63,14 @@ func weight(output, element int) float64 { return float64((7*output+5*element)%1
 
 // gradientGraph extends the graph of a sample by the gradients of the weighted
 // sum of its float outputs with respect to its free float inputs.
-func gradientGraph(t *testing.T, s sample, tensors []*tensor.Tensor) (typed *op.Typed, of []int) {
+func gradientGraph(t *testing.T, s sample, tensors []*tensor.Tensor) (typed *lower.Typed, of []int) {
 	b, inputs, outputs := s.build(tensors)
 	return differentiated(t, s, b, inputs, outputs, 1)
 }
 
 // differentiated is gradientGraph for a sample of which some parts are computed
 // again.
-func differentiated(t *testing.T, s sample, b *graph.Builder, inputs, outputs []string, parts int) (typed *op.Typed, of []int) {
+func differentiated(t *testing.T, s sample, b *graph.Builder, inputs, outputs []string, parts int) (typed *lower.Typed, of []int) {
 	forward := infer(t, graph.Extend(b.Graph()), outputs...)
 	total := ""
 	for i, o := range outputs {
@@ -121,7 +122,7 @@ func TestGradientsOfWhatIsComputedAgain(t *testing.T) {
 	again := 0
 	for _, s := range samples {
 		_, tensors := s.draw()
-		graphOf := func(parts int) *op.Typed {
+		graphOf := func(parts int) *lower.Typed {
 			b, inputs, outputs := s.build(tensors)
 			for i := range outputs { // enough behind the operator that it is in an early part
 				for range 16 {
@@ -208,7 +209,7 @@ func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, 
 	for _, s := range samples {
 		_, tensors := s.draw()
 		b, _, outputs := s.build(tensors)
-		in := func(name string, typed *op.Typed, p *graph.Program) {
+		in := func(name string, typed *lower.Typed, p *graph.Program) {
 			t.Run(name, func(t *testing.T) {
 				if err := p.Check(); err != nil {
 					t.Fatal(err)
@@ -234,11 +235,11 @@ func programs(t *testing.T, f func(t *testing.T, name string, p *graph.Program, 
 				})
 			})
 		}
-		run := func(name string, typed *op.Typed) {
+		run := func(name string, typed *lower.Typed) {
 			p := function(t, typed)
 			in(name, typed, p)
-			for _, profile := range []op.Profile{op.Mixed, op.Int8} {
-				other, err := profile.Infer(typed.Graph)
+			for _, profile := range []lower.Profile{lower.Mixed, lower.Int8} {
+				other, err := op.Infer(typed.Graph, profile)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -14,32 +15,32 @@ import (
 // are, they must be constant.
 
 var _ = define(
-	Def{Name: "TopK", Min: 2, Max: 2, Outputs: 2, Lower: lowerTopK,
+	lower.Operator{Name: "TopK", Min: 2, Max: 2, Outputs: 2, Lower: lowerTopK,
 		Attrs: []graph.Attr{graph.Int("axis", -1), graph.Int("largest", 1), graph.Int("sorted", 1)},
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 			if dy[0] == "" {
 				return []string{"", ""}, nil
 			}
-			scatter := b.With(graph.Int("axis", c.int("axis")), graph.String("reduction", "add"))
-			return c.only(scatter.Op("ScatterElements", zeros(b, c.In[0].Shape), c.chosen(b), dy[0])), nil
+			scatter := b.With(graph.Int("axis", c.Int("axis")), graph.String("reduction", "add"))
+			return firstGrad(c, scatter.Op("ScatterElements", zeros(b, c.In[0].Shape), topKIndices(c, b), dy[0])), nil
 		}},
-	Def{Name: "Compress", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Expand: expandCompress},
-	Def{Name: "NonZero", Min: 1, Max: 1, Outputs: 1, Lower: lowerNonZero},
-	Def{Name: "Unique", Min: 1, Max: 1, Outputs: 4, Attrs: []graph.Attr{graph.Int("axis", 0), graph.Int("sorted", 1)}, Lower: lowerUnique},
+	lower.Operator{Name: "Compress", Min: 2, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Expand: expandCompress},
+	lower.Operator{Name: "NonZero", Min: 1, Max: 1, Outputs: 1, Lower: lowerNonZero},
+	lower.Operator{Name: "Unique", Min: 1, Max: 1, Outputs: 4, Attrs: []graph.Attr{graph.Int("axis", 0), graph.Int("sorted", 1)}, Lower: lowerUnique},
 )
 
 // lowerTopK counts for every element how many come before it along the axis:
 // that is its rank. The element of rank r goes to place r.
-func lowerTopK(c *Call) ([]view, error) {
-	k, err := c.scalar(1)
+func lowerTopK(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	k, err := scalarInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
-	x, err := c.l.affine(c.In[0])
+	x, err := e.Affine(c.In[0])
 	if err != nil {
 		return nil, err
 	}
-	a, err := axisOf(c.int("axis"), len(x.Shape))
+	a, err := axisOf(c.Int("axis"), len(x.Shape))
 	if err != nil {
 		return nil, err
 	}
@@ -48,39 +49,39 @@ func lowerTopK(c *Call) ([]view, error) {
 		return nil, fmt.Errorf("there are no %d first of the %d %v elements of axis %d", k, n, x.Type, a)
 	}
 	ascending := tensor.Word(1)
-	if c.flag("largest") {
+	if c.Flag("largest") {
 		ascending = 0
 	}
 	rank := len(x.Shape)
-	terms := axes(0, rank)
-	terms[a] = axis(rank)
-	ranks, err := c.l.emit(&tensor.Primitive{
+	terms := lower.Axes(0, rank)
+	terms[a] = lower.Axis(rank)
+	ranks, err := e.Emit(&tensor.Primitive{
 		Fn: tensor.Before, Type: tensor.Int64, Shape: x.Shape, Fold: []int{n}, Imm: []tensor.Word{tensor.Word(a), ascending},
-	}, x.access(terms), x.access(axes(0, rank)))
+	}, x.Access(terms), x.Access(lower.Axes(0, rank)))
 	if err != nil {
 		return nil, err
 	}
-	place, err := c.l.count(n)
+	place, err := rangeView(e, n)
 	if err != nil {
 		return nil, err
 	}
 	s := x.Shape.Clone()
 	s[a] = k
-	zero := c.l.hold(number(tensor.Int64, 0)).broadcast(s)
-	index, err := c.l.emit(&tensor.Primitive{
+	zero := e.Const(scalarOf(tensor.Int64, 0)).Broadcast(s)
+	index, err := e.Emit(&tensor.Primitive{
 		Fn: tensor.ScatterSet, Type: tensor.Int64, Shape: s, Fold: []int{n}, Imm: []tensor.Word{tensor.Word(a)},
-	}, zero.access(axes(0, rank)), place.access([]tensor.Dim{axis(rank)}), ranks.access(terms))
+	}, zero.Access(lower.Axes(0, rank)), place.Access([]tensor.Dim{lower.Axis(rank)}), ranks.Access(terms))
 	if err != nil {
 		return nil, err
 	}
-	coords := axes(0, rank)
+	coords := lower.Axes(0, rank)
 	coords[a] = tensor.Dim{Via: 1}
-	values, err := c.l.gather(x, s, coords, index.access(axes(0, rank)))
-	return []view{values, index}, err
+	values, err := gather(e, x, s, coords, index.Access(lower.Axes(0, rank)))
+	return []lower.View{values, index}, err
 }
 
-// chosen returns the indices that TopK gives, if need be by doing it again.
-func (c *Call) chosen(b *graph.Builder) string {
+// topKIndices returns the indices that TopK gives, if need be by doing it again.
+func topKIndices(c *lower.Call, b *graph.Builder) string {
 	if len(c.Outputs) > 1 && c.Outputs[1] != "" {
 		return c.Outputs[1]
 	}
@@ -88,8 +89,8 @@ func (c *Call) chosen(b *graph.Builder) string {
 }
 
 // expandCompress gathers what a constant condition selects.
-func expandCompress(c *Call, b *graph.Builder) ([]string, error) {
-	condition, err := c.constant(1)
+func expandCompress(c *lower.Call, b *graph.Builder) ([]string, error) {
+	condition, err := c.Constant(1)
 	if err != nil {
 		return nil, err
 	}
@@ -97,29 +98,29 @@ func expandCompress(c *Call, b *graph.Builder) ([]string, error) {
 	if c.Node.Attr("axis") == nil {
 		flat := tensor.Shape{s.Elements()}
 		x, s = reshaped(b, x, s, flat), flat
-	} else if a, err = axisOf(c.int("axis"), len(s)); err != nil {
+	} else if a, err = axisOf(c.Int("axis"), len(s)); err != nil {
 		return nil, err
 	}
 	if condition.Type != tensor.Bool || len(condition.Shape) != 1 {
 		return nil, fmt.Errorf("input %q is %v%v, but should be a list of bool", c.Inputs[1], condition.Type, condition.Shape)
 	}
-	list, err := c.l.places(condition)
+	list, err := nonZeroPlaces(c.Account, condition)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(list); n > 0 && list[n-1] >= s[a] {
 		return nil, fmt.Errorf("the condition selects element %d of the %d of axis %d", list[n-1], s[a], a)
 	}
-	selected, err := c.integers(tensor.Shape{len(list)}, func(i int) int { return list[i] })
+	selected, err := intTable(c, tensor.Shape{len(list)}, func(i int) int { return list[i] })
 	if err != nil {
 		return nil, err
 	}
 	return []string{b.With(graph.Int("axis", a)).Op("Gather", x, b.Const(selected))}, nil
 }
 
-// places returns the flat indices of the elements of a constant that are not 0.
-func (l *lowering) places(x *tensor.Tensor) ([]int, error) {
-	if err := l.charge(x.Len()); err != nil {
+// nonZeroPlaces returns the flat indices of the elements of a constant that are not 0.
+func nonZeroPlaces(a *lower.Account, x *tensor.Tensor) ([]int, error) {
+	if err := a.Charge(x.Len()); err != nil {
 		return nil, err
 	}
 	some := func(i int) bool {
@@ -132,7 +133,7 @@ func (l *lowering) places(x *tensor.Tensor) ([]int, error) {
 			n++
 		}
 	}
-	if err := l.afford(8 * n); err != nil {
+	if err := a.Afford(8 * n); err != nil {
 		return nil, err
 	}
 	list := make([]int, 0, n)
@@ -146,16 +147,16 @@ func (l *lowering) places(x *tensor.Tensor) ([]int, error) {
 
 // lowerNonZero lists the coordinates of the constant elements that are not 0,
 // one axis a row.
-func lowerNonZero(c *Call) ([]view, error) {
-	x, err := c.constant(0)
+func lowerNonZero(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	x, err := c.Constant(0)
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.l.places(x)
+	list, err := nonZeroPlaces(c.Account, x)
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.l.room(tensor.Int64, tensor.Shape{len(x.Shape), len(list)})
+	out, err := c.Account.NewConst(tensor.Int64, tensor.Shape{len(x.Shape), len(list)})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func lowerNonZero(c *Call) ([]view, error) {
 			out.Set(a*len(list)+j, tensor.Word(v))
 		}
 	}
-	return []view{c.l.hold(out)}, nil
+	return []lower.View{e.Const(out)}, nil
 }
 
 // order compares two elements; all NaNs are one, above all numbers.
@@ -183,18 +184,18 @@ func order(t tensor.DType, x, y tensor.Word) int {
 // lowerUnique finds the different parts of a constant along an axis, or its
 // different elements: those parts, where each comes first, which of them each
 // part is, and how often each comes.
-func lowerUnique(c *Call) ([]view, error) {
-	x, err := c.constant(0)
+func lowerUnique(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	x, err := c.Constant(0)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.l.charge(x.Len() * bits.Len(uint(x.Len()))); err != nil {
+	if err := c.Account.Charge(x.Len() * bits.Len(uint(x.Len()))); err != nil {
 		return nil, err
 	}
 	s, a := x.Shape, 0
 	if c.Node.Attr("axis") == nil {
 		s = tensor.Shape{x.Len()}
-	} else if a, err = axisOf(c.int("axis"), len(s)); err != nil {
+	} else if a, err = axisOf(c.Int("axis"), len(s)); err != nil {
 		return nil, err
 	}
 	n, inner := s[a], s[a+1:].Elements()
@@ -213,7 +214,7 @@ func lowerUnique(c *Call) ([]view, error) {
 	for i := range number {
 		number[i] = i
 	}
-	if !c.flag("sorted") {
+	if !c.Flag("sorted") {
 		slices.SortFunc(number, func(i, j int) int { return cmp.Compare(first[i], first[j]) })
 	}
 	place := make([]int, len(first))
@@ -241,13 +242,13 @@ func lowerUnique(c *Call) ([]view, error) {
 	for p, k := range slices.Backward(kind) {
 		firsts[k] = p
 	}
-	out := []view{c.l.hold(y)}
+	out := []lower.View{e.Const(y)}
 	for _, list := range [][]int{firsts, kind, counts} {
 		t, err := int64s(list)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, c.l.hold(t))
+		out = append(out, e.Const(t))
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -12,12 +13,12 @@ import (
 // pad cuts off.
 
 var _ = define(
-	Def{Name: "Pad", Min: 2, Max: 4, Outputs: 1, Attrs: []graph.Attr{graph.String("mode", "constant")}, Lower: lowerPad, Grad: padGrad},
+	lower.Operator{Name: "Pad", Min: 2, Max: 4, Outputs: 1, Attrs: []graph.Attr{graph.String("mode", "constant")}, Lower: lowerPad, Grad: padGrad},
 )
 
-// pads returns how much Pad adds before and after each axis.
-func (c *Call) pads() (before, after []int, err error) {
-	list, err := c.vector(1)
+// padsOf returns how much Pad adds before and after each axis.
+func padsOf(c *lower.Call) (before, after []int, err error) {
+	list, err := intsInput(c, 1)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,8 +27,8 @@ func (c *Call) pads() (before, after []int, err error) {
 	for a := range named {
 		named[a] = a
 	}
-	if c.has(3) {
-		if named, err = c.vector(3); err != nil {
+	if c.Has(3) {
+		if named, err = intsInput(c, 3); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -50,8 +51,8 @@ func (c *Call) pads() (before, after []int, err error) {
 	return before, after, nil
 }
 
-func lowerPad(c *Call) ([]view, error) {
-	before, after, err := c.pads()
+func lowerPad(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	before, after, err := padsOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -61,46 +62,46 @@ func lowerPad(c *Call) ([]view, error) {
 			return nil, fmt.Errorf("pads %d and %d leave nothing of axis %d of %v", before[a], after[a], a, v.Shape)
 		}
 	}
-	if c.text("mode") == "constant" {
-		return one(c.filled(before, after))
+	if c.Text("mode") == "constant" {
+		return one(padWithValue(c, e, before, after))
 	}
 	for a := range v.Shape {
-		runs, err := c.runs(v.Shape[a], before[a], after[a])
+		runs, err := padRuns(c, v.Shape[a], before[a], after[a])
 		if err != nil {
 			return nil, fmt.Errorf("axis %d: %w", a, err)
 		}
-		if v, err = c.l.affine(v); err != nil {
+		if v, err = e.Affine(v); err != nil {
 			return nil, err
 		}
-		parts := make([]view, len(runs))
+		parts := make([]lower.View, len(runs))
 		for i, r := range runs {
-			parts[i] = v.run(a, r)
+			parts[i] = takeRun(v, a, r)
 		}
-		if v, err = c.l.joined(parts, a); err != nil {
+		if v, err = concatViews(e, parts, a); err != nil {
 			return nil, err
 		}
 	}
-	return []view{v}, nil
+	return []lower.View{v}, nil
 }
 
-// filled pads with one value.
-func (c *Call) filled(before, after []int) (view, error) {
-	v, fill := c.In[0], view{}
+// padWithValue pads with one value.
+func padWithValue(c *lower.Call, e *lower.Emitter, before, after []int) (lower.View, error) {
+	v, fill := c.In[0], lower.View{}
 	var word tensor.Word
-	if c.has(2) {
+	if c.Has(2) {
 		if fill = c.In[2]; fill.Shape.Elements() != 1 || fill.Type != v.Type {
-			return view{}, fmt.Errorf("input %q is %v%v, but should be one %v", c.Inputs[2], fill.Type, fill.Shape, v.Type)
+			return lower.View{}, fmt.Errorf("input %q is %v%v, but should be one %v", c.Inputs[2], fill.Type, fill.Shape, v.Type)
 		}
-		t, err := c.l.known(fill)
+		t, err := c.Known(fill)
 		if err != nil {
-			return view{}, err
+			return lower.View{}, err
 		}
 		if t != nil {
-			word, fill = t.At(0), view{}
+			word, fill = t.At(0), lower.View{}
 		}
 	}
 	s := v.Shape.Clone()
-	coords := axes(0, len(s))
+	coords := lower.Axes(0, len(s))
 	var moved []int
 	for a := range s {
 		if before[a] == 0 && after[a] == 0 {
@@ -113,22 +114,22 @@ func (c *Call) filled(before, after []int) (view, error) {
 	if len(moved) == 0 {
 		return v, nil
 	}
-	v, err := c.l.bounded(v, moved...)
+	v, err := e.Bounded(v, moved...)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
 	p := &tensor.Primitive{Fn: tensor.Copy, Type: v.Type, Shape: s, Imm: []tensor.Word{word}}
 	if fill.Type == 0 {
-		return c.l.emit(p, v.access(coords))
+		return e.Emit(p, v.Access(coords))
 	}
 	p.Fn = tensor.Join // what lies outside the first lies inside the second
-	if fill, err = c.l.reshape(fill, tensor.Shape{}); err != nil {
-		return view{}, err
+	if fill, err = e.Reshape(fill, tensor.Shape{}); err != nil {
+		return lower.View{}, err
 	}
-	if fill, err = c.l.affine(fill); err != nil {
-		return view{}, err
+	if fill, err = e.Affine(fill); err != nil {
+		return lower.View{}, err
 	}
-	return c.l.emit(p, v.access(coords), fill.access(nil))
+	return e.Emit(p, v.Access(coords), fill.Access(nil))
 }
 
 // run is n elements of an axis from the first on, step apart: 1, −1 or 0.
@@ -137,18 +138,18 @@ type run struct{ first, step, n int }
 // maxRuns bounds how often padding goes to and fro.
 const maxRuns = 1 << 10
 
-// runs returns what elements of an axis of n a padded axis consists of.
-func (c *Call) runs(n, before, after int) ([]run, error) {
+// padRuns returns what elements of an axis of n a padded axis consists of.
+func padRuns(c *lower.Call, n, before, after int) ([]run, error) {
 	start, end := max(0, -before), n-max(0, -after) // what is left before padding
 	if start >= end {
 		if before > 0 || after > 0 {
-			return nil, fmt.Errorf("it is empty and cannot be padded in mode %q", c.text("mode"))
+			return nil, fmt.Errorf("it is empty and cannot be padded in mode %q", c.Text("mode"))
 		}
 		return []run{{0, 1, 0}}, nil
 	}
 	n = end - start
 	var at func(i, limit int) run // the run from position i on, before the limit
-	switch m := c.text("mode"); {
+	switch m := c.Text("mode"); {
 	case m == "edge" || m == "reflect" && n == 1:
 		at = func(i, limit int) run { return run{min(max(i, 0), n-1), 0, limit - i} }
 	case m == "wrap":
@@ -192,20 +193,20 @@ func modulo(i, n int) int {
 	return i
 }
 
-// run returns part of axis a. v must not be flat.
-func (v view) run(a int, r run) view {
+// takeRun returns part of axis a. v must not be flat.
+func takeRun(v lower.View, a int, r run) lower.View {
 	if r.step != 0 {
-		return v.sliced(a, r.first, r.step, r.n)
+		return v.Sliced(a, r.first, r.step, r.n)
 	}
-	v = v.sliced(a, r.first, 1, 1)
+	v = v.Sliced(a, r.first, 1, 1)
 	s := v.Shape.Clone()
 	s[a] = r.n
-	return v.broadcast(s)
+	return v.Broadcast(s)
 }
 
 // padGrad pads dy the other way round, or adds up what became of each element.
-func padGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	before, after, err := c.pads()
+func padGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	before, after, err := padsOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -216,9 +217,9 @@ func padGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 		}
 		return b.Op("Pad", x, b.Ints(list...))
 	}
-	if c.text("mode") == "constant" {
-		out := c.only(pad(dy[0], -1))
-		if c.has(2) {
+	if c.Text("mode") == "constant" {
+		out := firstGrad(c, pad(dy[0], -1))
+		if c.Has(2) {
 			outside := b.Op("Sub", dy[0], pad(out[0], 1))
 			sum := b.With(graph.Int("keepdims", 0)).Op("ReduceSum", outside)
 			out[2] = reshaped(b, sum, tensor.Shape{}, c.In[2].Shape)
@@ -227,7 +228,7 @@ func padGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	}
 	g := dy[0]
 	for a, n := range slices.Backward(c.In[0].Shape) {
-		runs, err := c.runs(n, before[a], after[a])
+		runs, err := padRuns(c, n, before[a], after[a])
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +238,7 @@ func padGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 			at += r.n
 			switch {
 			case r.step == 0:
-				part, r.n = along(b, "ReduceSum", part, a), 1
+				part, r.n = reduceAlong(b, "ReduceSum", part, a), 1
 			case r.step < 0:
 				part = b.Op("Slice", part, b.Ints(-1), b.Ints(-tensor.MaxDim-1), b.Ints(a), b.Ints(-1))
 				r.first -= r.n - 1
@@ -250,5 +251,5 @@ func padGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 		}
 		g = total
 	}
-	return c.only(g), nil
+	return firstGrad(c, g), nil
 }

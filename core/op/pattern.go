@@ -6,95 +6,96 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Patterns: counting, repeating, and what follows from the place of an element.
 
 var _ = define(
-	Def{Name: "Range", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("stash_type", int(tensor.Float32))}, Lower: lowerRange},
-	Def{Name: "Size", Min: 1, Max: 1, Outputs: 1,
-		Lower: func(c *Call) ([]view, error) {
-			return []view{c.l.hold(tensor.Scalar(int64(c.In[0].Shape.Elements())))}, nil
+	lower.Operator{Name: "Range", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("stash_type", int(tensor.Float32))}, Lower: lowerRange},
+	lower.Operator{Name: "Size", Min: 1, Max: 1, Outputs: 1,
+		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+			return []lower.View{e.Const(tensor.Scalar(int64(c.In[0].Shape.Elements())))}, nil
 		}},
-	Def{Name: "Tile", Min: 2, Max: 2, Outputs: 1, Expand: expandTile},
-	Def{Name: "OneHot", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", -1)}, Expand: expandOneHot},
-	Def{Name: "Trilu", Min: 1, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("upper", 1)}, Expand: expandTrilu},
-	Def{Name: "EyeLike", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Int("k", 0)}, Expand: expandEyeLike},
+	lower.Operator{Name: "Tile", Min: 2, Max: 2, Outputs: 1, Expand: expandTile},
+	lower.Operator{Name: "OneHot", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", -1)}, Expand: expandOneHot},
+	lower.Operator{Name: "Trilu", Min: 1, Max: 2, Outputs: 1, Attrs: []graph.Attr{graph.Int("upper", 1)}, Expand: expandTrilu},
+	lower.Operator{Name: "EyeLike", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Int("k", 0)}, Expand: expandEyeLike},
 )
 
-// whole64 is the name of a constant integer without axes.
-func whole64(b *graph.Builder, v int) string { return b.Const(tensor.Scalar(int64(v))) }
+// int64Const is the name of a constant integer without axes.
+func int64Const(b *graph.Builder, v int) string { return b.Const(tensor.Scalar(int64(v))) }
 
-// counted writes 0, 1, … n−1.
-func counted(b *graph.Builder, n int) string {
-	return b.Op("Range", whole64(b, 0), whole64(b, n), whole64(b, 1))
+// rangeNode writes 0, 1, … n−1.
+func rangeNode(b *graph.Builder, n int) string {
+	return b.Op("Range", int64Const(b, 0), int64Const(b, n), int64Const(b, 1))
 }
 
-// places writes the coordinate on axis a of each element of shape s, with
+// positions writes the coordinate on axis a of each element of shape s, with
 // extent 1 on the other axes.
-func places(b *graph.Builder, s tensor.Shape, a int) string {
+func positions(b *graph.Builder, s tensor.Shape, a int) string {
 	along := make([]int, len(s))
 	for i := range along {
 		along[i] = 1
 	}
 	along[a] = s[a]
-	return reshaped(b, counted(b, s[a]), tensor.Shape{s[a]}, along)
+	return reshaped(b, rangeNode(b, s[a]), tensor.Shape{s[a]}, along)
 }
 
 // countSide is the length of the constants that longer counts are made of.
 const countSide = 1 << 12
 
-// count returns 0, 1, … n−1. It holds constants of little more than the root
+// rangeView returns 0, 1, … n−1. It holds constants of little more than the root
 // of n, so that a hostile n takes no memory.
-func (l *lowering) count(n int) (view, error) {
+func rangeView(e *lower.Emitter, n int) (lower.View, error) {
 	if n <= countSide {
 		t, err := tensor.New(tensor.Int64, tensor.Shape{n})
 		if err != nil {
-			return view{}, err
+			return lower.View{}, err
 		}
 		for i := range n {
 			t.Set(i, tensor.Word(i))
 		}
-		return l.hold(t), nil
+		return e.Const(t), nil
 	}
 	rows := (n + countSide - 1) / countSide
-	high, err := l.count(rows)
+	high, err := rangeView(e, rows)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	low, err := l.count(countSide)
+	low, err := rangeView(e, countSide)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	if high, err = l.reshape(high, tensor.Shape{rows, 1}); err != nil {
-		return view{}, err
+	if high, err = e.Reshape(high, tensor.Shape{rows, 1}); err != nil {
+		return lower.View{}, err
 	}
-	if high, err = l.pointwise(tensor.Mul, tensor.Int64, high, l.hold(number(tensor.Int64, countSide))); err != nil {
-		return view{}, err
+	if high, err = e.Map(tensor.Mul, tensor.Int64, high, e.Const(scalarOf(tensor.Int64, countSide))); err != nil {
+		return lower.View{}, err
 	}
-	v, err := l.pointwise(tensor.Add, tensor.Int64, high, low)
+	v, err := e.Map(tensor.Add, tensor.Int64, high, low)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	if v, err = l.reshape(v, tensor.Shape{rows * countSide}); err != nil {
-		return view{}, err
+	if v, err = e.Reshape(v, tensor.Shape{rows * countSide}); err != nil {
+		return lower.View{}, err
 	}
-	if v, err = l.affine(v); err != nil {
-		return view{}, err
+	if v, err = e.Affine(v); err != nil {
+		return lower.View{}, err
 	}
-	return v.sliced(0, 0, 1, n), nil
+	return v.Sliced(0, 0, 1, n), nil
 }
 
 // lowerRange gives start + i·delta; with halves that is computed in float32.
-func lowerRange(c *Call) ([]view, error) {
-	if err := c.alike(0); err != nil {
+func lowerRange(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	if err := wantOneType(c, 0); err != nil {
 		return nil, err
 	}
 	t := c.In[0].Type
 	var in [3]tensor.Word
 	for i := range in {
-		x, err := c.constant(i)
+		x, err := c.Constant(i)
 		if err != nil {
 			return nil, err
 		}
@@ -107,37 +108,37 @@ func lowerRange(c *Call) ([]view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.l.count(n)
+	v, err := rangeView(e, n)
 	if err != nil {
 		return nil, err
 	}
 	of := t // that it is computed in
 	if t.Half() {
-		switch c.int("stash_type") {
+		switch c.Int("stash_type") {
 		case int(tensor.Float32):
 			of = tensor.Float32
 		case int(t):
 		default:
-			return nil, fmt.Errorf("stash_type %d is not supported; use 1 (float32)", c.int("stash_type"))
+			return nil, fmt.Errorf("stash_type %d is not supported; use 1 (float32)", c.Int("stash_type"))
 		}
 	}
-	cast := func(v view, to tensor.DType) view {
+	cast := func(v lower.View, to tensor.DType) lower.View {
 		if err == nil && v.Type != to {
-			v, err = c.l.pointwise(tensor.Cast, to, v)
+			v, err = e.Map(tensor.Cast, to, v)
 		}
 		return v
 	}
-	term := func(i int) view {
+	term := func(i int) lower.View {
 		x := tensor.Must(tensor.New(t, tensor.Shape{}))
 		x.Set(0, in[i])
-		return cast(c.l.hold(x), of)
+		return cast(e.Const(x), of)
 	}
 	delta, start := term(2), term(0)
 	if v = cast(v, of); err == nil {
-		v, err = c.l.pointwise(tensor.Mul, of, v, delta)
+		v, err = e.Map(tensor.Mul, of, v, delta)
 	}
 	if err == nil {
-		v, err = c.l.pointwise(tensor.Add, of, v, start)
+		v, err = e.Map(tensor.Add, of, v, start)
 	}
 	return one(cast(v, t), err)
 }
@@ -177,8 +178,8 @@ func steps(t tensor.DType, start, limit, delta tensor.Word) (int, error) {
 }
 
 // expandTile repeats one axis after the other, the last one first.
-func expandTile(c *Call, b *graph.Builder) ([]string, error) {
-	repeats, err := c.vector(1)
+func expandTile(c *lower.Call, b *graph.Builder) ([]string, error) {
+	repeats, err := intsInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -212,16 +213,16 @@ func expandTile(c *Call, b *graph.Builder) ([]string, error) {
 
 // expandOneHot compares the indices, of which negative ones count from the
 // end, with the places along the new axis.
-func expandOneHot(c *Call, b *graph.Builder) ([]string, error) {
+func expandOneHot(c *lower.Call, b *graph.Builder) ([]string, error) {
 	index, values := c.In[0], c.In[2]
-	depth, err := c.scalar(1)
+	depth, err := scalarInput(c, 1)
 	if err != nil {
 		return nil, err
 	}
 	if depth < 0 || depth > tensor.MaxDim {
 		return nil, fmt.Errorf("the depth is %d", depth)
 	}
-	a, err := axisOf(c.int("axis"), len(index.Shape)+1)
+	a, err := axisOf(c.Int("axis"), len(index.Shape)+1)
 	if err != nil {
 		return nil, err
 	}
@@ -239,15 +240,15 @@ func expandOneHot(c *Call, b *graph.Builder) ([]string, error) {
 		at = b.Op("Min", at, b.Const(top))
 	}
 	at = castTo(b, at, tensor.Int64)
-	at = b.Op("Where", b.Op("Less", at, whole64(b, 0)), b.Op("Add", at, whole64(b, depth)), at)
-	hot := b.Op("Equal", b.Op("Unsqueeze", at, b.Ints(a)), places(b, s, a))
-	value := func(i int) string { return b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], whole64(b, i)) }
+	at = b.Op("Where", b.Op("Less", at, int64Const(b, 0)), b.Op("Add", at, int64Const(b, depth)), at)
+	hot := b.Op("Equal", b.Op("Unsqueeze", at, b.Ints(a)), positions(b, s, a))
+	value := func(i int) string { return b.With(graph.Int("axis", 0)).Op("Gather", c.Inputs[2], int64Const(b, i)) }
 	return []string{b.Op("Where", hot, value(1), value(0))}, nil
 }
 
-// scalar returns the one constant number of input i, truncated.
-func (c *Call) scalar(i int) (int, error) {
-	t, err := c.constant(i)
+// scalarInput returns the one constant number of input i, truncated.
+func scalarInput(c *lower.Call, i int) (int, error) {
+	t, err := c.Constant(i)
 	if err != nil {
 		return 0, err
 	}
@@ -267,37 +268,37 @@ func (c *Call) scalar(i int) (int, error) {
 // diagonals writes column − row of each element of the matrices of shape s.
 func diagonals(b *graph.Builder, s tensor.Shape) string {
 	m := s[len(s)-2:]
-	return b.Op("Sub", places(b, m, 1), places(b, m, 0))
+	return b.Op("Sub", positions(b, m, 1), positions(b, m, 0))
 }
 
-func expandTrilu(c *Call, b *graph.Builder) ([]string, error) {
+func expandTrilu(c *lower.Call, b *graph.Builder) ([]string, error) {
 	s := c.In[0].Shape
 	if len(s) < 2 {
 		return nil, fmt.Errorf("input %q has shape %v, but should be matrices", c.Inputs[0], s)
 	}
-	k := whole64(b, 0)
-	if c.has(1) {
+	k := int64Const(b, 0)
+	if c.Has(1) {
 		if c.In[1].Type != tensor.Int64 || c.In[1].Shape.Elements() != 1 {
 			return nil, fmt.Errorf("input %q is %v%v, but should be one int64", c.Inputs[1], c.In[1].Type, c.In[1].Shape)
 		}
 		k = reshaped(b, c.Inputs[1], c.In[1].Shape, tensor.Shape{})
 	}
 	keep := "LessOrEqual"
-	if c.flag("upper") {
+	if c.Flag("upper") {
 		keep = "GreaterOrEqual"
 	}
 	inside := b.Op(keep, diagonals(b, s), k)
-	return []string{b.Op("Where", inside, c.Inputs[0], b.Const(number(c.In[0].Type, 0)))}, nil
+	return []string{b.Op("Where", inside, c.Inputs[0], b.Const(scalarOf(c.In[0].Type, 0)))}, nil
 }
 
-func expandEyeLike(c *Call, b *graph.Builder) ([]string, error) {
+func expandEyeLike(c *lower.Call, b *graph.Builder) ([]string, error) {
 	s := c.In[0].Shape
 	if len(s) != 2 {
 		return nil, fmt.Errorf("input %q has shape %v, but should be a matrix", c.Inputs[0], s)
 	}
 	to := int(c.In[0].Type)
 	if c.Node.Attr("dtype") != nil {
-		to = c.int("dtype")
+		to = c.Int("dtype")
 	}
-	return []string{b.With(graph.Int("to", to)).Op("Cast", b.Op("Equal", diagonals(b, s), whole64(b, c.int("k"))))}, nil
+	return []string{b.With(graph.Int("to", to)).Op("Cast", b.Op("Equal", diagonals(b, s), int64Const(b, c.Int("k"))))}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,105 +14,105 @@ import (
 var poolAttrs = slices.Clip(append(windowAttrs, graph.Int("ceil_mode", 0)))
 
 var _ = define(
-	Def{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Lower: lowerAveragePool, Grad: averagePoolGrad},
-	Def{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: wide(expandLpPool)},
-	Def{Name: "MaxPool", Min: 1, Max: 1, Outputs: 2, Attrs: append(poolAttrs, graph.Int("storage_order", 0)), Lower: lowerMaxPool, Grad: maxPoolGrad},
-	Def{Name: "MaxUnpool", Min: 2, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("kernel_shape"), graph.Ints("pads"), graph.Ints("strides")}, Expand: expandMaxUnpool},
-	Def{Name: "GlobalAveragePool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMean")},
-	Def{Name: "GlobalMaxPool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMax")},
-	Def{Name: "GlobalLpPool", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("p", 2)},
-		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
-			return c.norm(b, func(x string) string { return along(b, "ReduceSum", x, spatialAxes(len(c.In[0].Shape))...) })
+	lower.Operator{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Lower: lowerAveragePool, Grad: averagePoolGrad},
+	lower.Operator{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: inFloat32(expandLpPool)},
+	lower.Operator{Name: "MaxPool", Min: 1, Max: 1, Outputs: 2, Attrs: append(poolAttrs, graph.Int("storage_order", 0)), Lower: lowerMaxPool, Grad: maxPoolGrad},
+	lower.Operator{Name: "MaxUnpool", Min: 2, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("kernel_shape"), graph.Ints("pads"), graph.Ints("strides")}, Expand: expandMaxUnpool},
+	lower.Operator{Name: "GlobalAveragePool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMean")},
+	lower.Operator{Name: "GlobalMaxPool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMax")},
+	lower.Operator{Name: "GlobalLpPool", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("p", 2)},
+		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
+			return normOver(c, b, func(x string) string { return reduceAlong(b, "ReduceSum", x, spatialAxes(len(c.In[0].Shape))...) })
 		})},
-	Def{Name: "Col2Im", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("dilations"), graph.Ints("pads"), graph.Ints("strides")},
+	lower.Operator{Name: "Col2Im", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("dilations"), graph.Ints("pads"), graph.Ints("strides")},
 		Lower: lowerCol2Im, Grad: col2ImGrad},
 )
 
 // global reduces all spatial axes.
-func global(reduce string) func(*Call, *graph.Builder) ([]string, error) {
-	return func(c *Call, b *graph.Builder) ([]string, error) {
+func global(reduce string) expandFunc {
+	return func(c *lower.Call, b *graph.Builder) ([]string, error) {
 		if len(c.In[0].Shape) < 2 {
 			return nil, fmt.Errorf("input %q has shape %v, but should have a batch and channels", c.Inputs[0], c.In[0].Shape)
 		}
 		if over := spatialAxes(len(c.In[0].Shape)); len(over) > 0 {
-			return []string{along(b, reduce, c.Inputs[0], over...)}, nil
+			return []string{reduceAlong(b, reduce, c.Inputs[0], over...)}, nil
 		}
 		return []string{b.Op("Identity", c.Inputs[0])}, nil
 	}
 }
 
 // poolWindow returns the window of a pooling operator.
-func (c *Call) poolWindow() (*window, error) {
+func poolWindow(c *lower.Call) (*window, error) {
 	x := c.In[0].Shape
 	if len(x) < 3 {
 		return nil, fmt.Errorf("input %q has shape %v, but should have a batch, channels and at least one spatial axis", c.Inputs[0], x)
 	}
-	w, err := c.newWindow(x[2:], c.list("kernel_shape"))
+	w, err := newWindow(c, x[2:], intsAttr(c, "kernel_shape"))
 	if err != nil {
 		return nil, err
 	}
-	return w, w.place(c.text("auto_pad"), c.flag("ceil_mode"))
+	return w, w.place(c.Text("auto_pad"), c.Flag("ceil_mode"))
 }
 
 // lowerAveragePool divides the sum of each window by its number of terms;
 // padding counts among them if it is included.
-func lowerAveragePool(c *Call) ([]view, error) {
-	w, err := c.poolWindow()
+func lowerAveragePool(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	w, err := poolWindow(c)
 	if err == nil {
-		err = c.floats()
+		err = wantFloats(c)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return one(c.l.summed(c.In[0], func(x view) (view, error) {
-		counts, err := c.counts(w, x.Type)
+	return one(e.Summed(c.In[0], func(x lower.View) (lower.View, error) {
+		counts, err := windowCounts(c, w, x.Type)
 		if err != nil {
-			return view{}, err
+			return lower.View{}, err
 		}
-		y, err := c.l.slide(tensor.FoldSum, x, w)
+		y, err := foldWindows(e, tensor.FoldSum, x, w)
 		if err != nil {
-			return view{}, err
+			return lower.View{}, err
 		}
-		return c.l.pointwise(tensor.Div, x.Type, y, c.l.hold(counts))
+		return e.Map(tensor.Div, x.Type, y, e.Const(counts))
 	}))
 }
 
-// slide folds each window of x.
-func (l *lowering) slide(fn tensor.Fn, x view, w *window) (view, error) {
-	x, err := l.bounded(x, spatialAxes(len(x.Shape))...)
+// foldWindows folds each window of x.
+func foldWindows(e *lower.Emitter, fn tensor.Fn, x lower.View, w *window) (lower.View, error) {
+	x, err := e.Bounded(x, spatialAxes(len(x.Shape))...)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
 	s := append(x.Shape[:2].Clone(), w.out...)
 	p := &tensor.Primitive{Fn: fn, Type: x.Type, Shape: s, Fold: w.kernel}
-	return l.emit(p, x.access(append(axes(0, 2), w.reads(2, len(s))...)))
+	return e.Emit(p, x.Access(append(lower.Axes(0, 2), w.reads(2, len(s))...)))
 }
 
 // averagePoolGrad gives each element of a window its share.
-func averagePoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	w, err := c.poolWindow()
+func averagePoolGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	w, err := poolWindow(c)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := c.counts(w, tensor.Float32)
+	counts, err := windowCounts(c, w, tensor.Float32)
 	if err != nil {
 		return nil, err
 	}
 	s := c.In[0].Shape
 	planes, taps, n := s[0]*s[1], tensor.Shape(w.kernel).Elements(), tensor.Shape(w.out).Elements()
 	g := reshaped(b, b.Op("Div", dy[0], b.Const(counts)), c.Out[0].Shape, tensor.Shape{planes, 1, n})
-	dx := c.col2im(b, b.Op("Expand", g, b.Ints(planes, taps, n)), w)
-	return c.only(reshaped(b, dx, append(tensor.Shape{planes, 1}, w.in...), s)), nil
+	dx := col2im(c, b, b.Op("Expand", g, b.Ints(planes, taps, n)), w)
+	return firstGrad(c, reshaped(b, dx, append(tensor.Shape{planes, 1}, w.in...), s)), nil
 }
 
-// counts returns how many terms each window has, or one number if all have as
+// windowCounts returns how many terms each window has, or one number if all have as
 // many.
-func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
+func windowCounts(c *lower.Call, w *window, t tensor.DType) (*tensor.Tensor, error) {
 	along := make([]func(o int) int, len(w.in))
 	s := make(tensor.Shape, len(w.in))
 	for a := range w.in {
 		lo, hi := 0, w.in[a]
-		if c.flag("count_include_pad") {
+		if c.Flag("count_include_pad") {
 			lo, hi = -w.before[a], hi+w.after[a]
 		}
 		d, k := w.dilation[a], w.kernel[a]
@@ -126,7 +127,7 @@ func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
 		}
 		along[a] = terms
 	}
-	x, err := c.l.room(t, s)
+	x, err := c.Account.NewConst(t, s)
 	if err != nil {
 		return nil, err
 	}
@@ -137,23 +138,23 @@ func (c *Call) counts(w *window, t tensor.DType) (*tensor.Tensor, error) {
 		for a, o := range at {
 			n *= along[a](o)
 		}
-		x.Set(i, number(t, n).At(0))
+		x.Set(i, scalarOf(t, n).At(0))
 	}
 	return x, nil
 }
 
-// norm writes the p-norm over what sum adds up.
-func (c *Call) norm(b *graph.Builder, sum func(x string) string) ([]string, error) {
-	p := c.int("p")
+// normOver writes the p-norm over what sum adds up.
+func normOver(c *lower.Call, b *graph.Builder, sum func(x string) string) ([]string, error) {
+	p := c.Int("p")
 	if p < 1 || p > tensor.MaxDim {
 		return nil, fmt.Errorf("p is %d, but should be positive", p)
 	}
-	if err := c.floats(); err != nil {
+	if err := wantFloats(c); err != nil {
 		return nil, err
 	}
 	power := b.Op("Abs", c.Inputs[0])
 	if p > 1 {
-		power = b.Op("Pow", power, c.number(b, p))
+		power = b.Op("Pow", power, scalarLike(c, b, p))
 	}
 	y := sum(power)
 	switch p {
@@ -161,21 +162,21 @@ func (c *Call) norm(b *graph.Builder, sum func(x string) string) ([]string, erro
 	case 2:
 		y = b.Op("Sqrt", y)
 	default:
-		y = b.Op("Pow", y, b.Op("Div", c.number(b, 1), c.number(b, p)))
+		y = b.Op("Pow", y, b.Op("Div", scalarLike(c, b, 1), scalarLike(c, b, p)))
 	}
 	return []string{y}, nil
 }
 
 // expandLpPool sums by a convolution of each channel with ones.
-func expandLpPool(c *Call, b *graph.Builder) ([]string, error) {
-	w, err := c.poolWindow()
+func expandLpPool(c *lower.Call, b *graph.Builder) ([]string, error) {
+	w, err := poolWindow(c)
 	if err != nil {
 		return nil, err
 	}
 	s := c.In[0].Shape
 	planes := tensor.Shape{s[0] * s[1], 1}
-	return c.norm(b, func(x string) string {
-		ones := b.Op("Expand", c.number(b, 1), b.Ints(append(tensor.Shape{1, 1}, w.kernel...)...))
+	return normOver(c, b, func(x string) string {
+		ones := b.Op("Expand", scalarLike(c, b, 1), b.Ints(append(tensor.Shape{1, 1}, w.kernel...)...))
 		y := b.With(w.closed().attrs()...).Op("Conv", reshaped(b, x, s, append(planes.Clone(), w.in...)), ones)
 		return reshaped(b, y, append(planes.Clone(), w.out...), append(s[:2].Clone(), w.out...))
 	})
@@ -184,8 +185,8 @@ func expandLpPool(c *Call, b *graph.Builder) ([]string, error) {
 // lowerMaxPool folds each window. The position of its greatest element is that
 // of the last in a kernel read backwards, so that it is the first of equals and
 // never outside the input.
-func lowerMaxPool(c *Call) ([]view, error) {
-	w, err := c.poolWindow()
+func lowerMaxPool(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	w, err := poolWindow(c)
 	if err != nil {
 		return nil, err
 	}
@@ -193,12 +194,12 @@ func lowerMaxPool(c *Call) ([]view, error) {
 	if !x.Type.Numeric() {
 		return nil, fmt.Errorf("it does not take %v", x.Type)
 	}
-	if x, err = c.l.bounded(x, spatialAxes(len(x.Shape))...); err != nil {
+	if x, err = e.Bounded(x, spatialAxes(len(x.Shape))...); err != nil {
 		return nil, err
 	}
-	y, err := c.l.slide(tensor.FoldMax, x, w)
+	y, err := foldWindows(e, tensor.FoldMax, x, w)
 	if err != nil || len(c.Outputs) < 2 {
-		return []view{y}, err
+		return []lower.View{y}, err
 	}
 	s := y.Shape
 	back := w.reads(2, len(s))
@@ -207,26 +208,26 @@ func lowerMaxPool(c *Call) ([]view, error) {
 		back[a].Terms[1].Step = -w.dilation[a]
 	}
 	p := &tensor.Primitive{Fn: tensor.FoldArgMax, Type: tensor.Int64, Shape: s, Fold: w.kernel, Imm: []tensor.Word{1}}
-	at, err := c.l.emit(p, x.access(append(axes(0, 2), back...)))
+	at, err := e.Emit(p, x.Access(append(lower.Axes(0, 2), back...)))
 	if err != nil {
 		return nil, err
 	}
-	at, err = c.flatIndex(at, w)
-	return []view{y, at}, err
+	at, err = flatIndex(c, e, at, w)
+	return []lower.View{y, at}, err
 }
 
 // flatIndex turns places in a kernel read backwards into flat indices of input
 // 0; its spatial axes may count from the first on.
-func (c *Call) flatIndex(at view, w *window) (view, error) {
+func flatIndex(c *lower.Call, e *lower.Emitter, at lower.View, w *window) (lower.View, error) {
 	stride := tensor.Shape(w.in).Strides()
-	if c.int("storage_order") != 0 {
+	if c.Int("storage_order") != 0 {
 		for a, n := 0, 1; a < len(w.in); a++ {
 			stride[a], n = n, n*w.in[a]
 		}
 	}
 	taps := tensor.Shape(w.kernel)
 	coord := make([]int, len(taps))
-	table, err := c.table(tensor.Shape{taps.Elements()}, func(i int) int {
+	table, err := intConst(c, e, tensor.Shape{taps.Elements()}, func(i int) int {
 		taps.Coords(taps.Elements()-1-i, coord)
 		v := 0
 		for a, k := range coord {
@@ -235,12 +236,12 @@ func (c *Call) flatIndex(at view, w *window) (view, error) {
 		return v
 	})
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	if at, err = c.l.affine(at); err != nil {
-		return view{}, err
+	if at, err = e.Affine(at); err != nil {
+		return lower.View{}, err
 	}
-	at, err = c.l.gather(table, at.Shape, []tensor.Dim{{Via: 1}}, at.access(axes(0, len(at.Shape))))
+	at, err = gather(e, table, at.Shape, []tensor.Dim{{Via: 1}}, at.Access(lower.Axes(0, len(at.Shape))))
 	for d, n := range at.Shape {
 		s := make(tensor.Shape, len(at.Shape)-d)
 		for i := range s {
@@ -254,9 +255,9 @@ func (c *Call) flatIndex(at view, w *window) (view, error) {
 		case d >= 2:
 			step = stride[d-2] * w.stride[d-2]
 		}
-		var part view
+		var part lower.View
 		if err == nil {
-			part, err = c.table(s, func(i int) int {
+			part, err = intConst(c, e, s, func(i int) int {
 				if d < 2 {
 					return i * step
 				}
@@ -264,31 +265,31 @@ func (c *Call) flatIndex(at view, w *window) (view, error) {
 			})
 		}
 		if err == nil {
-			at, err = c.l.pointwise(tensor.Add, tensor.Int64, at, part)
+			at, err = e.Map(tensor.Add, tensor.Int64, at, part)
 		}
 		if err != nil {
-			return view{}, err
+			return lower.View{}, err
 		}
 	}
 	return at, nil
 }
 
-// table returns a constant of integers.
-func (c *Call) table(s tensor.Shape, f func(i int) int) (view, error) {
-	t, err := c.integers(s, f)
+// intConst returns a constant of integers.
+func intConst(c *lower.Call, e *lower.Emitter, s tensor.Shape, f func(i int) int) (lower.View, error) {
+	t, err := intTable(c, s, f)
 	if err != nil {
-		return view{}, err
+		return lower.View{}, err
 	}
-	return c.l.hold(t), nil
+	return e.Const(t), nil
 }
 
 // maxPoolGrad puts each gradient at the place of its window that Indices names,
 // and adds up what windows share.
-func maxPoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+func maxPoolGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 	if dy[0] == "" {
-		return c.only(""), nil
+		return firstGrad(c, ""), nil
 	}
-	w, err := c.poolWindow()
+	w, err := poolWindow(c)
 	if err != nil {
 		return nil, err
 	}
@@ -296,12 +297,12 @@ func maxPoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	k, n, planes := taps.Elements(), out.Elements(), s[0]*s[1]
 	attrs := slices.DeleteFunc(slices.Clone(c.Attrs), func(a graph.Attr) bool { return a.Name == "storage_order" })
 	index := b.With(attrs...).Ops("MaxPool", 2, c.Inputs[0])[1]
-	plane, err := c.integers(tensor.Shape{s[0], s[1], 1, 1}, func(i int) int { return i * in.Elements() })
+	plane, err := intTable(c, tensor.Shape{s[0], s[1], 1, 1}, func(i int) int { return i * in.Elements() })
 	if err != nil {
 		return nil, err
 	}
 	tap, at, strides := make([]int, len(taps)), make([]int, len(out)), in.Strides()
-	places, err := c.integers(tensor.Shape{k, n}, func(i int) int {
+	places, err := intTable(c, tensor.Shape{k, n}, func(i int) int {
 		taps.Coords(i/n, tap)
 		out.Coords(i%n, at)
 		place := 0
@@ -321,18 +322,18 @@ func maxPoolGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	column := tensor.Shape{s[0], s[1], 1, n}
 	hit := b.Op("Equal", b.Op("Sub", reshaped(b, index, full, column), b.Const(plane)), b.Const(places))
 	shares := b.Op("Where", hit, reshaped(b, dy[0], full, column), b.Scalar(0))
-	dx := c.col2im(b, reshaped(b, shares, tensor.Shape{s[0], s[1], k, n}, tensor.Shape{planes, k, n}), w)
+	dx := col2im(c, b, reshaped(b, shares, tensor.Shape{s[0], s[1], k, n}, tensor.Shape{planes, k, n}), w)
 	return []string{reshaped(b, dx, append(tensor.Shape{planes, 1}, in...), s)}, nil
 }
 
 // col2im adds up columns that were read through a window.
-func (c *Call) col2im(b *graph.Builder, x string, w *window) string {
+func col2im(c *lower.Call, b *graph.Builder, x string, w *window) string {
 	return b.With(w.closed().attrs()...).Op("Col2Im", x, b.Ints(w.in...), b.Ints(w.kernel...))
 }
 
 // expandMaxUnpool puts elements at the flat indices of what was pooled, with
 // zeros elsewhere. An output_shape adds zeros at the end of each axis.
-func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
+func expandMaxUnpool(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x := c.In[0].Shape
 	if !c.In[1].Shape.Equal(x) || c.In[1].Type != tensor.Int64 {
 		return nil, fmt.Errorf("input %q is %v%v, but should be int64%v", c.Inputs[1], c.In[1].Type, c.In[1].Shape, x)
@@ -340,7 +341,7 @@ func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
 	if len(x) < 3 {
 		return nil, fmt.Errorf("input %q has shape %v, but should have a batch, channels and at least one spatial axis", c.Inputs[0], x)
 	}
-	w, err := c.newWindow(x[2:], c.list("kernel_shape"))
+	w, err := newWindow(c, x[2:], intsAttr(c, "kernel_shape"))
 	if err != nil {
 		return nil, err
 	}
@@ -355,16 +356,16 @@ func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, err
 	}
 	planes, from, to := x[0]*x[1], x[2:].Elements(), s[2:].Elements()
-	plane, err := c.integers(tensor.Shape{planes, 1}, func(i int) int { return i * to })
+	plane, err := intTable(c, tensor.Shape{planes, 1}, func(i int) int { return i * to })
 	if err != nil {
 		return nil, err
 	}
 	index := b.Op("Sub", reshaped(b, c.Inputs[1], x, tensor.Shape{planes, from}), b.Const(plane))
-	zero := b.Op("Expand", c.number(b, 0), b.Ints(planes, to))
+	zero := b.Op("Expand", scalarLike(c, b, 0), b.Ints(planes, to))
 	y := b.With(graph.Int("axis", 1)).Op("ScatterElements", zero, index, reshaped(b, c.Inputs[0], x, tensor.Shape{planes, from}))
 	y = reshaped(b, y, tensor.Shape{planes, to}, s)
-	if c.has(2) {
-		want, err := c.vector(2)
+	if c.Has(2) {
+		want, err := intsInput(c, 2)
 		if err != nil {
 			return nil, err
 		}
@@ -375,18 +376,18 @@ func expandMaxUnpool(c *Call, b *graph.Builder) ([]string, error) {
 		for a, m := range want {
 			more[len(s)+a] = m - s[a]
 		}
-		y = b.Op("Pad", y, b.Ints(more...), c.number(b, 0))
+		y = b.Op("Pad", y, b.Ints(more...), scalarLike(c, b, 0))
 	}
 	return []string{y}, nil
 }
 
 // colWindow returns the window whose columns Col2Im takes, and the channels.
-func (c *Call) colWindow() (*window, int, error) {
+func colWindow(c *lower.Call) (*window, int, error) {
 	x := c.In[0].Shape
 	var lists [2][]int
 	for i := range lists {
 		var err error
-		if lists[i], err = c.vector(1 + i); err != nil {
+		if lists[i], err = intsInput(c, 1+i); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -395,7 +396,7 @@ func (c *Call) colWindow() (*window, int, error) {
 			return nil, 0, err
 		}
 	}
-	w, err := c.newWindow(lists[0], lists[1])
+	w, err := newWindow(c, lists[0], lists[1])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -409,18 +410,18 @@ func (c *Call) colWindow() (*window, int, error) {
 	return w, x[1] / taps, nil
 }
 
-func lowerCol2Im(c *Call) ([]view, error) {
-	w, channels, err := c.colWindow()
+func lowerCol2Im(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	w, channels, err := colWindow(c)
 	if err != nil {
 		return nil, err
 	}
 	batch, n := c.In[0].Shape[0], len(w.in)
 	lead := tensor.Shape{batch * channels}
-	x, err := c.l.reshape(c.In[0], append(append(lead.Clone(), w.kernel...), w.out...))
+	x, err := e.Reshape(c.In[0], append(append(lead.Clone(), w.kernel...), w.out...))
 	if err != nil {
 		return nil, err
 	}
-	x, t, err := c.l.transpose(x, w, lead, nil)
+	x, t, err := planTranspose(e, x, w, lead, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -428,29 +429,29 @@ func lowerCol2Im(c *Call) ([]view, error) {
 	for a := range all {
 		all[a] = 1 + a
 	}
-	if x, err = c.l.bounded(x, all...); err != nil {
+	if x, err = e.Bounded(x, all...); err != nil {
 		return nil, err
 	}
 	p := &tensor.Primitive{Fn: tensor.FoldSum, Type: x.Type, Shape: t.shape, Fold: t.fold}
-	y, err := c.l.emit(p, x.access(append(append(axes(0, 1), t.k...), t.o...)))
+	y, err := e.Emit(p, x.Access(append(append(lower.Axes(0, 1), t.k...), t.o...)))
 	if err != nil {
 		return nil, err
 	}
-	if y, err = c.l.cut(y, t, w, lead); err != nil {
+	if y, err = cutTranspose(e, y, t, w, lead); err != nil {
 		return nil, err
 	}
-	return one(c.l.reshape(y, append(tensor.Shape{batch, channels}, w.in...)))
+	return one(e.Reshape(y, append(tensor.Shape{batch, channels}, w.in...)))
 }
 
 // col2ImGrad reads the columns from the gradient: a convolution with the unit
 // kernels of a block.
-func col2ImGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	w, channels, err := c.colWindow()
+func col2ImGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	w, channels, err := colWindow(c)
 	if err != nil {
 		return nil, err
 	}
 	planes, taps := c.In[0].Shape[0]*channels, tensor.Shape(w.kernel).Elements()
-	unit, err := c.l.room(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...))
+	unit, err := c.Account.NewConst(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...))
 	if err != nil {
 		return nil, err
 	}
@@ -459,5 +460,5 @@ func col2ImGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	}
 	g := reshaped(b, dy[0], c.Out[0].Shape, append(tensor.Shape{planes, 1}, w.in...))
 	g = b.With(w.attrs()...).Op("Conv", g, b.Const(unit))
-	return c.only(reshaped(b, g, append(tensor.Shape{planes, taps}, w.out...), c.In[0].Shape)), nil
+	return firstGrad(c, reshaped(b, g, append(tensor.Shape{planes, taps}, w.out...), c.In[0].Shape)), nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -26,12 +27,12 @@ var multiplications = map[string]func(b *graph.Builder, x, y string, k int) stri
 }
 
 // inProfile returns the elements of a product by an operator in a profile.
-func inProfile(t *testing.T, profile op.Profile, name string, x, y *tensor.Tensor) []float64 {
+func inProfile(t *testing.T, profile lower.Profile, name string, x, y *tensor.Tensor) []float64 {
 	t.Helper()
 	b := graph.NewBuilder("product")
 	out := multiplications[name](b, b.Input("x", x.Type, x.Shape), b.Input("y", y.Type, y.Shape), y.Shape[0])
 	b.Output(out, 0, nil)
-	typed, err := profile.Infer(b.Graph())
+	typed, err := op.Infer(b.Graph(), profile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +59,8 @@ func TestMixedIsExactWhereFactorsAre(t *testing.T) {
 		for _, dtype := range []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
 			draw := func(int) float64 { return float64(r.IntN(257) - 128) }
 			x, y := matrix(dtype, 3, 7, draw), matrix(dtype, 7, 1, func(int) float64 { return float64(r.IntN(3) - 1) })
-			want := inProfile(t, op.FP32, name, x, y)
-			for i, v := range inProfile(t, op.Mixed, name, x, y) {
+			want := inProfile(t, lower.FP32, name, x, y)
+			for i, v := range inProfile(t, lower.Mixed, name, x, y) {
 				if v != want[i] {
 					t.Errorf("%s of %v: %v, want %v", name, dtype, v, want[i])
 				}
@@ -90,7 +91,7 @@ func TestMixedFactorsStayWithinLimits(t *testing.T) {
 		{"the greatest float32", [2]float64{math.MaxFloat32, 0}, [2]float64{1, 0}, 0x1p50},
 	} {
 		x, y := matrix(tensor.Float32, 1, 2, func(i int) float64 { return c.a[i] }), matrix(tensor.Float32, 2, 1, func(i int) float64 { return c.b[i] })
-		got := inProfile(t, op.Mixed, "MatMul", x, y)[0]
+		got := inProfile(t, lower.Mixed, "MatMul", x, y)[0]
 		if got != c.want && (got == got || c.want == c.want) || math.Signbit(got) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -105,10 +106,10 @@ func TestInt8IsCloseToTheProduct(t *testing.T) {
 		for _, size := range []float64{1e-15, 1, 1e15} {
 			draw := func(int) float64 { return size * (2*r.Float64() - 1) }
 			x, y := matrix(tensor.Float32, 4, k, draw), matrix(tensor.Float32, k, 1, draw)
-			want := inProfile(t, op.FP32, name, x, y)
+			want := inProfile(t, lower.FP32, name, x, y)
 			worst := k * size * size * (0.5/127 + 0.5/127 + 0.25/127/127) * 1.001
 			off := 0.0
-			for i, v := range inProfile(t, op.Int8, name, x, y) {
+			for i, v := range inProfile(t, lower.Int8, name, x, y) {
 				off = max(off, math.Abs(v-want[i]))
 			}
 			if off > worst || off == 0 {
@@ -123,7 +124,7 @@ func TestInt8OfSpecialFactors(t *testing.T) {
 		"zeros": {0, 0}, "a NaN": {math.NaN(), math.NaN()}, "an infinity": {math.Inf(-1), math.NaN()}, "subnormals": {0x1p-140, 0},
 	} {
 		x := matrix(tensor.Float32, 1, 2, func(i int) float64 { return c.a * float64(1-i) })
-		got := inProfile(t, op.Int8, "MatMul", x, matrix(tensor.Float32, 2, 1, func(int) float64 { return 1 }))[0]
+		got := inProfile(t, lower.Int8, "MatMul", x, matrix(tensor.Float32, 2, 1, func(int) float64 { return 1 }))[0]
 		if got != c.want && (got == got || c.want == c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
@@ -137,12 +138,12 @@ func TestIntegersHaveOneProfile(t *testing.T) {
 	x := b.Input("x", tensor.Uint8, tensor.Shape{1, k})
 	b.Output(b.Op("MatMulInteger", x, b.Op("Reshape", x, b.Ints(k, 1))), 0, nil)
 	full := matrix(tensor.Uint8, 1, k, func(int) float64 { return 255 })
-	for _, name := range op.Profiles() {
-		profile, err := op.ParseProfile(name)
+	for _, name := range lower.Profiles() {
+		profile, err := lower.ParseProfile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		typed, err := profile.Infer(b.Graph())
+		typed, err := op.Infer(b.Graph(), profile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,17 +158,17 @@ func TestIntegersHaveOneProfile(t *testing.T) {
 }
 
 func TestProfilesRefuseLongSums(t *testing.T) {
-	for profile, k := range map[op.Profile]int{op.Mixed: 1 << 26, op.Int8: 1 << 17} {
+	for profile, k := range map[lower.Profile]int{lower.Mixed: 1 << 26, lower.Int8: 1 << 17} {
 		for terms, ok := range map[int]bool{k: true, k + 1: false} {
 			b := graph.NewBuilder("long")
 			b.Output(b.Op("MatMul", b.Input("x", tensor.Float32, tensor.Shape{1, terms}), b.Input("y", tensor.Float32, tensor.Shape{terms, 1})), 0, nil)
-			_, err := profile.Infer(b.Graph())
+			_, err := op.Infer(b.Graph(), profile)
 			if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "too long for profile "+profile.String()) {
 				t.Errorf("%d terms in profile %v: %v", terms, profile, err)
 			}
 		}
 	}
-	if _, err := op.ParseProfile("fp8"); err == nil || !strings.Contains(err.Error(), `"fp32" "mixed" "int8"`) {
+	if _, err := lower.ParseProfile("fp8"); err == nil || !strings.Contains(err.Error(), `"fp32" "mixed" "int8"`) {
 		t.Errorf("an unknown profile: %v", err)
 	}
 }

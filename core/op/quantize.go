@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -15,14 +16,14 @@ import (
 var quantizedAttrs = []graph.Attr{graph.Int("axis", 1), graph.Int("block_size", 0), graph.Int("output_dtype", 0)}
 
 var _ = define(
-	Def{Name: "QuantizeLinear", Min: 2, Max: 3, Outputs: 1, Expand: expandQuantize,
+	lower.Operator{Name: "QuantizeLinear", Min: 2, Max: 3, Outputs: 1, Expand: expandQuantize,
 		Attrs: append(slices.Clone(quantizedAttrs), graph.Int("precision", 0), graph.Int("saturate", 1))},
-	Def{Name: "DequantizeLinear", Min: 2, Max: 3, Outputs: 1, Expand: expandDequantize, Attrs: quantizedAttrs},
-	Def{Name: "DynamicQuantizeLinear", Min: 1, Max: 1, Outputs: 3, Expand: expandDynamicQuantize},
-	Def{Name: "MatMulInteger", Min: 2, Max: 4, Outputs: 1, Expand: expandMatMulInteger},
-	Def{Name: "QLinearMatMul", Min: 8, Max: 8, Outputs: 1, Expand: expandQLinearMatMul},
-	Def{Name: "ConvInteger", Min: 2, Max: 4, Outputs: 1, Expand: expandConvInteger, Attrs: append(windowAttrs, graph.Int("group", 1))},
-	Def{Name: "QLinearConv", Min: 8, Max: 9, Outputs: 1, Expand: expandQLinearConv, Attrs: append(windowAttrs, graph.Int("group", 1))},
+	lower.Operator{Name: "DequantizeLinear", Min: 2, Max: 3, Outputs: 1, Expand: expandDequantize, Attrs: quantizedAttrs},
+	lower.Operator{Name: "DynamicQuantizeLinear", Min: 1, Max: 1, Outputs: 3, Expand: expandDynamicQuantize},
+	lower.Operator{Name: "MatMulInteger", Min: 2, Max: 4, Outputs: 1, Expand: expandMatMulInteger},
+	lower.Operator{Name: "QLinearMatMul", Min: 8, Max: 8, Outputs: 1, Expand: expandQLinearMatMul},
+	lower.Operator{Name: "ConvInteger", Min: 2, Max: 4, Outputs: 1, Expand: expandConvInteger, Attrs: append(windowAttrs, graph.Int("group", 1))},
+	lower.Operator{Name: "QLinearConv", Min: 8, Max: 9, Outputs: 1, Expand: expandQLinearConv, Attrs: append(windowAttrs, graph.Int("group", 1))},
 )
 
 // small reports whether a type is one of those that quantisation gives.
@@ -38,8 +39,8 @@ func converted(b *graph.Builder, x string, from, to tensor.DType) string {
 
 // typeAttr returns the element type that an attribute names, or another if it
 // names none.
-func (c *Call) typeAttr(name string, otherwise tensor.DType) (tensor.DType, error) {
-	v := c.int(name)
+func typeAttr(c *lower.Call, name string, otherwise tensor.DType) (tensor.DType, error) {
+	v := c.Int(name)
 	if v == 0 {
 		return otherwise, nil
 	}
@@ -53,20 +54,20 @@ func (c *Call) typeAttr(name string, otherwise tensor.DType) (tensor.DType, erro
 // perBlock gives a scale or zero point, input i, a shape that broadcasts to
 // that of the data: one for all, one for each place on the axis, or one for
 // each block of places.
-func (c *Call) perBlock(b *graph.Builder, i int) (string, error) {
+func perBlock(c *lower.Call, b *graph.Builder, i int) (string, error) {
 	x, s, name := c.In[0].Shape, c.In[i].Shape, c.Inputs[i]
 	if s.Elements() == 1 && len(s) <= 1 {
 		return reshaped(b, name, s, tensor.Shape{}), nil
 	}
-	a, err := axisOf(c.int("axis"), len(x))
+	a, err := axisOf(c.Int("axis"), len(x))
 	if len(x) == 1 {
 		a, err = 0, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	refuse := fmt.Errorf("input %q has shape %v, which does not go with axis %d of %v in blocks of %d", name, s, a, x, c.int("block_size"))
-	size := c.int("block_size")
+	refuse := fmt.Errorf("input %q has shape %v, which does not go with axis %d of %v in blocks of %d", name, s, a, x, c.Int("block_size"))
+	size := c.Int("block_size")
 	if size == 0 {
 		if len(s) != 1 || s[0] != x[a] {
 			return "", refuse
@@ -93,43 +94,43 @@ func (c *Call) perBlock(b *graph.Builder, i int) (string, error) {
 	return b.Op("Slice", name, b.Ints(0), b.Ints(x[a]), b.Ints(a)), nil
 }
 
-// scaled returns scale and zero point of an operator; the zero point is empty
+// scaleAndZero returns scale and zero point of an operator; the zero point is empty
 // if there is none.
-func (c *Call) scaled(b *graph.Builder) (scale, zero string, err error) {
-	if scale, err = c.perBlock(b, 1); err != nil || !c.has(2) {
+func scaleAndZero(c *lower.Call, b *graph.Builder) (scale, zero string, err error) {
+	if scale, err = perBlock(c, b, 1); err != nil || !c.Has(2) {
 		return scale, "", err
 	}
 	if !c.In[2].Shape.Equal(c.In[1].Shape) {
 		return "", "", fmt.Errorf("scale and zero point have shapes %v and %v", c.In[1].Shape, c.In[2].Shape)
 	}
-	zero, err = c.perBlock(b, 2)
+	zero, err = perBlock(c, b, 2)
 	return scale, zero, err
 }
 
-func expandQuantize(c *Call, b *graph.Builder) ([]string, error) {
+func expandQuantize(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x, by := c.In[0].Type, c.In[1].Type
 	to := tensor.Uint8
-	if c.has(2) {
+	if c.Has(2) {
 		to = c.In[2].Type
 	}
-	out, err := c.typeAttr("output_dtype", to)
+	out, err := typeAttr(c, "output_dtype", to)
 	if err != nil {
 		return nil, err
 	}
-	if c.has(2) && out != to || !small(out) {
+	if c.Has(2) && out != to || !small(out) {
 		return nil, fmt.Errorf("it quantizes to %v with a zero point of %v; both should be int8, uint8, int16 or uint16", out, to)
 	}
 	if !x.Float() && x != tensor.Int32 || !by.Float() && by != tensor.Int32 {
 		return nil, fmt.Errorf("it does not quantize %v by %v", x, by)
 	}
-	of, err := c.typeAttr("precision", by)
+	of, err := typeAttr(c, "precision", by)
 	if err != nil {
 		return nil, err
 	}
 	if !of.Float() { // integers divided are floats
 		of = tensor.Float64
 	}
-	scale, zero, err := c.scaled(b)
+	scale, zero, err := scaleAndZero(c, b)
 	if err != nil {
 		return nil, err
 	}
@@ -150,16 +151,16 @@ func rounded(b *graph.Builder, x string, of tensor.DType, zero string, to tensor
 	return castTo(b, x, to)
 }
 
-func expandDequantize(c *Call, b *graph.Builder) ([]string, error) {
+func expandDequantize(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x, by := c.In[0].Type, c.In[1].Type
-	out, err := c.typeAttr("output_dtype", by)
+	out, err := typeAttr(c, "output_dtype", by)
 	if err != nil {
 		return nil, err
 	}
-	if !small(x) && x != tensor.Int32 || !by.Float() || !out.Float() || c.has(2) && c.In[2].Type != x {
+	if !small(x) && x != tensor.Int32 || !by.Float() || !out.Float() || c.Has(2) && c.In[2].Type != x {
 		return nil, fmt.Errorf("it does not bring %v by %v back to %v; the zero point has the type of the data", x, by, out)
 	}
-	scale, zero, err := c.scaled(b)
+	scale, zero, err := scaleAndZero(c, b)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +178,8 @@ func expandDequantize(c *Call, b *graph.Builder) ([]string, error) {
 
 // expandDynamicQuantize takes the range of the data, widened to hold 0, as that
 // of uint8.
-func expandDynamicQuantize(c *Call, b *graph.Builder) ([]string, error) {
-	if err := c.want(0, tensor.Float32); err != nil {
+func expandDynamicQuantize(c *lower.Call, b *graph.Builder) ([]string, error) {
+	if err := wantType(c, 0, tensor.Float32); err != nil {
 		return nil, err
 	}
 	x, none := c.Inputs[0], b.Scalar(0)
@@ -190,14 +191,14 @@ func expandDynamicQuantize(c *Call, b *graph.Builder) ([]string, error) {
 	return []string{b.Op("QuantizeLinear", x, scale, zero), scale, zero}, nil
 }
 
-// centred returns input i of 8 bits as int32, less its zero point, input z,
+// lessZeroPoint returns input i of 8 bits as int32, less its zero point, input z,
 // which shape gives a shape that broadcasts.
-func (c *Call) centred(b *graph.Builder, i, z int, shape func(string, tensor.Shape) (string, error)) (string, error) {
+func lessZeroPoint(c *lower.Call, b *graph.Builder, i, z int, shape func(string, tensor.Shape) (string, error)) (string, error) {
 	if t := c.In[i].Type; !small(t) || t.Size() != 1 {
 		return "", fmt.Errorf("input %q is %v, but should be int8 or uint8", c.Inputs[i], t)
 	}
 	x := castTo(b, c.Inputs[i], tensor.Int32)
-	if !c.has(z) {
+	if !c.Has(z) {
 		return x, nil
 	}
 	if c.In[z].Type != c.In[i].Type {
@@ -209,15 +210,15 @@ func (c *Call) centred(b *graph.Builder, i, z int, shape func(string, tensor.Sha
 
 // byRow and byColumn give a value for each row or column of matrix i the shape
 // in which it broadcasts to the matrices.
-func (c *Call) byRow(b *graph.Builder, i int) func(string, tensor.Shape) (string, error) {
-	return c.byLine(b, i, 2, 1)
+func byRow(c *lower.Call, b *graph.Builder, i int) func(string, tensor.Shape) (string, error) {
+	return byLine(c, b, i, 2, 1)
 }
 
-func (c *Call) byColumn(b *graph.Builder, i int) func(string, tensor.Shape) (string, error) {
-	return c.byLine(b, i, 1, 2)
+func byColumn(c *lower.Call, b *graph.Builder, i int) func(string, tensor.Shape) (string, error) {
+	return byLine(c, b, i, 1, 2)
 }
 
-func (c *Call) byLine(b *graph.Builder, i, line, across int) func(string, tensor.Shape) (string, error) {
+func byLine(c *lower.Call, b *graph.Builder, i, line, across int) func(string, tensor.Shape) (string, error) {
 	return func(x string, s tensor.Shape) (string, error) {
 		m := c.In[i].Shape
 		n := len(m)
@@ -238,61 +239,67 @@ func (c *Call) byLine(b *graph.Builder, i, line, across int) func(string, tensor
 	}
 }
 
-func expandMatMulInteger(c *Call, b *graph.Builder) ([]string, error) {
-	x, err := c.centred(b, 0, 2, c.byRow(b, 0))
+func expandMatMulInteger(c *lower.Call, b *graph.Builder) ([]string, error) {
+	x, err := lessZeroPoint(c, b, 0, 2, byRow(c, b, 0))
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.centred(b, 1, 3, c.byColumn(b, 1))
+	y, err := lessZeroPoint(c, b, 1, 3, byColumn(c, b, 1))
 	if err != nil {
 		return nil, err
 	}
 	return []string{b.Op("MatMul", x, y)}, nil
 }
 
-func expandQLinearMatMul(c *Call, b *graph.Builder) ([]string, error) {
-	x, err := c.centred(b, 0, 2, c.byRow(b, 0))
+func expandQLinearMatMul(c *lower.Call, b *graph.Builder) ([]string, error) {
+	x, err := lessZeroPoint(c, b, 0, 2, byRow(c, b, 0))
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.centred(b, 3, 5, c.byColumn(b, 3))
+	y, err := lessZeroPoint(c, b, 3, 5, byColumn(c, b, 3))
 	if err != nil {
 		return nil, err
 	}
-	xs, err := c.byRow(b, 0)(c.Inputs[1], c.In[1].Shape)
+	xs, err := byRow(c, b, 0)(c.Inputs[1], c.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
-	ys, err := c.byColumn(b, 3)(c.Inputs[4], c.In[4].Shape)
+	ys, err := byColumn(c, b, 3)(c.Inputs[4], c.In[4].Shape)
 	if err != nil {
 		return nil, err
 	}
-	return c.requantized(b, b.Op("MatMul", x, y), xs, 1, ys, 4, 6)
+	return requantized(c, b, b.Op("MatMul", x, y), factor{xs, 1}, factor{ys, 4}, 6)
 }
 
-// requantized multiplies int32 sums by the scales xs and ys of what was
-// multiplied, inputs i and j, over that of the result, input k, which its zero
-// point follows.
-func (c *Call) requantized(b *graph.Builder, sums, xs string, i int, ys string, j, k int) ([]string, error) {
-	t, out := c.In[i].Type, c.In[k+1].Type
-	if !t.Float() || c.In[j].Type != t || c.In[k].Type != t || !small(out) || out.Size() != 1 {
-		return nil, fmt.Errorf("the scales are %v, %v and %v and the zero point of the result %v; they should be floats of one type, and int8 or uint8", t, c.In[j].Type, c.In[k].Type, out)
+// factor is what was multiplied: its scale in the shape in which it broadcasts, and
+// the input that this is.
+type factor struct {
+	scale string
+	input int
+}
+
+// requantized multiplies int32 sums of products of x and y by their scales, over
+// that of the result, input k, which its zero point follows.
+func requantized(c *lower.Call, b *graph.Builder, sums string, x, y factor, k int) ([]string, error) {
+	t, out := c.In[x.input].Type, c.In[k+1].Type
+	if !t.Float() || c.In[y.input].Type != t || c.In[k].Type != t || !small(out) || out.Size() != 1 {
+		return nil, fmt.Errorf("the scales are %v, %v and %v and the zero point of the result %v; they should be floats of one type, and int8 or uint8", t, c.In[y.input].Type, c.In[k].Type, out)
 	}
 	if c.In[k].Shape.Elements() != 1 || c.In[k+1].Shape.Elements() != 1 {
 		return nil, fmt.Errorf("scale and zero point of the result have shapes %v and %v, but should each be one number", c.In[k].Shape, c.In[k+1].Shape)
 	}
 	scale, zero := reshaped(b, c.Inputs[k], c.In[k].Shape, tensor.Shape{}), reshaped(b, c.Inputs[k+1], c.In[k+1].Shape, tensor.Shape{})
-	scale = b.Op("Div", b.Op("Mul", xs, ys), scale)
+	scale = b.Op("Div", b.Op("Mul", x.scale, y.scale), scale)
 	of := t
 	if t.Half() {
 		of = tensor.Float32
 	}
-	y := b.Op("Mul", castTo(b, sums, of), converted(b, scale, t, of))
-	return []string{rounded(b, y, of, zero, out)}, nil
+	real := b.Op("Mul", castTo(b, sums, of), converted(b, scale, t, of))
+	return []string{rounded(b, real, of, zero, out)}, nil
 }
 
 // byKernel gives a value for each kernel, input i, as many axes as that has.
-func (c *Call) byKernel(b *graph.Builder, i, first int) func(string, tensor.Shape) (string, error) {
+func byKernel(c *lower.Call, b *graph.Builder, i, first int) func(string, tensor.Shape) (string, error) {
 	return func(x string, s tensor.Shape) (string, error) {
 		k := c.In[i].Shape
 		if s.Elements() == 1 && len(s) <= 1 {
@@ -320,24 +327,24 @@ func forAll(b *graph.Builder) func(string, tensor.Shape) (string, error) {
 	}
 }
 
-func expandConvInteger(c *Call, b *graph.Builder) ([]string, error) {
-	x, err := c.centred(b, 0, 2, forAll(b))
+func expandConvInteger(c *lower.Call, b *graph.Builder) ([]string, error) {
+	x, err := lessZeroPoint(c, b, 0, 2, forAll(b))
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.centred(b, 1, 3, c.byKernel(b, 1, 0))
+	k, err := lessZeroPoint(c, b, 1, 3, byKernel(c, b, 1, 0))
 	if err != nil {
 		return nil, err
 	}
 	return []string{b.With(c.Attrs...).Op("Conv", x, k)}, nil
 }
 
-func expandQLinearConv(c *Call, b *graph.Builder) ([]string, error) {
-	x, err := c.centred(b, 0, 2, forAll(b))
+func expandQLinearConv(c *lower.Call, b *graph.Builder) ([]string, error) {
+	x, err := lessZeroPoint(c, b, 0, 2, forAll(b))
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.centred(b, 3, 5, c.byKernel(b, 3, 0))
+	k, err := lessZeroPoint(c, b, 3, 5, byKernel(c, b, 3, 0))
 	if err != nil {
 		return nil, err
 	}
@@ -345,16 +352,16 @@ func expandQLinearConv(c *Call, b *graph.Builder) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ks, err := c.byKernel(b, 3, 1)(c.Inputs[4], c.In[4].Shape)
+	ks, err := byKernel(c, b, 3, 1)(c.Inputs[4], c.In[4].Shape)
 	if err != nil {
 		return nil, err
 	}
 	in := []string{x, k}
-	if c.has(8) {
-		if err := c.want(8, tensor.Int32); err != nil {
+	if c.Has(8) {
+		if err := wantType(c, 8, tensor.Int32); err != nil {
 			return nil, err
 		}
 		in = append(in, c.Inputs[8])
 	}
-	return c.requantized(b, b.With(c.Attrs...).Op("Conv", in...), xs, 1, ks, 4, 6)
+	return requantized(c, b, b.With(c.Attrs...).Op("Conv", in...), factor{xs, 1}, factor{ks, 4}, 6)
 }

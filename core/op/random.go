@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,18 +14,18 @@ import (
 // the same, as do two runs of one node.
 
 var _ = define(
-	Def{Name: "RandomUniform", Min: 0, Max: 0, Outputs: 1, Expand: drawn(expandUniform),
+	lower.Operator{Name: "RandomUniform", Min: 0, Max: 0, Outputs: 1, Expand: drawn(expandUniform),
 		Attrs: []graph.Attr{graph.Int("dtype", int(tensor.Float32)), graph.Float("high", 1), graph.Float("low", 0), graph.Float("seed", 0), graph.Ints("shape")}},
-	Def{Name: "RandomUniformLike", Min: 1, Max: 1, Outputs: 1, Expand: drawn(expandUniform),
+	lower.Operator{Name: "RandomUniformLike", Min: 1, Max: 1, Outputs: 1, Expand: drawn(expandUniform),
 		Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("high", 1), graph.Float("low", 0), graph.Float("seed", 0)}},
-	Def{Name: "RandomNormal", Min: 0, Max: 0, Outputs: 1, Expand: drawn(expandNormal),
+	lower.Operator{Name: "RandomNormal", Min: 0, Max: 0, Outputs: 1, Expand: drawn(expandNormal),
 		Attrs: []graph.Attr{graph.Int("dtype", int(tensor.Float32)), graph.Float("mean", 0), graph.Float("scale", 1), graph.Float("seed", 0), graph.Ints("shape")}},
-	Def{Name: "RandomNormalLike", Min: 1, Max: 1, Outputs: 1, Expand: drawn(expandNormal),
+	lower.Operator{Name: "RandomNormalLike", Min: 1, Max: 1, Outputs: 1, Expand: drawn(expandNormal),
 		Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("mean", 0), graph.Float("scale", 1), graph.Float("seed", 0)}},
-	Def{Name: "Bernoulli", Min: 1, Max: 1, Outputs: 1, Expand: expandBernoulli, Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("seed", 0)}},
-	Def{Name: "Multinomial", Min: 1, Max: 1, Outputs: 1, Expand: expandMultinomial,
+	lower.Operator{Name: "Bernoulli", Min: 1, Max: 1, Outputs: 1, Expand: expandBernoulli, Attrs: []graph.Attr{graph.Int("dtype", 0), graph.Float("seed", 0)}},
+	lower.Operator{Name: "Multinomial", Min: 1, Max: 1, Outputs: 1, Expand: expandMultinomial,
 		Attrs: []graph.Attr{graph.Int("dtype", int(tensor.Int32)), graph.Int("sample_size", 1), graph.Float("seed", 0)}},
-	Def{Name: "Dropout", Min: 1, Max: 3, Outputs: 2, Expand: expandDropout, Attrs: []graph.Attr{graph.Int("seed", 0)}},
+	lower.Operator{Name: "Dropout", Min: 1, Max: 3, Outputs: 2, Expand: expandDropout, Attrs: []graph.Attr{graph.Int("seed", 0)}},
 )
 
 // mixing is a permutation of 32-bit words that leaves no trace of their order:
@@ -46,12 +47,8 @@ type chance struct {
 	next uint32 // what was drawn so far
 }
 
-// Draws reports whether some node of t draws by chance: other runtimes may draw
-// other numbers for it.
-func (t *Typed) Draws() bool { return t.l.draws }
-
-// chance needs a seed: without one, everyone would draw something else.
-func (c *Call) chance(b *graph.Builder) (*chance, error) {
+// newChance needs a seed: without one, everyone would draw something else.
+func newChance(c *lower.Call, b *graph.Builder) (*chance, error) {
 	a := c.Node.Attr("seed")
 	if a == nil {
 		return nil, fmt.Errorf("it has no seed; give it the attribute seed, so that everyone draws the same")
@@ -60,7 +57,7 @@ func (c *Call) chance(b *graph.Builder) (*chance, error) {
 	if a.Kind == graph.AttrInt {
 		seed = mix(uint32(a.Int)) + uint32(a.Int>>32)
 	}
-	c.l.draws = true
+	c.MarkDraws()
 	return &chance{b: b, seed: seed}, nil
 }
 
@@ -75,7 +72,7 @@ func (d *chance) words(s tensor.Shape) (string, error) {
 	}
 	b := d.b
 	word := func(v uint32) string { return b.Const(tensor.Scalar(v)) }
-	x := castTo(b, counted(b, s.Elements()), tensor.Uint32)
+	x := castTo(b, rangeNode(b, s.Elements()), tensor.Uint32)
 	for range 2 {
 		d.next++
 		x = b.Op("Add", x, word(mix(d.seed+mix(d.next))))
@@ -111,9 +108,9 @@ func (d *chance) fraction(s tensor.Shape, inner bool) (string, error) {
 
 // drawn expands an operator whose result has the type and shape of attributes
 // or of its input, and is computed in float32 or float64.
-func drawn(draw func(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, error)) expansion {
-	return func(c *Call, b *graph.Builder) ([]string, error) {
-		d, err := c.chance(b)
+func drawn(draw func(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (string, error)) expandFunc {
+	return func(c *lower.Call, b *graph.Builder) ([]string, error) {
+		d, err := newChance(c, b)
 		if err != nil {
 			return nil, err
 		}
@@ -122,9 +119,9 @@ func drawn(draw func(c *Call, d *chance, s tensor.Shape, of tensor.DType) (strin
 		if len(c.In) > 0 {
 			s, t = c.In[0].Shape, c.In[0].Type
 		} else {
-			s = toInts(c.attr("shape").Ints)
+			s = toInts(c.AttrOrDefault("shape").Ints)
 		}
-		if t, err = c.typeAttr("dtype", t); err != nil {
+		if t, err = typeAttr(c, "dtype", t); err != nil {
 			return nil, err
 		}
 		if !t.Float() {
@@ -140,18 +137,18 @@ func drawn(draw func(c *Call, d *chance, s tensor.Shape, of tensor.DType) (strin
 }
 
 // expandUniform draws low + u·(high − low).
-func expandUniform(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
+func expandUniform(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
 	u, err := d.fraction(s, false)
 	if err != nil {
 		return "", err
 	}
-	low, high := float64(c.float("low")), float64(c.float("high"))
-	x := d.b.Op("Mul", converted(d.b, u, tensor.Float32, of), d.b.Const(real(of, high-low)))
-	return d.b.Op("Add", x, d.b.Const(real(of, low))), nil
+	low, high := float64(c.Float("low")), float64(c.Float("high"))
+	x := d.b.Op("Mul", converted(d.b, u, tensor.Float32, of), d.b.Const(floatOf(of, high-low)))
+	return d.b.Op("Add", x, d.b.Const(floatOf(of, low))), nil
 }
 
 // expandNormal draws mean + scale·√(−2·ln u)·cos 2πv (Box and Muller).
-func expandNormal(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
+func expandNormal(c *lower.Call, d *chance, s tensor.Shape, of tensor.DType) (string, error) {
 	u, err := d.fraction(s, true)
 	if err != nil {
 		return "", err
@@ -163,17 +160,17 @@ func expandNormal(c *Call, d *chance, s tensor.Shape, of tensor.DType) (string, 
 	b := d.b
 	radius := b.Op("Sqrt", b.Op("Mul", b.Op("Log", u), b.Scalar(-2)))
 	x := b.Op("Mul", radius, b.Op("Cos", b.Op("Mul", v, b.Scalar(2*math.Pi))))
-	x = b.Op("Mul", converted(b, x, tensor.Float32, of), b.Const(real(of, float64(c.float("scale")))))
-	return b.Op("Add", x, b.Const(real(of, float64(c.float("mean"))))), nil
+	x = b.Op("Mul", converted(b, x, tensor.Float32, of), b.Const(floatOf(of, float64(c.Float("scale")))))
+	return b.Op("Add", x, b.Const(floatOf(of, float64(c.Float("mean"))))), nil
 }
 
 // expandBernoulli draws 1 where u is below the probability.
-func expandBernoulli(c *Call, b *graph.Builder) ([]string, error) {
-	d, err := c.chance(b)
+func expandBernoulli(c *lower.Call, b *graph.Builder) ([]string, error) {
+	d, err := newChance(c, b)
 	if err != nil {
 		return nil, err
 	}
-	to, err := c.typeAttr("dtype", c.In[0].Type)
+	to, err := typeAttr(c, "dtype", c.In[0].Type)
 	if err != nil {
 		return nil, err
 	}
@@ -196,12 +193,12 @@ func (d *chance) below(p string, t tensor.DType, s tensor.Shape) (string, error)
 
 // expandMultinomial draws the class whose log-probability − ln(−ln u) is the
 // greatest (Gumbel).
-func expandMultinomial(c *Call, b *graph.Builder) ([]string, error) {
-	d, err := c.chance(b)
+func expandMultinomial(c *lower.Call, b *graph.Builder) ([]string, error) {
+	d, err := newChance(c, b)
 	if err != nil {
 		return nil, err
 	}
-	x, n := c.In[0], c.int("sample_size")
+	x, n := c.In[0], c.Int("sample_size")
 	if len(x.Shape) != 2 || x.Shape[1] < 1 || !x.Type.Float() || n < 0 {
 		return nil, fmt.Errorf("input %q is %v%v, but should be floats [batch classes], of which %d samples are drawn", c.Inputs[0], x.Type, x.Shape, n)
 	}
@@ -212,55 +209,55 @@ func expandMultinomial(c *Call, b *graph.Builder) ([]string, error) {
 	noise := b.Op("Neg", b.Op("Log", b.Op("Neg", b.Op("Log", u))))
 	sum := b.Op("Add", b.Op("Unsqueeze", converted(b, c.Inputs[0], x.Type, tensor.Float32), b.Ints(1)), noise)
 	class := b.With(graph.Int("axis", 2), graph.Int("keepdims", 0)).Op("ArgMax", sum)
-	to, err := c.typeAttr("dtype", tensor.Int32)
+	to, err := typeAttr(c, "dtype", tensor.Int32)
 	return []string{castTo(b, class, to)}, err
 }
 
 // expandDropout leaves its input as it is, or, in training, drops elements
 // where u is below the ratio and scales the others by 1/(1 − ratio).
-func expandDropout(c *Call, b *graph.Builder) ([]string, error) {
+func expandDropout(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x := c.Inputs[0]
-	if idle, err := c.idle(); err != nil || idle {
-		all := b.Op("Expand", b.Const(number(tensor.Bool, 1)), b.Ints(c.In[0].Shape...))
+	if idle, err := dropsNothing(c); err != nil || idle {
+		all := b.Op("Expand", b.Const(scalarOf(tensor.Bool, 1)), b.Ints(c.In[0].Shape...))
 		return []string{b.Op("Identity", x), all}, err
 	}
-	d, err := c.chance(b)
+	d, err := newChance(c, b)
 	if err != nil {
 		return nil, err
 	}
 	ratio, t := b.Scalar(0.5), tensor.Float32
-	if c.has(1) {
+	if c.Has(1) {
 		ratio, t = reshaped(b, c.Inputs[1], c.In[1].Shape, tensor.Shape{}), c.In[1].Type
 	}
 	dropped, err := d.below(ratio, t, c.In[0].Shape)
 	if err != nil {
 		return nil, err
 	}
-	scale := b.Op("Reciprocal", b.Op("Sub", c.real(b, 1), converted(b, ratio, t, c.In[0].Type)))
+	scale := b.Op("Reciprocal", b.Op("Sub", floatLike(c, b, 1), converted(b, ratio, t, c.In[0].Type)))
 	training := reshaped(b, c.Inputs[2], c.In[2].Shape, tensor.Shape{})
 	dropped = b.Op("And", dropped, training)
-	scale = b.Op("Where", training, scale, c.real(b, 1))
-	return []string{b.Op("Where", dropped, c.real(b, 0), b.Op("Mul", x, scale)), b.Op("Not", dropped)}, nil
+	scale = b.Op("Where", training, scale, floatLike(c, b, 1))
+	return []string{b.Op("Where", dropped, floatLike(c, b, 0), b.Op("Mul", x, scale)), b.Op("Not", dropped)}, nil
 }
 
-// idle reports whether Dropout is known to drop nothing.
-func (c *Call) idle() (bool, error) {
-	if !c.has(2) {
+// dropsNothing reports whether Dropout is known to drop nothing.
+func dropsNothing(c *lower.Call) (bool, error) {
+	if !c.Has(2) {
 		return true, nil
 	}
 	for i := 1; i < 3; i++ {
-		if c.has(i) && c.In[i].Shape.Elements() != 1 {
+		if c.Has(i) && c.In[i].Shape.Elements() != 1 {
 			return false, fmt.Errorf("input %q has shape %v, but should be one value", c.Inputs[i], c.In[i].Shape)
 		}
 	}
-	if err := c.want(2, tensor.Bool); err != nil || !c.In[0].Type.Float() {
+	if err := wantType(c, 2, tensor.Bool); err != nil || !c.In[0].Type.Float() {
 		return false, err
 	}
 	for i := 1; i < 3; i++ {
-		if !c.has(i) {
+		if !c.Has(i) {
 			continue
 		}
-		t, err := c.l.known(c.In[i])
+		t, err := c.Known(c.In[i])
 		if err != nil || t != nil && t.At(0) == 0 {
 			return true, err
 		}

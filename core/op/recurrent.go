@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,11 +14,11 @@ import (
 // to the gates is one product; each step adds what the state adds.
 
 var _ = define(
-	Def{Name: "RNN", Min: 3, Max: 6, Outputs: 2, Attrs: recurrentAttrs, Expand: wide(recurrent(1, "Tanh"))},
-	Def{Name: "GRU", Min: 3, Max: 6, Outputs: 2, Attrs: append(slices.Clone(recurrentAttrs), graph.Int("linear_before_reset", 0)),
-		Expand: wide(recurrent(3, "Sigmoid", "Tanh"))},
-	Def{Name: "LSTM", Min: 3, Max: 8, Outputs: 3, Attrs: append(slices.Clone(recurrentAttrs), graph.Int("input_forget", 0)),
-		Expand: wide(recurrent(4, "Sigmoid", "Tanh", "Tanh"))},
+	lower.Operator{Name: "RNN", Min: 3, Max: 6, Outputs: 2, Attrs: recurrentAttrs, Expand: inFloat32(recurrent(1, "Tanh"))},
+	lower.Operator{Name: "GRU", Min: 3, Max: 6, Outputs: 2, Attrs: append(slices.Clone(recurrentAttrs), graph.Int("linear_before_reset", 0)),
+		Expand: inFloat32(recurrent(3, "Sigmoid", "Tanh"))},
+	lower.Operator{Name: "LSTM", Min: 3, Max: 8, Outputs: 3, Attrs: append(slices.Clone(recurrentAttrs), graph.Int("input_forget", 0)),
+		Expand: inFloat32(recurrent(4, "Sigmoid", "Tanh", "Tanh"))},
 )
 
 var recurrentAttrs = []graph.Attr{
@@ -39,7 +40,7 @@ const (
 
 // recurrence is one direction of a recurrent layer.
 type recurrence struct {
-	*Call
+	*lower.Call
 	b                          *graph.Builder
 	gates                      int
 	steps, batch, width, cells int
@@ -53,14 +54,14 @@ type recurrence struct {
 
 // recurrent expands a layer with the given number of gates and default
 // activations.
-func recurrent(gates int, defaults ...string) expansion {
-	return func(c *Call, b *graph.Builder) ([]string, error) {
-		r, err := c.recurrence(b, gates)
+func recurrent(gates int, defaults ...string) expandFunc {
+	return func(c *lower.Call, b *graph.Builder) ([]string, error) {
+		r, err := newRecurrence(c, b, gates)
 		if err != nil {
 			return nil, err
 		}
 		x := c.Inputs[inX]
-		if c.flag("layout") {
+		if c.Flag("layout") {
 			x = b.With(graph.Ints("perm", 1, 0, 2)).Op("Transpose", x)
 		}
 		if err := r.activations(defaults); err != nil {
@@ -71,7 +72,7 @@ func recurrent(gates int, defaults ...string) expansion {
 		for r.which = range r.of {
 			n := len(defaults)
 			r.act, r.alpha, r.beta = act[r.which*n:][:n], alpha[r.which*n:][:n], beta[r.which*n:][:n]
-			out, h, k, err := r.run(x, r.which == 1 || c.text("direction") == "reverse")
+			out, h, k, err := r.run(x, r.which == 1 || c.Text("direction") == "reverse")
 			if err != nil {
 				return nil, err
 			}
@@ -79,7 +80,7 @@ func recurrent(gates int, defaults ...string) expansion {
 		}
 		join := func(list []string, a int, perm ...int) string {
 			v := b.With(graph.Int("axis", a)).Op("Concat", list...)
-			if c.flag("layout") {
+			if c.Flag("layout") {
 				v = b.With(graph.Ints("perm", perm...)).Op("Transpose", v)
 			}
 			return v
@@ -92,17 +93,17 @@ func recurrent(gates int, defaults ...string) expansion {
 	}
 }
 
-// recurrence checks the shapes of the inputs.
-func (c *Call) recurrence(b *graph.Builder, gates int) (*recurrence, error) {
+// newRecurrence checks the shapes of the inputs.
+func newRecurrence(c *lower.Call, b *graph.Builder, gates int) (*recurrence, error) {
 	t, x, w := c.In[inX].Type, c.In[inX].Shape.Clone(), c.In[inStateWeights].Shape
 	if len(x) != 3 || len(w) != 3 || !t.Float() {
 		return nil, fmt.Errorf("inputs of %v%v and weights of the state of shape %v should be floats with 3 axes", t, x, w)
 	}
-	if c.flag("layout") {
+	if c.Flag("layout") {
 		x[0], x[1] = x[1], x[0]
 	}
 	r := &recurrence{Call: c, b: b, gates: gates, steps: x[0], batch: x[1], width: x[2], cells: w[2], of: 1}
-	switch d := c.text("direction"); d {
+	switch d := c.Text("direction"); d {
 	case "forward", "reverse":
 	case "bidirectional":
 		r.of = 2
@@ -110,14 +111,14 @@ func (c *Call) recurrence(b *graph.Builder, gates int) (*recurrence, error) {
 		return nil, fmt.Errorf("direction %q is not supported; use forward, reverse or bidirectional", d)
 	}
 	state := tensor.Shape{r.of, r.batch, r.cells}
-	if c.flag("layout") {
+	if c.Flag("layout") {
 		state = tensor.Shape{r.batch, r.of, r.cells}
 	}
 	for i, want := range []tensor.Shape{
 		inWeights: {r.of, gates * r.cells, r.width}, inStateWeights: {r.of, gates * r.cells, r.cells}, inBias: {r.of, 2 * gates * r.cells},
 		inLengths: {r.batch}, inHidden: state, inCell: state, inPeepholes: {r.of, 3 * r.cells},
 	} {
-		if i == inX || !c.has(i) {
+		if i == inX || !c.Has(i) {
 			continue
 		}
 		of := t
@@ -128,7 +129,7 @@ func (c *Call) recurrence(b *graph.Builder, gates int) (*recurrence, error) {
 			return nil, fmt.Errorf("input %q is %v%v, but should be %v%v", c.Inputs[i], c.In[i].Type, c.In[i].Shape, of, want)
 		}
 	}
-	if n := c.int("hidden_size"); n != 0 && n != r.cells {
+	if n := c.Int("hidden_size"); n != 0 && n != r.cells {
 		return nil, fmt.Errorf("hidden_size is %d, but the weights of the state have shape %v", n, w)
 	}
 	if r.steps < 1 || r.steps > maxSteps {
@@ -150,7 +151,7 @@ var activations = map[string]struct {
 // activations reads the activations of all directions. Each takes its alpha and
 // beta, if it has any, from the front of their lists while those last.
 func (r *recurrence) activations(defaults []string) error {
-	names := r.attr("activations").Strings
+	names := r.AttrOrDefault("activations").Strings
 	if len(names) == 0 {
 		for range r.of {
 			names = append(names, defaults...)
@@ -159,7 +160,7 @@ func (r *recurrence) activations(defaults []string) error {
 	if len(names) != r.of*len(defaults) {
 		return fmt.Errorf("%d activations are given, but it takes %d", len(names), r.of*len(defaults))
 	}
-	alphas, betas := r.attr("activation_alpha").Floats, r.attr("activation_beta").Floats
+	alphas, betas := r.AttrOrDefault("activation_alpha").Floats, r.AttrOrDefault("activation_beta").Floats
 	take := func(name string, from *[]float32) (a graph.Attr) {
 		if len(*from) > 0 {
 			a, *from = graph.Float(name, (*from)[0]), (*from)[1:]
@@ -187,14 +188,14 @@ func (r *recurrence) activations(defaults []string) error {
 func (r *recurrence) apply(i int, x string) string {
 	b := r.b
 	if r.Node.Attr("clip") != nil {
-		limit := float64(r.float("clip"))
-		x = b.Op("Max", b.Op("Min", x, r.real(b, limit)), r.real(b, -limit))
+		limit := float64(r.Float("clip"))
+		x = b.Op("Max", b.Op("Min", x, floatLike(r.Call, b, limit)), floatLike(r.Call, b, -limit))
 	}
 	given := func(a graph.Attr, otherwise float64) string {
 		if a.Kind != 0 {
 			otherwise = float64(a.Float)
 		}
-		return r.real(b, otherwise)
+		return floatLike(r.Call, b, otherwise)
 	}
 	switch r.act[i] {
 	case "Affine":
@@ -216,7 +217,7 @@ func (r *recurrence) apply(i int, x string) string {
 func (r *recurrence) own(i int) string {
 	a := 0
 	if i == inHidden || i == inCell {
-		a = r.int("layout")
+		a = r.Int("layout")
 	}
 	b := r.b
 	return b.Op("Squeeze", b.Op("Slice", r.Inputs[i], b.Ints(r.which), b.Ints(r.which+1), b.Ints(a)), b.Ints(a))
@@ -238,10 +239,10 @@ func apart(b *graph.Builder, x string, n, a int) []string {
 
 // start returns the state before the first step.
 func (r *recurrence) start(i int) string {
-	if r.has(i) {
+	if r.Has(i) {
 		return r.own(i)
 	}
-	return r.b.Op("Expand", r.number(r.b, 0), r.b.Ints(r.batch, r.cells))
+	return r.b.Op("Expand", scalarLike(r.Call, r.b, 0), r.b.Ints(r.batch, r.cells))
 }
 
 // run writes all steps of one direction over x [steps, batch, width]: the
@@ -254,7 +255,7 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err er
 	if r.gates == 3 && !r.resetsLast() {
 		r.weights = r.split(r.weights[0], 2, 1)
 	}
-	if r.has(inBias) {
+	if r.Has(inBias) {
 		bias := r.split(r.own(inBias), r.gates, r.gates)
 		if r.resetsLast() {
 			r.bias = bias[1]
@@ -263,11 +264,11 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err er
 		}
 		in = b.Op("Add", in, bias[0])
 	}
-	if r.has(inPeepholes) {
+	if r.Has(inPeepholes) {
 		r.peepholes = r.split(r.own(inPeepholes), 1, 1, 1)
 	}
 	lengths := ""
-	if r.has(inLengths) {
+	if r.Has(inLengths) {
 		lengths = b.Op("Unsqueeze", castTo(b, r.Inputs[inLengths], tensor.Int64), b.Ints(1))
 	}
 	hidden = r.start(inHidden)
@@ -283,8 +284,8 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err er
 		h, k := r.step(b.Op("Squeeze", inputs[t], b.Ints(0)), hidden, cell)
 		out := h
 		if lengths != "" { // beyond its end, a sequence gives zeros and keeps its state
-			within := b.Op("Less", whole64(b, t), lengths)
-			out = b.Op("Where", within, h, r.number(b, 0))
+			within := b.Op("Less", int64Const(b, t), lengths)
+			out = b.Op("Where", within, h, scalarLike(r.Call, b, 0))
 			h = b.Op("Where", within, h, hidden)
 			if k != "" {
 				k = b.Op("Where", within, k, cell)
@@ -292,7 +293,7 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err er
 		}
 		hidden, cell = h, k
 		outs[t] = b.Op("Unsqueeze", out, b.Ints(0, 1))
-		if err := r.settle(); err != nil { // or a long sequence is all there before it is refused
+		if err := r.Settle(); err != nil { // or a long sequence is all there before it is refused
 			return "", "", "", fmt.Errorf("step %d: %w", i, err)
 		}
 	}
@@ -306,7 +307,7 @@ func (r *recurrence) run(x string, reverse bool) (y, hidden, cell string, err er
 
 // resetsLast reports whether the state's part of the hidden gate of a GRU is
 // multiplied by the reset gate as a whole.
-func (r *recurrence) resetsLast() bool { return r.gates == 3 && r.flag("linear_before_reset") }
+func (r *recurrence) resetsLast() bool { return r.gates == 3 && r.Flag("linear_before_reset") }
 
 // step returns the state after x [batch, gates·cells], the gates' part of the
 // input.
@@ -328,8 +329,8 @@ func (r *recurrence) step(x, h, k string) (hidden, cell string) {
 	}
 	input := gate(0, k, 0)
 	forget := ""
-	if r.flag("input_forget") {
-		forget = b.Op("Sub", r.number(b, 1), input)
+	if r.Flag("input_forget") {
+		forget = b.Op("Sub", scalarLike(r.Call, b, 1), input)
 	} else {
 		forget = gate(2, k, 2)
 	}
@@ -360,5 +361,5 @@ func (r *recurrence) reset(x, h string) string {
 		inner = b.Op("MatMul", b.Op("Mul", reset, h), r.weights[1])
 	}
 	news := r.apply(1, b.Op("Add", in[1], inner))
-	return b.Op("Add", b.Op("Mul", b.Op("Sub", r.number(b, 1), z), news), b.Op("Mul", z, h))
+	return b.Op("Add", b.Op("Mul", b.Op("Sub", scalarLike(r.Call, b, 1), z), news), b.Op("Mul", z, h))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -15,55 +16,55 @@ var reduceAttrs = []graph.Attr{graph.Int("keepdims", 1), graph.Int("noop_with_em
 var argAttrs = []graph.Attr{graph.Int("axis", 0), graph.Int("keepdims", 1), graph.Int("select_last_index", 0)}
 
 var _ = define(
-	Def{Name: "ReduceSum", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: fold(tensor.FoldSum),
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			g, err := c.spread(b, dy[0])
-			return c.only(g), err
+	lower.Operator{Name: "ReduceSum", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: fold(tensor.FoldSum),
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			g, err := spreadGrad(c, b, dy[0])
+			return firstGrad(c, g), err
 		}},
 	// The sum divided by the number of terms.
-	Def{Name: "ReduceMean", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
-		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
-			n, err := c.terms()
+	lower.Operator{Name: "ReduceMean", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
+		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
+			n, err := reduceTerms(c)
 			if err != nil {
 				return nil, err
 			}
 			if t := c.In[0].Type; t.Integer() && !fits(t, n) {
 				return nil, fmt.Errorf("the number of terms, %d, is no %v; cast input %q", n, t, c.Inputs[0])
 			}
-			return []string{b.Op("Div", c.reduced(b, "ReduceSum", c.Inputs[0]), c.number(b, n))}, nil
+			return []string{b.Op("Div", reduceLike(c, b, "ReduceSum", c.Inputs[0]), scalarLike(c, b, n))}, nil
 		}),
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			n, err := c.terms()
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			n, err := reduceTerms(c)
 			if err != nil {
 				return nil, err
 			}
-			g, err := c.spread(b, b.Op("Div", dy[0], b.Scalar(float32(n))))
-			return c.only(g), err
+			g, err := spreadGrad(c, b, b.Op("Div", dy[0], b.Scalar(float32(n))))
+			return firstGrad(c, g), err
 		}},
-	Def{Name: "ReduceMax", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: foldExtreme(tensor.FoldMax), Grad: reduceExtremeGrad},
-	Def{Name: "ReduceMin", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: foldExtreme(tensor.FoldMin), Grad: reduceExtremeGrad},
-	Def{Name: "ReduceProd", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: fold(tensor.FoldProd), Grad: reduceProdGrad},
-	Def{Name: "ReduceL1", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
-		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
-			return []string{c.reduced(b, "ReduceSum", b.Op("Abs", c.Inputs[0]))}, nil
+	lower.Operator{Name: "ReduceMax", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: foldExtreme(tensor.FoldMax), Grad: reduceExtremeGrad},
+	lower.Operator{Name: "ReduceMin", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: foldExtreme(tensor.FoldMin), Grad: reduceExtremeGrad},
+	lower.Operator{Name: "ReduceProd", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: fold(tensor.FoldProd), Grad: reduceProdGrad},
+	lower.Operator{Name: "ReduceL1", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
+		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
+			return []string{reduceLike(c, b, "ReduceSum", b.Op("Abs", c.Inputs[0]))}, nil
 		})},
-	Def{Name: "ReduceSumSquare", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
-		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
-			return []string{c.reduced(b, "ReduceSum", b.Op("Mul", c.Inputs[0], c.Inputs[0]))}, nil
+	lower.Operator{Name: "ReduceSumSquare", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
+		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
+			return []string{reduceLike(c, b, "ReduceSum", b.Op("Mul", c.Inputs[0], c.Inputs[0]))}, nil
 		})},
-	Def{Name: "ReduceL2", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Grad: reduceL2Grad,
-		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
-			return []string{c.rooted(b, "Sqrt", c.reduced(b, "ReduceSumSquare", c.Inputs[0]))}, nil
+	lower.Operator{Name: "ReduceL2", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Grad: reduceL2Grad,
+		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
+			return []string{throughFloat(c, b, "Sqrt", reduceLike(c, b, "ReduceSumSquare", c.Inputs[0]))}, nil
 		})},
-	Def{Name: "ReduceLogSum", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
-		Expand: wide(func(c *Call, b *graph.Builder) ([]string, error) {
-			return []string{c.rooted(b, "Log", c.reduced(b, "ReduceSum", c.Inputs[0]))}, nil
+	lower.Operator{Name: "ReduceLogSum", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs,
+		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
+			return []string{throughFloat(c, b, "Log", reduceLike(c, b, "ReduceSum", c.Inputs[0]))}, nil
 		})},
-	Def{Name: "ReduceLogSumExp", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Expand: wide(expandLogSumExp), Grad: logSumExpGrad},
-	Def{Name: "ArgMax", Min: 1, Max: 1, Outputs: 1, Attrs: argAttrs, Lower: lowerArgMax},
-	Def{Name: "ArgMin", Min: 1, Max: 1, Outputs: 1, Attrs: argAttrs,
+	lower.Operator{Name: "ReduceLogSumExp", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Expand: inFloat32(expandLogSumExp), Grad: logSumExpGrad},
+	lower.Operator{Name: "ArgMax", Min: 1, Max: 1, Outputs: 1, Attrs: argAttrs, Lower: lowerArgMax},
+	lower.Operator{Name: "ArgMin", Min: 1, Max: 1, Outputs: 1, Attrs: argAttrs,
 		// The greatest of what is turned around: −x, or all bits of an integer.
-		Expand: func(c *Call, b *graph.Builder) ([]string, error) {
+		Expand: func(c *lower.Call, b *graph.Builder) ([]string, error) {
 			turn := "BitwiseNot"
 			if c.In[0].Type.Float() {
 				turn = "Neg"
@@ -72,11 +73,11 @@ var _ = define(
 		}},
 )
 
-// over returns the axes that a reduction folds: all of them if it names none.
-func (c *Call) over() ([]int, error) {
+// reduceAxes returns the axes that a reduction folds: all of them if it names none.
+func reduceAxes(c *lower.Call) ([]int, error) {
 	rank := len(c.In[0].Shape)
-	if c.has(1) {
-		list, err := c.vector(1)
+	if c.Has(1) {
+		list, err := intsInput(c, 1)
 		if err != nil || len(list) > 0 {
 			if err == nil {
 				list, err = axesOf(list, rank)
@@ -84,15 +85,15 @@ func (c *Call) over() ([]int, error) {
 			return list, err
 		}
 	}
-	if c.flag("noop_with_empty_axes") {
+	if c.Flag("noop_with_empty_axes") {
 		return nil, nil
 	}
-	return count(rank), nil
+	return upTo(rank), nil
 }
 
-// terms returns the number of elements that are folded into one.
-func (c *Call) terms() (int, error) {
-	over, err := c.over()
+// reduceTerms returns the number of elements that are folded into one.
+func reduceTerms(c *lower.Call) (int, error) {
+	over, err := reduceAxes(c)
 	n := 1
 	for _, a := range over {
 		n *= c.In[0].Shape[a]
@@ -101,52 +102,52 @@ func (c *Call) terms() (int, error) {
 }
 
 // fold lowers a reduction.
-func fold(fn tensor.Fn) func(*Call) ([]view, error) {
-	return func(c *Call) ([]view, error) {
+func fold(fn tensor.Fn) lowerFunc {
+	return func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 		if !c.In[0].Type.Numeric() {
 			return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
 		}
-		over, err := c.over()
+		over, err := reduceAxes(c)
 		if err != nil {
 			return nil, err
 		}
 		if len(over) == 0 {
 			return c.In[:1], nil
 		}
-		v, err := c.l.reduce(fn, c.In[0].Type, c.In[0], over)
-		if err != nil || c.flag("keepdims") {
-			return []view{v}, err
+		v, err := e.Fold(fn, c.In[0].Type, c.In[0], over)
+		if err != nil || c.Flag("keepdims") {
+			return []lower.View{v}, err
 		}
-		return one(c.l.dropped(v, over))
+		return one(dropAxes(e, v, over))
 	}
 }
 
 // foldExtreme lowers a reduction to the greatest or the least, of which false is
 // below true.
-func foldExtreme(fn tensor.Fn) func(*Call) ([]view, error) {
-	return func(c *Call) ([]view, error) {
+func foldExtreme(fn tensor.Fn) lowerFunc {
+	return func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 		if c.In[0].Type != tensor.Bool {
-			return fold(fn)(c)
+			return fold(fn)(c, e)
 		}
 		var err error
-		if c.In[0], err = c.l.cast(c.In[0], tensor.Uint8); err != nil {
+		if c.In[0], err = e.Cast(c.In[0], tensor.Uint8); err != nil {
 			return nil, err
 		}
-		out, err := fold(fn)(c)
+		out, err := fold(fn)(c, e)
 		if err != nil {
 			return nil, err
 		}
-		return one(c.l.cast(out[0], tensor.Bool))
+		return one(e.Cast(out[0], tensor.Bool))
 	}
 }
 
-// reduced applies a reduction over the same axes in the same way to x.
-func (c *Call) reduced(b *graph.Builder, op, x string) string {
+// reduceLike applies a reduction over the same axes in the same way to x.
+func reduceLike(c *lower.Call, b *graph.Builder, op, x string) string {
 	return b.With(c.Attrs...).Op(op, append([]string{x}, c.Inputs[1:]...)...)
 }
 
-// rooted applies a function of floats to x; to an integer in float64, truncated.
-func (c *Call) rooted(b *graph.Builder, op, x string) string {
+// throughFloat applies a function of floats to x; to an integer in float64, truncated.
+func throughFloat(c *lower.Call, b *graph.Builder, op, x string) string {
 	t := c.In[0].Type
 	if t.Float() {
 		return b.Op(op, x)
@@ -156,66 +157,66 @@ func (c *Call) rooted(b *graph.Builder, op, x string) string {
 
 // expandLogSumExp writes m + log Σ eˣ⁻ᵐ, where m is the maximum if that is
 // finite, otherwise 0.
-func expandLogSumExp(c *Call, b *graph.Builder) ([]string, error) {
+func expandLogSumExp(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x, t := c.Inputs[0], c.In[0].Type
 	if !t.Float() {
-		y := c.reduced(b, "ReduceLogSumExp", castTo(b, x, tensor.Float64))
+		y := reduceLike(c, b, "ReduceLogSumExp", castTo(b, x, tensor.Float64))
 		return []string{castTo(b, y, t)}, nil
 	}
-	over, err := c.over()
+	over, err := reduceAxes(c)
 	if err != nil {
 		return nil, err
 	}
 	if len(over) == 0 {
 		return []string{b.Op("Identity", x)}, nil
 	}
-	m := along(b, "ReduceMax", x, over...)
-	m = b.Op("Where", b.Op("IsInf", m), c.real(b, 0), m)
-	sum := along(b, "ReduceSum", b.Op("Exp", b.Op("Sub", x, m)), over...)
+	m := reduceAlong(b, "ReduceMax", x, over...)
+	m = b.Op("Where", b.Op("IsInf", m), floatLike(c, b, 0), m)
+	sum := reduceAlong(b, "ReduceSum", b.Op("Exp", b.Op("Sub", x, m)), over...)
 	y := b.Op("Add", b.Op("Log", sum), m)
-	if !c.flag("keepdims") {
+	if !c.Flag("keepdims") {
 		y = b.Op("Squeeze", y, b.Ints(over...))
 	}
 	return []string{y}, nil
 }
 
 // logSumExpGrad: dX = dY·e^(X−Y).
-func logSumExpGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	y, err := c.kept(b, c.Outputs[0])
+func logSumExpGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	y, err := keepAxes(c, b, c.Outputs[0])
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.kept(b, dy[0])
-	return c.only(b.Op("Mul", g, b.Op("Exp", b.Op("Sub", c.Inputs[0], y)))), err
+	g, err := keepAxes(c, b, dy[0])
+	return firstGrad(c, b.Op("Mul", g, b.Op("Exp", b.Op("Sub", c.Inputs[0], y)))), err
 }
 
 // reduceL2Grad: dX = dY·X/Y, and 0 where Y is.
-func reduceL2Grad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	y, err := c.kept(b, c.Outputs[0])
+func reduceL2Grad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	y, err := keepAxes(c, b, c.Outputs[0])
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.kept(b, dy[0])
+	g, err := keepAxes(c, b, dy[0])
 	rate := b.Op("Where", b.Op("Equal", y, b.Scalar(0)), b.Scalar(0), b.Op("Div", g, y))
-	return c.only(b.Op("Mul", c.Inputs[0], rate)), err
+	return firstGrad(c, b.Op("Mul", c.Inputs[0], rate)), err
 }
 
 // reduceProdGrad: dY times the product of all elements but one.
-func reduceProdGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	over, err := c.over()
+func reduceProdGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	over, err := reduceAxes(c)
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.spread(b, dy[0])
+	g, err := spreadGrad(c, b, dy[0])
 	if err != nil {
 		return nil, err
 	}
 	if len(over) == 0 {
-		return c.only(g), nil
+		return firstGrad(c, g), nil
 	}
 	// The folded axes go to the end, as one.
 	x := c.In[0].Shape
-	perm := slices.DeleteFunc(count(len(x)), func(a int) bool { return slices.Contains(over, a) })
+	perm := slices.DeleteFunc(upTo(len(x)), func(a int) bool { return slices.Contains(over, a) })
 	perm = append(perm, over...)
 	moved, back := make(tensor.Shape, len(x)), make([]int, len(x))
 	for i, p := range perm {
@@ -224,12 +225,12 @@ func reduceProdGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	kept := len(x) - len(over)
 	flat := append(moved[:kept:kept], moved[kept:].Elements())
 	y := reshaped(b, b.With(graph.Ints("perm", perm...)).Op("Transpose", c.Inputs[0]), moved, flat)
-	y = reshaped(b, others(b, y, kept), flat, moved)
-	return c.only(b.Op("Mul", g, b.With(graph.Ints("perm", back...)).Op("Transpose", y))), nil
+	y = reshaped(b, productsOfOthers(b, y, kept), flat, moved)
+	return firstGrad(c, b.Op("Mul", g, b.With(graph.Ints("perm", back...)).Op("Transpose", y))), nil
 }
 
-// dropped returns v without the given axes, which have extent 1.
-func (l *lowering) dropped(v view, over []int) (view, error) {
+// dropAxes returns v without the given axes, which have extent 1.
+func dropAxes(e *lower.Emitter, v lower.View, over []int) (lower.View, error) {
 	s := tensor.Shape{}
 	for a, n := range v.Shape {
 		if len(over) > 0 && over[0] == a {
@@ -238,32 +239,32 @@ func (l *lowering) dropped(v view, over []int) (view, error) {
 		}
 		s = append(s, n)
 	}
-	return l.reshape(v, s)
+	return e.Reshape(v, s)
 }
 
-func lowerArgMax(c *Call) ([]view, error) {
+func lowerArgMax(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 	if !c.In[0].Type.Numeric() {
 		return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
 	}
-	a, err := axisOf(c.int("axis"), len(c.In[0].Shape))
+	a, err := axisOf(c.Int("axis"), len(c.In[0].Shape))
 	if err != nil {
 		return nil, err
 	}
 	last := tensor.Word(0)
-	if c.flag("select_last_index") {
+	if c.Flag("select_last_index") {
 		last = 1
 	}
-	v, err := c.l.reduce(tensor.FoldArgMax, tensor.Int64, c.In[0], []int{a}, last)
-	if err != nil || c.flag("keepdims") {
-		return []view{v}, err
+	v, err := e.Fold(tensor.FoldArgMax, tensor.Int64, c.In[0], []int{a}, last)
+	if err != nil || c.Flag("keepdims") {
+		return []lower.View{v}, err
 	}
-	return one(c.l.dropped(v, []int{a}))
+	return one(dropAxes(e, v, []int{a}))
 }
 
-// kept returns a value of the shape of the output, with the axes that were
+// keepAxes returns a value of the shape of the output, with the axes that were
 // folded put back at extent 1.
-func (c *Call) kept(b *graph.Builder, value string) (string, error) {
-	over, err := c.over()
+func keepAxes(c *lower.Call, b *graph.Builder, value string) (string, error) {
+	over, err := reduceAxes(c)
 	s := c.In[0].Shape.Clone()
 	for _, a := range over {
 		s[a] = 1
@@ -271,31 +272,31 @@ func (c *Call) kept(b *graph.Builder, value string) (string, error) {
 	return reshaped(b, value, c.Out[0].Shape, s), err
 }
 
-// spread repeats the gradient of the output over what was folded.
-func (c *Call) spread(b *graph.Builder, dy string) (string, error) {
-	g, err := c.kept(b, dy)
+// spreadGrad repeats the gradient of the output over what was folded.
+func spreadGrad(c *lower.Call, b *graph.Builder, dy string) (string, error) {
+	g, err := keepAxes(c, b, dy)
 	return b.Op("Expand", g, b.Ints(c.In[0].Shape...)), err
 }
 
 // reduceExtremeGrad divides the gradient evenly among the elements that equal
 // the result.
-func reduceExtremeGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	over, err := c.over()
+func reduceExtremeGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	over, err := reduceAxes(c)
 	if err != nil {
 		return nil, err
 	}
 	if len(over) == 0 {
-		return c.only(dy[0]), nil
+		return firstGrad(c, dy[0]), nil
 	}
-	y, err := c.kept(b, c.Outputs[0])
+	y, err := keepAxes(c, b, c.Outputs[0])
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.kept(b, dy[0])
+	g, err := keepAxes(c, b, dy[0])
 	if err != nil {
 		return nil, err
 	}
 	hit := b.Op("Equal", c.Inputs[0], y)
-	count := along(b, "ReduceSum", castTo(b, hit, tensor.Float32), over...)
-	return c.only(b.Op("Where", hit, b.Op("Div", g, count), b.Scalar(0))), nil
+	count := reduceAlong(b, "ReduceSum", castTo(b, hit, tensor.Float32), over...)
+	return firstGrad(c, b.Op("Where", hit, b.Op("Div", g, count), b.Scalar(0))), nil
 }

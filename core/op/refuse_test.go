@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -181,7 +182,7 @@ func TestRefusals(t *testing.T) {
 		_, tensors := s.draw()
 		b, _, outputs := s.build(tensors)
 		b.Output(outputs[0], 0, nil)
-		_, err := op.Infer(b.Graph())
+		_, err := op.Infer(b.Graph(), lower.FP32)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `node "y" (`+c.op+`)`) {
 			t.Errorf("%s: want %q with the node's name, got: %v", c.op, c.want, err)
 		}
@@ -198,14 +199,14 @@ func TestCostIsBounded(t *testing.T) {
 		y = b.Op("MatMul", y, x)
 	}
 	b.Output(y, 0, nil)
-	if _, err := op.Infer(b.Graph()); err == nil || !strings.Contains(err.Error(), "more than is allowed") {
+	if _, err := op.Infer(b.Graph(), lower.FP32); err == nil || !strings.Contains(err.Error(), "more than is allowed") {
 		t.Fatal(err)
 	}
 	b = graph.NewBuilder("constant")
 	c := b.Const(tensor.Scalar[float32](1))
 	big := b.Op("Neg", b.Op("Expand", c, b.Ints(1<<38)))
 	b.Output(b.Op("Shape", big), 0, nil)
-	typed, err := op.Infer(b.Graph()) // not computed, only typed
+	typed, err := op.Infer(b.Graph(), lower.FP32) // not computed, only typed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -16,7 +17,7 @@ import (
 // constant.
 
 var _ = define(
-	Def{Name: "Resize", Min: 1, Max: 4, Outputs: 1, Expand: expandResize, Attrs: []graph.Attr{
+	lower.Operator{Name: "Resize", Min: 1, Max: 4, Outputs: 1, Expand: expandResize, Attrs: []graph.Attr{
 		graph.Int("antialias", 0), graph.Ints("axes"), graph.String("coordinate_transformation_mode", "half_pixel"),
 		graph.Float("cubic_coeff_a", -0.75), graph.Int("exclude_outside", 0), graph.Float("extrapolation_value", 0),
 		graph.String("keep_aspect_ratio_policy", "stretch"), graph.String("mode", "nearest"), graph.String("nearest_mode", "round_prefer_floor"),
@@ -30,9 +31,9 @@ type resized struct {
 	start, end    float64 // of the region, in parts of the axis
 }
 
-// numbers returns the constant floats of input i.
-func (c *Call) numbers(i int) ([]float64, error) {
-	t, err := c.constant(i)
+// floatsInput returns the constant floats of input i.
+func floatsInput(c *lower.Call, i int) ([]float64, error) {
+	t, err := c.Constant(i)
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +47,13 @@ func (c *Call) numbers(i int) ([]float64, error) {
 	return out, nil
 }
 
-// given reports whether input i is there and has elements.
-func (c *Call) given(i int) bool { return c.has(i) && c.In[i].Shape.Elements() > 0 }
+// hasElements reports whether input i is there and has elements.
+func hasElements(c *lower.Call, i int) bool { return c.Has(i) && c.In[i].Shape.Elements() > 0 }
 
-// resizings returns what becomes of each axis that the inputs speak of.
-func (c *Call) resizings() ([]resized, error) {
+// resizedAxes returns what becomes of each axis that the inputs speak of.
+func resizedAxes(c *lower.Call) ([]resized, error) {
 	s := c.In[0].Shape
-	named := c.list("axes")
+	named := intsAttr(c, "axes")
 	if len(named) == 0 {
 		for a := range s {
 			named = append(named, a)
@@ -61,7 +62,7 @@ func (c *Call) resizings() ([]resized, error) {
 	if _, err := axesOf(named, len(s)); err != nil {
 		return nil, err
 	}
-	if c.given(2) == c.given(3) {
+	if hasElements(c, 2) == hasElements(c, 3) {
 		return nil, fmt.Errorf("it needs either scales or sizes")
 	}
 	out := make([]resized, len(named))
@@ -69,11 +70,11 @@ func (c *Call) resizings() ([]resized, error) {
 		a, _ = axisOf(a, len(s))
 		out[i] = resized{axis: a, in: s[a], end: 1}
 	}
-	if c.text("coordinate_transformation_mode") == "tf_crop_and_resize" {
-		if !c.given(1) {
+	if c.Text("coordinate_transformation_mode") == "tf_crop_and_resize" {
+		if !hasElements(c, 1) {
 			return nil, fmt.Errorf("it crops, but has no region")
 		}
-		region, err := c.numbers(1)
+		region, err := floatsInput(c, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -84,10 +85,10 @@ func (c *Call) resizings() ([]resized, error) {
 			out[i].start, out[i].end = region[i], region[len(out)+i]
 		}
 	}
-	if c.given(3) {
-		return out, c.fitSizes(out)
+	if hasElements(c, 3) {
+		return out, fitSizes(c, out)
 	}
-	scales, err := c.numbers(2)
+	scales, err := floatsInput(c, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +111,15 @@ func (c *Call) resizings() ([]resized, error) {
 }
 
 // fitSizes sets extents and scales from sizes.
-func (c *Call) fitSizes(out []resized) error {
-	sizes, err := c.vector(3)
+func fitSizes(c *lower.Call, out []resized) error {
+	sizes, err := intsInput(c, 3)
 	if err != nil {
 		return err
 	}
 	if len(sizes) != len(out) {
 		return fmt.Errorf("%d sizes are given for %d axes", len(sizes), len(out))
 	}
-	best, policy := 0.0, c.text("keep_aspect_ratio_policy")
+	best, policy := 0.0, c.Text("keep_aspect_ratio_policy")
 	for i := range out {
 		r := &out[i]
 		r.out = sizes[i]
@@ -215,14 +216,14 @@ type filter struct {
 	weight func(distance float64) float64
 }
 
-func (c *Call) filter(shrink float64) (filter, error) {
+func newFilter(c *lower.Call, shrink float64) (filter, error) {
 	f := filter{shrink: shrink}
 	reach := 1.0
-	switch mode := c.text("mode"); mode {
+	switch mode := c.Text("mode"); mode {
 	case "linear":
 		f.weight = func(d float64) float64 { return max(0, 1-d) }
 	case "cubic":
-		reach, f.weight = 2, cubic(float64(c.float("cubic_coeff_a")))
+		reach, f.weight = 2, cubic(float64(c.Float("cubic_coeff_a")))
 	default:
 		return f, fmt.Errorf("mode %q is not supported; use nearest, linear or cubic", mode)
 	}
@@ -269,13 +270,13 @@ func (f *filter) weigh(weights []float64, x float64, in int, exclude bool) (firs
 
 // expandResize writes a Gather along each axis, followed by an Einsum with the
 // weights if several elements take part.
-func expandResize(c *Call, b *graph.Builder) ([]string, error) {
-	all, err := c.resizings()
+func expandResize(c *lower.Call, b *graph.Builder) ([]string, error) {
+	all, err := resizedAxes(c)
 	if err != nil {
 		return nil, err
 	}
 	y, s, t := c.Inputs[0], c.In[0].Shape, c.In[0].Type
-	near := c.text("mode") == "nearest"
+	near := c.Text("mode") == "nearest"
 	kind := t
 	switch {
 	case near:
@@ -297,10 +298,10 @@ func expandResize(c *Call, b *graph.Builder) ([]string, error) {
 		if r.in < 1 && r.out > 0 {
 			return nil, fmt.Errorf("axis %d has no elements", r.axis)
 		}
-		if y, s, err = c.resizeAxis(b, y, s, kind, r); err != nil {
+		if y, s, err = resizeAxis(c, b, y, s, kind, r); err != nil {
 			return nil, err
 		}
-		mask, err := c.beyond(b, r, len(s))
+		mask, err := beyond(c, b, r, len(s))
 		if err != nil {
 			return nil, err
 		}
@@ -314,7 +315,7 @@ func expandResize(c *Call, b *graph.Builder) ([]string, error) {
 		y = b.Op("Round", y)
 	}
 	if outside != "" {
-		fill := castTo(b, b.Const(real(tensor.Float64, float64(c.float("extrapolation_value")))), kind)
+		fill := castTo(b, b.Const(floatOf(tensor.Float64, float64(c.Float("extrapolation_value")))), kind)
 		y = b.Op("Where", outside, fill, y)
 	}
 	if kind != t {
@@ -324,23 +325,23 @@ func expandResize(c *Call, b *graph.Builder) ([]string, error) {
 }
 
 // resizeAxis resizes one axis of x, which has the given shape and type.
-func (c *Call) resizeAxis(b *graph.Builder, x string, s tensor.Shape, t tensor.DType, r resized) (string, tensor.Shape, error) {
+func resizeAxis(c *lower.Call, b *graph.Builder, x string, s tensor.Shape, t tensor.DType, r resized) (string, tensor.Shape, error) {
 	shrink := 1.0
-	if c.flag("antialias") {
+	if c.Flag("antialias") {
 		shrink = min(1, r.scale)
 	}
 	var fault error
 	origin := func(i int) float64 {
-		x, err := r.origin(c.text("coordinate_transformation_mode"), i)
+		x, err := r.origin(c.Text("coordinate_transformation_mode"), i)
 		fault = cmp.Or(fault, err)
 		return x
 	}
 	s = s.Clone()
 	s[r.axis] = r.out
 	gather := b.With(graph.Int("axis", r.axis))
-	if c.text("mode") == "nearest" {
-		index, err := c.integers(tensor.Shape{r.out}, func(i int) int {
-			p, err := nearest(c.text("nearest_mode"), origin(i))
+	if c.Text("mode") == "nearest" {
+		index, err := intTable(c, tensor.Shape{r.out}, func(i int) int {
+			p, err := nearest(c.Text("nearest_mode"), origin(i))
 			fault = cmp.Or(fault, err)
 			return min(max(p, 0), r.in-1)
 		})
@@ -349,22 +350,22 @@ func (c *Call) resizeAxis(b *graph.Builder, x string, s tensor.Shape, t tensor.D
 		}
 		return gather.Op("Gather", x, b.Const(index)), s, nil
 	}
-	f, err := c.filter(shrink)
+	f, err := newFilter(c, shrink)
 	if err != nil {
 		return "", nil, fmt.Errorf("axis %d: %w", r.axis, err)
 	}
 	taps := tensor.Shape{r.out, 2 * f.reach}
-	index, err := c.l.room(tensor.Int64, taps)
+	index, err := c.Account.NewConst(tensor.Int64, taps)
 	if err != nil {
 		return "", nil, err
 	}
-	w, err := c.l.room(t, taps)
+	w, err := c.Account.NewConst(t, taps)
 	if err != nil {
 		return "", nil, err
 	}
 	weights := make([]float64, 2*f.reach)
 	for i := range r.out {
-		first := f.weigh(weights, origin(i), r.in, c.flag("exclude_outside"))
+		first := f.weigh(weights, origin(i), r.in, c.Flag("exclude_outside"))
 		for k, v := range weights {
 			index.Set(i*len(weights)+k, tensor.Word(min(max(first+k, 0), r.in-1)))
 			w.Set(i*len(weights)+k, tensor.FloatWord(t, v))
@@ -381,14 +382,14 @@ func (c *Call) resizeAxis(b *graph.Builder, x string, s tensor.Shape, t tensor.D
 
 // beyond names a mask of the positions on an axis that come from outside the
 // input, where cropping extrapolates; it is empty if there are none.
-func (c *Call) beyond(b *graph.Builder, r resized, rank int) (string, error) {
-	mode := c.text("coordinate_transformation_mode")
+func beyond(c *lower.Call, b *graph.Builder, r resized, rank int) (string, error) {
+	mode := c.Text("coordinate_transformation_mode")
 	if mode != "tf_crop_and_resize" {
 		return "", nil
 	}
 	s := tensor.Shape(slices.Repeat([]int{1}, rank))
 	s[r.axis] = r.out
-	mask, err := c.l.room(tensor.Bool, s)
+	mask, err := c.Account.NewConst(tensor.Bool, s)
 	if err != nil {
 		return "", err
 	}

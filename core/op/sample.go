@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,21 +14,21 @@ import (
 // it, times weights that follow from its place.
 
 var _ = define(
-	Def{Name: "GridSample", Min: 2, Max: 2, Outputs: 1, Expand: wide(expandGridSample), Attrs: []graph.Attr{
+	lower.Operator{Name: "GridSample", Min: 2, Max: 2, Outputs: 1, Expand: inFloat32(expandGridSample), Attrs: []graph.Attr{
 		graph.Int("align_corners", 0), graph.String("mode", "linear"), graph.String("padding_mode", "zeros"),
 	}},
-	Def{Name: "RoiAlign", Min: 3, Max: 3, Outputs: 1, Expand: wide(expandRoiAlign), Attrs: []graph.Attr{
+	lower.Operator{Name: "RoiAlign", Min: 3, Max: 3, Outputs: 1, Expand: inFloat32(expandRoiAlign), Attrs: []graph.Attr{
 		graph.String("coordinate_transformation_mode", "half_pixel"), graph.String("mode", "avg"), graph.Int("output_height", 1),
 		graph.Int("output_width", 1), graph.Int("sampling_ratio", 0), graph.Float("spatial_scale", 1),
 	}},
-	Def{Name: "MaxRoiPool", Min: 2, Max: 2, Outputs: 1, Expand: wide(expandMaxRoiPool), Attrs: []graph.Attr{graph.Ints("pooled_shape"), graph.Float("spatial_scale", 1)}},
-	Def{Name: "DeformConv", Min: 3, Max: 5, Outputs: 1, Expand: wide(expandDeformConv), Attrs: append(slices.Clone(windowAttrs), graph.Int("group", 1), graph.Int("offset_group", 1))},
+	lower.Operator{Name: "MaxRoiPool", Min: 2, Max: 2, Outputs: 1, Expand: inFloat32(expandMaxRoiPool), Attrs: []graph.Attr{graph.Ints("pooled_shape"), graph.Float("spatial_scale", 1)}},
+	lower.Operator{Name: "DeformConv", Min: 3, Max: 5, Outputs: 1, Expand: inFloat32(expandDeformConv), Attrs: append(slices.Clone(windowAttrs), graph.Int("group", 1), graph.Int("offset_group", 1))},
 )
 
 // sampler reads data [batch, channels, space…] at points of each batch.
 type sampler struct {
 	*graph.Builder
-	c               *Call
+	c               *lower.Call
 	batch, channels int
 	space           tensor.Shape
 	points          int
@@ -58,12 +59,12 @@ func (s *sampler) around(a int, mode, place string, masked bool, fold func(strin
 		return n, fmt.Errorf("mode %q is not supported; use nearest, linear or cubic", mode)
 	}
 	n.taps = len(offsets)
-	taps, err := s.c.reals(s.c.In[0].Type, tensor.Shape{n.taps}, func(i int) float64 { return float64(offsets[i]) })
+	taps, err := floatTable(s.c, s.c.In[0].Type, tensor.Shape{n.taps}, func(i int) float64 { return float64(offsets[i]) })
 	if err != nil {
 		return n, err
 	}
 	at := s.Op("Add", base, s.Const(taps))
-	zero, one, last := s.c.number(s.Builder, 0), s.c.number(s.Builder, 1), s.c.number(s.Builder, s.space[a]-1)
+	zero, one, last := scalarLike(s.c, s.Builder, 0), scalarLike(s.c, s.Builder, 1), scalarLike(s.c, s.Builder, s.space[a]-1)
 	distance := s.Op("Abs", s.Op("Sub", place, at))
 	switch mode {
 	case "linear":
@@ -87,13 +88,13 @@ func (s *sampler) around(a int, mode, place string, masked bool, fold func(strin
 // cubic is the kernel of cubic convolution with a = −¾.
 func (s *sampler) cubic(d string) string {
 	horner := func(c ...float64) string {
-		p := s.c.real(s.Builder, c[0])
+		p := floatLike(s.c, s.Builder, c[0])
 		for _, v := range c[1:] {
-			p = s.Op("Add", s.Op("Mul", p, d), s.c.real(s.Builder, v))
+			p = s.Op("Add", s.Op("Mul", p, d), floatLike(s.c, s.Builder, v))
 		}
 		return p
 	}
-	near := s.Op("LessOrEqual", d, s.c.number(s.Builder, 1))
+	near := s.Op("LessOrEqual", d, scalarLike(s.c, s.Builder, 1))
 	return s.Op("Where", near, horner(1.25, -2.25, 0, 1), horner(-0.75, 3.75, -6, 3))
 }
 
@@ -111,7 +112,7 @@ func (s *sampler) read(x string, axes []neighbours) (values, weights string, tap
 		spread[2+a] = k.taps
 		have := tensor.Shape{s.batch, s.points, k.taps}
 		shape, taps = append(shape, k.taps), taps*k.taps
-		part := s.Op("Mul", reshaped(s.Builder, k.at, have, spread), whole64(s.Builder, strides[a]))
+		part := s.Op("Mul", reshaped(s.Builder, k.at, have, spread), int64Const(s.Builder, strides[a]))
 		if at = sum(s.Builder, "Add", at, part); k.weight != "" {
 			weights = sum(s.Builder, "Mul", weights, reshaped(s.Builder, k.weight, have, spread))
 		}
@@ -152,13 +153,13 @@ func (s *sampler) sums(x string, axes []neighbours) (string, error) {
 }
 
 // expandGridSample takes places from −1 to 1 on each axis, the last axis first.
-func expandGridSample(c *Call, b *graph.Builder) ([]string, error) {
+func expandGridSample(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x, g := c.In[0].Shape, c.In[1].Shape
 	n := len(x) - 2
 	if n < 1 || len(g) != len(x) || g[0] != x[0] || g[len(g)-1] != n {
 		return nil, fmt.Errorf("a grid of shape %v does not place points in data of shape %v", g, x)
 	}
-	if err := c.floats(); err != nil {
+	if err := wantFloats(c); err != nil {
 		return nil, err
 	}
 	out := g[1 : len(g)-1]
@@ -189,16 +190,16 @@ func expandGridSample(c *Call, b *graph.Builder) ([]string, error) {
 // gridAxis returns the neighbours of places from −1 to 1 on axis a.
 func (s *sampler) gridAxis(a int, place string) (neighbours, error) {
 	c, n := s.c, float64(s.space[a])
-	real := func(v float64) string { return c.real(s.Builder, v) }
+	real := func(v float64) string { return floatLike(c, s.Builder, v) }
 	place = s.Op("Add", place, real(1))
 	low, high := -0.5, n-0.5
-	if c.flag("align_corners") {
+	if c.Flag("align_corners") {
 		low, high = 0, n-1
 		place = s.Op("Mul", place, real((n-1)/2))
 	} else {
 		place = s.Op("Div", s.Op("Sub", s.Op("Mul", place, real(n)), real(1)), real(2))
 	}
-	mode, padding := c.text("mode"), c.text("padding_mode")
+	mode, padding := c.Text("mode"), c.Text("padding_mode")
 	if mode == "nearest" {
 		place = s.Op("Round", place)
 	}
@@ -219,7 +220,7 @@ func (s *sampler) gridAxis(a int, place string) (neighbours, error) {
 
 // reflect folds x at the borders low and high until it lies between them.
 func (s *sampler) reflect(x string, low, high float64) string {
-	real := func(v float64) string { return s.c.real(s.Builder, v) }
+	real := func(v float64) string { return floatLike(s.c, s.Builder, v) }
 	if high <= low {
 		return s.Op("Mul", x, real(0))
 	}
@@ -231,11 +232,11 @@ func (s *sampler) reflect(x string, low, high float64) string {
 
 // expandRoiAlign reads the points of a fixed lattice in each region, and takes
 // the mean of those of a bin, or the greatest weighted neighbour.
-func expandRoiAlign(c *Call, b *graph.Builder) ([]string, error) {
+func expandRoiAlign(c *lower.Call, b *graph.Builder) ([]string, error) {
 	x, rois := c.In[0].Shape, c.In[1].Shape
-	per := [2]int{c.int("output_height"), c.int("output_width")}
-	ratio := c.int("sampling_ratio")
-	mode, pixels := c.text("mode"), c.text("coordinate_transformation_mode")
+	per := [2]int{c.Int("output_height"), c.Int("output_width")}
+	ratio := c.Int("sampling_ratio")
+	mode, pixels := c.Text("mode"), c.Text("coordinate_transformation_mode")
 	switch {
 	case len(x) != 4 || len(rois) != 2 || rois[1] != 4 || !c.In[2].Shape.Equal(rois[:1]):
 		return nil, fmt.Errorf("regions of shape %v in images %v do not select from data of shape %v", rois, c.In[2].Shape, x)
@@ -252,20 +253,20 @@ func expandRoiAlign(c *Call, b *graph.Builder) ([]string, error) {
 		return nil, fmt.Errorf("data and regions are %v and %v, but should be floats of one type", c.In[0].Type, c.In[1].Type)
 	}
 	s := &sampler{Builder: b, c: c, batch: rois[0], channels: x[1], space: x[2:], points: per[0] * per[1] * ratio * ratio}
-	scaled := b.Op("Mul", c.Inputs[1], c.real(b, float64(c.float("spatial_scale"))))
+	scaled := b.Op("Mul", c.Inputs[1], floatLike(c, b, float64(c.Float("spatial_scale"))))
 	if pixels == "half_pixel" {
-		scaled = b.Op("Sub", scaled, c.real(b, 0.5))
+		scaled = b.Op("Sub", scaled, floatLike(c, b, 0.5))
 	}
 	axes := make([]neighbours, 2)
 	for a := range axes {
 		start := b.Op("Slice", scaled, b.Ints(1-a), b.Ints(2-a), b.Ints(1))
 		size := b.Op("Sub", b.Op("Slice", scaled, b.Ints(3-a), b.Ints(4-a), b.Ints(1)), start)
 		if pixels != "half_pixel" {
-			size = b.Op("Max", size, c.real(b, 1))
+			size = b.Op("Max", size, floatLike(c, b, 1))
 		}
 		// The points of an axis in parts of the region; they lie on the lattice
 		// [height, width, points down, points across].
-		parts, err := c.reals(c.In[0].Type, tensor.Shape{1, s.points}, func(i int) float64 {
+		parts, err := floatTable(c, c.In[0].Type, tensor.Shape{1, s.points}, func(i int) float64 {
 			at := [4]int{i / (per[1] * ratio * ratio), i / (ratio * ratio) % per[1], i / ratio % ratio, i % ratio}
 			return (float64(at[a]) + (float64(at[2+a])+0.5)/float64(ratio)) / float64(per[a])
 		})
@@ -300,26 +301,26 @@ func expandRoiAlign(c *Call, b *graph.Builder) ([]string, error) {
 // the first element or behind the last is moved there; others have no weight.
 func (s *sampler) regionAxis(a int, place string) (neighbours, error) {
 	c, n := s.c, s.space[a]
-	near := s.Op("And", s.Op("GreaterOrEqual", place, c.number(s.Builder, -1)), s.Op("LessOrEqual", place, c.number(s.Builder, n)))
-	inside := s.Op("Max", s.Op("Min", place, c.number(s.Builder, n-1)), c.number(s.Builder, 0))
+	near := s.Op("And", s.Op("GreaterOrEqual", place, scalarLike(c, s.Builder, -1)), s.Op("LessOrEqual", place, scalarLike(c, s.Builder, n)))
+	inside := s.Op("Max", s.Op("Min", place, scalarLike(c, s.Builder, n-1)), scalarLike(c, s.Builder, 0))
 	k, err := s.around(a, "linear", inside, false, nil)
 	if err == nil {
-		k.weight = s.Op("Where", near, k.weight, c.number(s.Builder, 0))
+		k.weight = s.Op("Where", near, k.weight, scalarLike(c, s.Builder, 0))
 	}
 	return k, err
 }
 
 // expandDeformConv reads what each tap of the kernel meets at its own place,
 // times its mask, and multiplies that by the kernels.
-func expandDeformConv(c *Call, b *graph.Builder) ([]string, error) {
-	if err := c.floats(); err != nil {
+func expandDeformConv(c *lower.Call, b *graph.Builder) ([]string, error) {
+	if err := wantFloats(c); err != nil {
 		return nil, err
 	}
-	w, group, err := c.convWindow()
+	w, group, err := convWindow(c)
 	if err != nil {
 		return nil, err
 	}
-	x, k, parts, n := c.In[0].Shape, c.In[1].Shape, c.int("offset_group"), len(w.in)
+	x, k, parts, n := c.In[0].Shape, c.In[1].Shape, c.Int("offset_group"), len(w.in)
 	taps, places := tensor.Shape(w.kernel).Elements(), tensor.Shape(w.out).Elements()
 	if parts < 1 || parts > tensor.MaxDim || x[1]%parts != 0 || tensor.Shape(w.in).Elements() < 1 {
 		return nil, fmt.Errorf("data of shape %v does not fall into %d offset groups", x, parts)
@@ -332,7 +333,7 @@ func expandDeformConv(c *Call, b *graph.Builder) ([]string, error) {
 	axes := make([]neighbours, n)
 	tap, at := make([]int, n), make([]int, n)
 	for a := range axes {
-		grid, err := c.reals(c.In[0].Type, tensor.Shape{1, taps, 1, places}, func(i int) float64 {
+		grid, err := floatTable(c, c.In[0].Type, tensor.Shape{1, taps, 1, places}, func(i int) float64 {
 			tensor.Shape(w.kernel).Coords(i/places, tap)
 			tensor.Shape(w.out).Coords(i%places, at)
 			return float64(at[a]*w.stride[a] + tap[a]*w.dilation[a] - w.before[a])
@@ -350,7 +351,7 @@ func expandDeformConv(c *Call, b *graph.Builder) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.has(4) {
+	if c.Has(4) {
 		have := c.In[4].Shape
 		if !have.Equal(append(tensor.Shape{x[0], parts * taps}, w.out...)) {
 			return nil, fmt.Errorf("the mask has shape %v, but should have a place for each offset", have)
@@ -361,7 +362,7 @@ func expandDeformConv(c *Call, b *graph.Builder) ([]string, error) {
 	kernels := reshaped(b, c.Inputs[1], k, tensor.Shape{group, k[0] / group, k[1], taps})
 	y := b.With(graph.String("equation", "ngckp,gmck->ngmp")).Op("Einsum", read, kernels)
 	y = reshaped(b, y, tensor.Shape{x[0], group, k[0] / group, places}, append(tensor.Shape{x[0], k[0]}, w.out...))
-	if c.has(3) {
+	if c.Has(3) {
 		if !c.In[3].Shape.Equal(k[:1]) {
 			return nil, fmt.Errorf("input %q has shape %v, but should have %v", c.Inputs[3], c.In[3].Shape, k[:1])
 		}
@@ -372,8 +373,8 @@ func expandDeformConv(c *Call, b *graph.Builder) ([]string, error) {
 
 // expandMaxRoiPool takes the greatest element of each bin of whole pixels, along
 // one axis and then the other. A bin without pixels gives zero.
-func expandMaxRoiPool(c *Call, b *graph.Builder) ([]string, error) {
-	x, rois, per := c.In[0].Shape, c.In[1].Shape, c.list("pooled_shape")
+func expandMaxRoiPool(c *lower.Call, b *graph.Builder) ([]string, error) {
+	x, rois, per := c.In[0].Shape, c.In[1].Shape, intsAttr(c, "pooled_shape")
 	switch {
 	case len(x) != 4 || len(rois) != 2 || rois[1] != 5 || x[2] < 1 || x[3] < 1:
 		return nil, fmt.Errorf("regions of shape %v do not select from data of shape %v", rois, x)
@@ -385,10 +386,10 @@ func expandMaxRoiPool(c *Call, b *graph.Builder) ([]string, error) {
 	column := func(i int) string { return b.Op("Slice", c.Inputs[1], b.Ints(i), b.Ints(i+1), b.Ints(1)) }
 	// pixel rounds to whole pixels, halves away from zero.
 	pixel := func(i int) string {
-		v := b.Op("Mul", column(i), c.real(b, float64(c.float("spatial_scale"))))
-		return b.Op("Mul", b.Op("Sign", v), b.Op("Floor", b.Op("Add", b.Op("Abs", v), c.real(b, 0.5))))
+		v := b.Op("Mul", column(i), floatLike(c, b, float64(c.Float("spatial_scale"))))
+		return b.Op("Mul", b.Op("Sign", v), b.Op("Floor", b.Op("Add", b.Op("Abs", v), floatLike(c, b, 0.5))))
 	}
-	zero, one := c.number(b, 0), c.number(b, 1)
+	zero, one := scalarLike(c, b, 0), scalarLike(c, b, 1)
 	keep := b.With(graph.Int("keepdims", 0))
 	y := b.Op("Gather", c.Inputs[0], b.Op("Squeeze", castTo(b, column(0), tensor.Int64), b.Ints(1)))
 	filled := ""
@@ -396,18 +397,18 @@ func expandMaxRoiPool(c *Call, b *graph.Builder) ([]string, error) {
 		n := x[2+a]
 		start := pixel(2 - a)
 		size := b.Op("Max", b.Op("Add", b.Op("Sub", pixel(4-a), start), one), one)
-		size = b.Op("Div", size, c.number(b, per[a]))
-		bins, err := c.reals(c.In[0].Type, tensor.Shape{1, per[a]}, func(i int) float64 { return float64(i) })
+		size = b.Op("Div", size, scalarLike(c, b, per[a]))
+		bins, err := floatTable(c, c.In[0].Type, tensor.Shape{1, per[a]}, func(i int) float64 { return float64(i) })
 		if err != nil {
 			return nil, err
 		}
-		pixels, err := c.reals(c.In[0].Type, tensor.Shape{n}, func(i int) float64 { return float64(i) })
+		pixels, err := floatTable(c, c.In[0].Type, tensor.Shape{n}, func(i int) float64 { return float64(i) })
 		if err != nil {
 			return nil, err
 		}
 		bin := b.Const(bins)
 		inside := func(v string) string {
-			return b.Op("Max", b.Op("Min", b.Op("Add", v, start), c.number(b, n)), zero)
+			return b.Op("Max", b.Op("Min", b.Op("Add", v, start), scalarLike(c, b, n)), zero)
 		}
 		from := inside(b.Op("Floor", b.Op("Mul", bin, size)))
 		to := inside(b.Op("Ceil", b.Op("Mul", b.Op("Add", bin, one), size)))
@@ -418,7 +419,7 @@ func expandMaxRoiPool(c *Call, b *graph.Builder) ([]string, error) {
 		if a == 0 {
 			y = b.With(graph.Ints("perm", 0, 1, 3, 2)).Op("Transpose", y)
 		}
-		y = b.Op("Where", in, b.Op("Unsqueeze", y, b.Ints(2+a)), c.real(b, math.Inf(-1)))
+		y = b.Op("Where", in, b.Op("Unsqueeze", y, b.Ints(2+a)), floatLike(c, b, math.Inf(-1)))
 		y = keep.Op("ReduceMax", y, b.Ints(4))
 		filled = sum(b, "And", filled, some)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -13,29 +14,29 @@ import (
 // the past alone.
 
 var _ = define(
-	Def{Name: "RotaryEmbedding", Min: 3, Max: 4, Outputs: 1, Expand: wide(expandRotaryEmbedding), Attrs: []graph.Attr{
+	lower.Operator{Name: "RotaryEmbedding", Min: 3, Max: 4, Outputs: 1, Expand: inFloat32(expandRotaryEmbedding), Attrs: []graph.Attr{
 		graph.Int("interleaved", 0), graph.Int("num_heads", 0), graph.Int("rotary_embedding_dim", 0),
 	}},
-	Def{Name: "LinearAttention", Min: 3, Max: 6, Outputs: 2, Expand: expandLinearAttention, Attrs: []graph.Attr{
+	lower.Operator{Name: "LinearAttention", Min: 3, Max: 6, Outputs: 2, Expand: expandLinearAttention, Attrs: []graph.Attr{
 		graph.Int("chunk_size", 64), graph.Int("kv_num_heads", 0), graph.Int("q_num_heads", 0), graph.Float("scale", 0),
 		graph.String("update_rule", "gated_delta"),
 	}},
-	Def{Name: "CausalConvWithState", Min: 2, Max: 4, Outputs: 2, Expand: expandCausalConv, Attrs: []graph.Attr{graph.String("activation", "none")}},
+	lower.Operator{Name: "CausalConvWithState", Min: 2, Max: 4, Outputs: 2, Expand: expandCausalConv, Attrs: []graph.Attr{graph.String("activation", "none")}},
 )
 
 // expandRotaryEmbedding turns each pair of elements by the angle of its place:
 // (cos·x − sin·y, sin·x + cos·y). Pairs are neighbours if interleaved, else an
 // element of the first half and one of the second.
-func expandRotaryEmbedding(c *Call, b *graph.Builder) ([]string, error) {
+func expandRotaryEmbedding(c *lower.Call, b *graph.Builder) ([]string, error) {
 	if !c.In[0].Type.Float() {
 		return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
 	}
-	x, s, err := c.unpacked(b, c.Inputs[0], c.In[0].Shape, c.int("num_heads"))
+	x, s, err := unpackHeads(c, b, c.Inputs[0], c.In[0].Shape, c.Int("num_heads"))
 	if err != nil {
 		return nil, err
 	}
 	batch, places, size := s[0], s[2], s[3]
-	turned := c.int("rotary_embedding_dim")
+	turned := c.Int("rotary_embedding_dim")
 	if turned == 0 {
 		turned = size
 	}
@@ -47,7 +48,7 @@ func expandRotaryEmbedding(c *Call, b *graph.Builder) ([]string, error) {
 		table := c.In[1+i]
 		angle[i] = c.Inputs[1+i]
 		have := table.Shape
-		if c.has(3) {
+		if c.Has(3) {
 			if len(have) != 2 || !c.In[3].Shape.Equal(tensor.Shape{batch, places}) {
 				return nil, fmt.Errorf("input %q has shape %v and the positions %v, but should have [positions %d] and [%d %d]", c.Inputs[1+i], have, c.In[3].Shape, turned/2, batch, places)
 			}
@@ -64,13 +65,13 @@ func expandRotaryEmbedding(c *Call, b *graph.Builder) ([]string, error) {
 		return b.Op("Slice", x, b.Ints(from), b.Ints(to), b.Ints(3), b.Ints(step))
 	}
 	first, second := part(0, turned/2, 1), part(turned/2, turned, 1)
-	if c.flag("interleaved") {
+	if c.Flag("interleaved") {
 		first, second = part(0, turned, 2), part(1, turned, 2)
 	}
 	first, second = b.Op("Sub", b.Op("Mul", cos, first), b.Op("Mul", sin, second)), b.Op("Add", b.Op("Mul", sin, first), b.Op("Mul", cos, second))
 	last := b.With(graph.Int("axis", -1))
 	y := ""
-	if c.flag("interleaved") {
+	if c.Flag("interleaved") {
 		y = last.Op("Concat", b.Op("Unsqueeze", first, b.Ints(4)), b.Op("Unsqueeze", second, b.Ints(4)))
 		y = reshaped(b, y, tensor.Shape{batch, s[1], places, turned / 2, 2}, tensor.Shape{batch, s[1], places, turned})
 	} else {
@@ -90,7 +91,7 @@ const maxSteps = 1 << 12
 
 // expandLinearAttention writes the recurrence step by step, in float32: the
 // state decays, takes what is new along each key, and is read along each query.
-func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
+func expandLinearAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 	a, err := newLinearAttention(c, b)
 	if err != nil {
 		return nil, err
@@ -108,27 +109,27 @@ func expandLinearAttention(c *Call, b *graph.Builder) ([]string, error) {
 			return nil, err
 		}
 	}
-	scale := float64(c.float("scale"))
+	scale := float64(c.Float("scale"))
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(a.size))
 	}
-	a.q = b.Op("Mul", a.q, b.Const(real(a.dtype, scale)))
-	state, present := b.Op("Expand", b.Const(number(a.dtype, 0)), b.Ints(a.stateShape()...)), c.In[0].Type
-	if c.has(3) {
+	a.q = b.Op("Mul", a.q, b.Const(floatOf(a.dtype, scale)))
+	state, present := b.Op("Expand", b.Const(scalarOf(a.dtype, 0)), b.Ints(a.stateShape()...)), c.In[0].Type
+	if c.Has(3) {
 		present = c.In[3].Type
-		state = a.convert(c.Inputs[3], present, a.dtype)
+		state = converted(a.b, c.Inputs[3], present, a.dtype)
 	}
 	y, state, err := a.recur(state, decay, beta)
 	if err != nil {
 		return nil, err
 	}
-	return []string{a.convert(y, a.dtype, c.In[0].Type), a.convert(state, a.dtype, present)}, nil
+	return []string{converted(a.b, y, a.dtype, c.In[0].Type), converted(a.b, state, a.dtype, present)}, nil
 }
 
 // linearAttention is one call of LinearAttention, its inputs with an axis for heads:
 // q [batch heads steps size], k [batch shared steps size], v [batch shared steps width].
 type linearAttention struct {
-	c            *Call
+	c            *lower.Call
 	b            *graph.Builder
 	dtype        tensor.DType // that it is computed in
 	gated, delta bool         // the state decays; only what it does not yet give is new
@@ -137,20 +138,20 @@ type linearAttention struct {
 	heads, shared, batch, steps, size, width int
 }
 
-func newLinearAttention(c *Call, b *graph.Builder) (*linearAttention, error) {
-	rule := c.text("update_rule")
+func newLinearAttention(c *lower.Call, b *graph.Builder) (*linearAttention, error) {
+	rule := c.Text("update_rule")
 	a := &linearAttention{
 		c: c, b: b, dtype: tensor.Float32, gated: rule == "gated" || rule == "gated_delta", delta: rule == "delta" || rule == "gated_delta",
-		heads: c.int("q_num_heads"), shared: c.int("kv_num_heads"),
+		heads: c.Int("q_num_heads"), shared: c.Int("kv_num_heads"),
 	}
 	if !a.gated && !a.delta && rule != "linear" {
 		return nil, fmt.Errorf("update_rule %q is not supported; use linear, gated, delta or gated_delta", rule)
 	}
-	if a.gated != c.has(4) || a.delta != c.has(5) {
+	if a.gated != c.Has(4) || a.delta != c.Has(5) {
 		needs := map[bool]string{true: "required", false: "not taken"}
 		return nil, fmt.Errorf("update_rule %q: decay (input 5) is %s, beta (input 6) is %s", rule, needs[a.gated], needs[a.delta])
 	}
-	err := c.floats()
+	err := wantFloats(c)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func newLinearAttention(c *Call, b *graph.Builder) (*linearAttention, error) {
 		return nil, fmt.Errorf("queries, keys and values have shapes %v, %v and %v, which do not go together", qs, ks, vs)
 	case a.steps < 1 || a.steps > maxSteps:
 		return nil, fmt.Errorf("the sequence has %d steps, and may have 1 to %d", a.steps, maxSteps)
-	case c.has(3) && !c.In[3].Shape.Equal(a.stateShape()):
+	case c.Has(3) && !c.In[3].Shape.Equal(a.stateShape()):
 		return nil, fmt.Errorf("past_state has shape %v, but should have %v", c.In[3].Shape, a.stateShape())
 	}
 	return a, nil
@@ -188,17 +189,10 @@ func (a *linearAttention) stateShape() tensor.Shape {
 	return tensor.Shape{a.batch, a.shared, a.size, a.width}
 }
 
-func (a *linearAttention) convert(x string, from, to tensor.DType) string {
-	if from == to {
-		return x
-	}
-	return castTo(a.b, x, to)
-}
-
 // unpacked gives an input an axis for heads.
 func (a *linearAttention) unpacked(i, heads int) (string, tensor.Shape, error) {
-	x := a.convert(a.c.Inputs[i], a.c.In[i].Type, a.dtype)
-	return a.c.unpacked(a.b, x, a.c.In[i].Shape, heads)
+	x := converted(a.b, a.c.Inputs[i], a.c.In[i].Type, a.dtype)
+	return unpackHeads(a.c, a.b, x, a.c.In[i].Shape, heads)
 }
 
 // gate returns an input of one of the forms [heads elements], for each step of each
@@ -240,7 +234,7 @@ func (a *linearAttention) recur(state, decay, beta string) (y, last string, err 
 		query := reshaped(b, queries[t], tensor.Shape{a.batch, a.heads, 1, a.size}, tensor.Shape{a.batch, a.shared, group, a.size})
 		o := b.Op("MatMul", query, state)
 		out = append(out, reshaped(b, o, tensor.Shape{a.batch, a.shared, group, a.width}, tensor.Shape{a.batch, 1, a.heads * a.width}))
-		if err := a.c.settle(); err != nil {
+		if err := a.c.Settle(); err != nil {
 			return "", "", fmt.Errorf("step %d: %w", t, err)
 		}
 	}
@@ -249,7 +243,7 @@ func (a *linearAttention) recur(state, decay, beta string) (y, last string, err 
 
 // expandCausalConv convolves every channel with its own kernel, after as many
 // elements of the past, or zeros, as the kernel reaches back.
-func expandCausalConv(c *Call, b *graph.Builder) ([]string, error) {
+func expandCausalConv(c *lower.Call, b *graph.Builder) ([]string, error) {
 	s, k := c.In[0].Shape, c.In[1].Shape
 	if len(s) != 3 || !c.In[0].Type.Float() || len(k) != 3 || k[0] != s[1] || k[1] != 1 || k[2] < 1 {
 		return nil, fmt.Errorf("data of %v%v and kernels of shape %v should be floats [batch channels length] and [channels 1 size]", c.In[0].Type, s, k)
@@ -257,19 +251,19 @@ func expandCausalConv(c *Call, b *graph.Builder) ([]string, error) {
 	back := k[2] - 1
 	x := c.Inputs[0]
 	switch {
-	case c.has(3) && !c.In[3].Shape.Equal(tensor.Shape{s[0], s[1], back}):
+	case c.Has(3) && !c.In[3].Shape.Equal(tensor.Shape{s[0], s[1], back}):
 		return nil, fmt.Errorf("past_state has shape %v, but should have [%d %d %d]", c.In[3].Shape, s[0], s[1], back)
-	case c.has(3):
+	case c.Has(3):
 		x = b.With(graph.Int("axis", 2)).Op("Concat", c.Inputs[3], x)
 	case back > 0:
 		x = b.Op("Pad", x, b.Ints(back, 0), "", b.Ints(2))
 	}
 	in := []string{x, c.Inputs[1]}
-	if c.has(2) {
+	if c.Has(2) {
 		in = append(in, c.Inputs[2])
 	}
 	y := b.With(graph.Int("group", s[1])).Op("Conv", in...)
-	switch a := c.text("activation"); a {
+	switch a := c.Text("activation"); a {
 	case "none":
 	case "silu", "swish":
 		t := c.In[0].Type

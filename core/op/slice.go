@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
 // Parts of tensors: joining and cutting along axes.
 
 var _ = define(
-	Def{Name: "Concat", Min: 1, Max: -1, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerConcat,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-			a, err := axisOf(c.int("axis"), len(c.Out[0].Shape))
+	lower.Operator{Name: "Concat", Min: 1, Max: -1, Outputs: 1, Attrs: []graph.Attr{graph.Int("axis", 0)}, Lower: lowerConcat,
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+			a, err := axisOf(c.Int("axis"), len(c.Out[0].Shape))
 			if err != nil {
 				return nil, err
 			}
@@ -23,17 +24,17 @@ var _ = define(
 			}
 			return b.With(graph.Int("axis", a)).Ops("Split", len(sizes), dy[0], b.Ints(sizes...)), nil
 		}},
-	Def{Name: "Split", Min: 1, Max: 2, Outputs: -1, Attrs: []graph.Attr{graph.Int("axis", 0), graph.Int("num_outputs", 0)}, Lower: lowerSplit,
-		Grad: func(c *Call, b *graph.Builder, dy []string) ([]string, error) {
+	lower.Operator{Name: "Split", Min: 1, Max: 2, Outputs: -1, Attrs: []graph.Attr{graph.Int("axis", 0), graph.Int("num_outputs", 0)}, Lower: lowerSplit,
+		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 			parts := make([]string, len(dy))
 			for i, d := range dy {
 				if parts[i] = d; d == "" {
 					parts[i] = zeros(b, c.Out[i].Shape)
 				}
 			}
-			return c.only(b.With(graph.Int("axis", c.int("axis"))).Op("Concat", parts...)), nil
+			return firstGrad(c, b.With(graph.Int("axis", c.Int("axis"))).Op("Concat", parts...)), nil
 		}},
-	Def{Name: "Slice", Min: 3, Max: 5, Outputs: 1, Lower: lowerSlice, Grad: sliceGrad},
+	lower.Operator{Name: "Slice", Min: 3, Max: 5, Outputs: 1, Lower: lowerSlice, Grad: sliceGrad},
 )
 
 // zeros is a value of zeros.
@@ -41,12 +42,12 @@ func zeros(b *graph.Builder, s tensor.Shape) string {
 	return b.Op("Expand", b.Scalar(0), b.Ints(s...))
 }
 
-func lowerConcat(c *Call) ([]view, error) {
-	if err := c.alike(0); err != nil {
+func lowerConcat(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	if err := wantOneType(c, 0); err != nil {
 		return nil, err
 	}
 	rank := len(c.In[0].Shape)
-	a, err := axisOf(c.int("axis"), rank)
+	a, err := axisOf(c.Int("axis"), rank)
 	if err != nil {
 		return nil, err
 	}
@@ -64,63 +65,63 @@ func lowerConcat(c *Call) ([]view, error) {
 			return nil, err
 		}
 	}
-	return one(c.l.joined(c.In, a))
+	return one(concatViews(e, c.In, a))
 }
 
-// joined puts any number of tensors one after another along axis a.
-func (l *lowering) joined(in []view, a int) (view, error) {
+// concatViews puts any number of tensors one after another along axis a.
+func concatViews(e *lower.Emitter, in []lower.View, a int) (lower.View, error) {
 	for len(in) > tensor.MaxArgs {
-		var parts []view
+		var parts []lower.View
 		for chunk := range slices.Chunk(in, tensor.MaxArgs) {
-			part, err := l.join(chunk, a)
+			part, err := joinViews(e, chunk, a)
 			if err != nil {
-				return view{}, err
+				return lower.View{}, err
 			}
 			parts = append(parts, part)
 		}
 		in = parts
 	}
-	return l.join(in, a)
+	return joinViews(e, in, a)
 }
 
-// join puts tensors of one type one after another along axis a.
-func (l *lowering) join(in []view, a int) (view, error) {
+// joinViews puts tensors of one type one after another along axis a.
+func joinViews(e *lower.Emitter, in []lower.View, a int) (lower.View, error) {
 	if len(in) == 1 {
 		return in[0], nil
 	}
 	s := in[0].Shape.Clone()
 	s[a] = 0
-	ops := make([]operand, len(in))
+	ops := make([]lower.Operand, len(in))
 	for i, v := range in {
-		v, err := l.bounded(v, a)
+		v, err := e.Bounded(v, a)
 		if err != nil {
-			return view{}, err
+			return lower.View{}, err
 		}
-		coords := axes(0, len(s))
+		coords := lower.Axes(0, len(s))
 		coords[a].Offset = -s[a]
-		ops[i] = v.access(coords)
+		ops[i] = v.Access(coords)
 		s[a] += v.Shape[a]
 	}
-	return l.emit(&tensor.Primitive{Fn: tensor.Join, Type: in[0].Type, Shape: s, Imm: []tensor.Word{0}}, ops...)
+	return e.Emit(&tensor.Primitive{Fn: tensor.Join, Type: in[0].Type, Shape: s, Imm: []tensor.Word{0}}, ops...)
 }
 
-func lowerSplit(c *Call) ([]view, error) {
-	v, err := c.l.affine(c.In[0])
+func lowerSplit(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	v, err := e.Affine(c.In[0])
 	if err != nil {
 		return nil, err
 	}
-	a, err := axisOf(c.int("axis"), len(v.Shape))
+	a, err := axisOf(c.Int("axis"), len(v.Shape))
 	if err != nil {
 		return nil, err
 	}
 	n := len(c.Outputs)
 	var sizes []int
-	if c.has(1) {
-		if sizes, err = c.vector(1); err != nil {
+	if c.Has(1) {
+		if sizes, err = intsInput(c, 1); err != nil {
 			return nil, err
 		}
 	} else {
-		if k := c.int("num_outputs"); k != 0 && k != n {
+		if k := c.Int("num_outputs"); k != 0 && k != n {
 			return nil, fmt.Errorf("it names %d outputs, but gives %d", n, k)
 		}
 		each := (v.Shape[a] + n - 1) / n
@@ -131,13 +132,13 @@ func lowerSplit(c *Call) ([]view, error) {
 	if len(sizes) != n {
 		return nil, fmt.Errorf("it names %d outputs, but gives %d", n, len(sizes))
 	}
-	out := make([]view, n)
+	out := make([]lower.View, n)
 	at := 0
 	for i, size := range sizes {
 		if size < 0 || size > v.Shape[a]-at {
 			return nil, fmt.Errorf("parts %v do not make up axis %d of %v", sizes, a, v.Shape)
 		}
-		out[i] = v.sliced(a, at, 1, size)
+		out[i] = v.Sliced(a, at, 1, size)
 		at += size
 	}
 	if at != v.Shape[a] {
@@ -146,43 +147,29 @@ func lowerSplit(c *Call) ([]view, error) {
 	return out, nil
 }
 
-// sliced returns n elements of axis a from start on, step apart. v must not be
-// flat.
-func (v view) sliced(a, start, step, n int) view {
-	s, coords := v.Shape.Clone(), axes(0, len(v.Shape))
-	s[a] = n
-	if n <= 1 {
-		step = 1
-	}
-	if n != v.Shape[a] || step != 1 {
-		coords[a] = strided(start, a, step)
-	}
-	return v.through(s, coords)
-}
-
 // span is what Slice takes from one axis.
 type span struct{ axis, start, step, n int }
 
-// spans returns what Slice takes from each axis that it names.
-func (c *Call) spans() ([]span, error) {
+// spansOf returns what Slice takes from each axis that it names.
+func spansOf(c *lower.Call) ([]span, error) {
 	var lists [4][]int // starts, ends, axes, steps
 	for i := range lists {
-		if !c.has(i + 1) {
+		if !c.Has(i + 1) {
 			continue
 		}
 		var err error
-		if lists[i], err = c.vector(i + 1); err != nil {
+		if lists[i], err = intsInput(c, i+1); err != nil {
 			return nil, err
 		}
 	}
 	shape := c.In[0].Shape
 	starts, ends, named, steps := lists[0], lists[1], lists[2], lists[3]
-	if !c.has(3) {
+	if !c.Has(3) {
 		for a := range min(len(starts), len(shape)) {
 			named = append(named, a)
 		}
 	}
-	if len(starts) != len(ends) || len(starts) != len(named) || c.has(4) && len(steps) != len(starts) {
+	if len(starts) != len(ends) || len(starts) != len(named) || c.Has(4) && len(steps) != len(starts) {
 		return nil, fmt.Errorf("starts, ends, axes and steps have lengths %d, %d, %d and %d", len(starts), len(ends), len(named), len(steps))
 	}
 	if _, err := axesOf(named, len(shape)); err != nil {
@@ -228,25 +215,25 @@ func spanOf(a, start, end, step, extent int) span {
 	return span{a, start, step, n}
 }
 
-func lowerSlice(c *Call) ([]view, error) {
-	spans, err := c.spans()
+func lowerSlice(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
+	spans, err := spansOf(c)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.l.affine(c.In[0])
+	v, err := e.Affine(c.In[0])
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range spans {
-		v = v.sliced(s.axis, s.start, s.step, s.n)
+		v = v.Sliced(s.axis, s.start, s.step, s.n)
 	}
-	return []view{v}, nil
+	return []lower.View{v}, nil
 }
 
 // sliceGrad pads with zeros what was cut off, and puts zeros in between where
 // elements were skipped.
-func sliceGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
-	spans, err := c.spans()
+func sliceGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
+	spans, err := spansOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -273,5 +260,5 @@ func sliceGrad(c *Call, b *graph.Builder, dy []string) ([]string, error) {
 	if slices.ContainsFunc(pads, func(n int) bool { return n != 0 }) {
 		g = b.Op("Pad", g, b.Ints(pads...))
 	}
-	return c.only(g), nil
+	return firstGrad(c, g), nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -20,21 +21,21 @@ var windowAttrs = []graph.Attr{
 }
 
 // newWindow reads how a kernel moves over an input; place says where to.
-func (c *Call) newWindow(in, kernel []int) (*window, error) {
+func newWindow(c *lower.Call, in, kernel []int) (*window, error) {
 	n := len(in)
 	w := &window{in: in, kernel: kernel}
 	if n < 1 || len(kernel) != n || slices.Min(in) < 1 {
 		return nil, fmt.Errorf("a kernel of shape %v does not fit spatial axes %v", kernel, in)
 	}
-	pads, err := c.spatial("pads", 2*n, 0, -tensor.MaxDim)
+	pads, err := spatialAttr(c, "pads", 2*n, 0, -tensor.MaxDim)
 	if err != nil {
 		return nil, err
 	}
 	w.before, w.after = pads[:n:n], pads[n:]
-	if w.stride, err = c.spatial("strides", n, 1, 1); err != nil {
+	if w.stride, err = spatialAttr(c, "strides", n, 1, 1); err != nil {
 		return nil, err
 	}
-	if w.dilation, err = c.spatial("dilations", n, 1, 1); err != nil {
+	if w.dilation, err = spatialAttr(c, "dilations", n, 1, 1); err != nil {
 		return nil, err
 	}
 	for a, k := range kernel {
@@ -45,18 +46,18 @@ func (c *Call) newWindow(in, kernel []int) (*window, error) {
 	return w, nil
 }
 
-// list returns an attribute of integers; none if it is not given.
-func (c *Call) list(name string) []int {
+// intsAttr returns an attribute of integers; none if it is not given.
+func intsAttr(c *lower.Call, name string) []int {
 	if a := c.Node.Attr(name); a != nil {
 		return toInts(a.Ints)
 	}
 	return nil
 }
 
-// spatial returns a list of n integers, which are all by default if it is not
+// spatialAttr returns a list of n integers, which are all by default if it is not
 // given.
-func (c *Call) spatial(name string, n, all, least int) ([]int, error) {
-	list := c.list(name)
+func spatialAttr(c *lower.Call, name string, n, all, least int) ([]int, error) {
+	list := intsAttr(c, name)
 	if len(list) == 0 {
 		list = slices.Repeat([]int{all}, n)
 	}
@@ -164,9 +165,9 @@ type transpose struct {
 	start []int        // where i = 0 lies
 }
 
-// transpose plans the sum behind the given leading axes. x holds the results on
+// planTranspose plans the sum behind the given leading axes. x holds the results on
 // its last axes.
-func (l *lowering) transpose(x view, w *window, lead tensor.Shape, fold []int) (view, *transpose, error) {
+func planTranspose(e *lower.Emitter, x lower.View, w *window, lead tensor.Shape, fold []int) (lower.View, *transpose, error) {
 	n := len(w.in)
 	t := &transpose{shape: lead.Clone(), fold: append([]int{}, fold...), whole: lead.Clone()}
 	stride := append([]int{}, w.stride...)
@@ -174,7 +175,7 @@ func (l *lowering) transpose(x view, w *window, lead tensor.Shape, fold []int) (
 	for a := range n {
 		if stride[a] > 1 && (w.dilation[a] > 1 || free == 0) {
 			var err error
-			if x, err = l.apart(x, len(x.Shape)-n+a, stride[a]); err != nil {
+			if x, err = spaceOut(e, x, len(x.Shape)-n+a, stride[a]); err != nil {
 				return x, nil, err
 			}
 			stride[a] = 1
@@ -196,7 +197,7 @@ func (l *lowering) transpose(x view, w *window, lead tensor.Shape, fold []int) (
 	for a, s := range stride {
 		if s == 1 {
 			t.o = append(t.o, tensor.Dim{Offset: w.before[a], Terms: []tensor.Term{{Axis: axis, Step: 1}, {Axis: tap + a, Step: -w.dilation[a]}}})
-			t.k = append(t.k, strided(0, tap+a, 1))
+			t.k = append(t.k, lower.Strided(0, tap+a, 1))
 			axis++
 			continue
 		}
@@ -207,27 +208,27 @@ func (l *lowering) transpose(x view, w *window, lead tensor.Shape, fold []int) (
 	return x, t, nil
 }
 
-// cut brings the sum v into shape: axes joined, and only positions 0 to n of
+// cutTranspose brings the sum v into shape: axes joined, and only positions 0 to n of
 // each spatial axis.
-func (l *lowering) cut(v view, t *transpose, w *window, lead tensor.Shape) (view, error) {
+func cutTranspose(e *lower.Emitter, v lower.View, t *transpose, w *window, lead tensor.Shape) (lower.View, error) {
 	s := append(lead.Clone(), t.whole[len(t.whole)-len(w.in):]...)
-	v, err := l.reshape(v, s)
+	v, err := e.Reshape(v, s)
 	if err != nil {
 		return v, err
 	}
 	for a, n := range w.in {
 		if d := len(lead) + a; n != v.Shape[d] {
-			if v, err = l.affine(v); err != nil {
+			if v, err = e.Affine(v); err != nil {
 				return v, err
 			}
-			v = v.sliced(d, t.start[a], 1, n)
+			v = v.Sliced(d, t.start[a], 1, n)
 		}
 	}
 	return v, nil
 }
 
-// apart puts step−1 zeros between the elements of an axis.
-func (l *lowering) apart(v view, a, step int) (view, error) {
+// spaceOut puts step−1 zeros between the elements of an axis.
+func spaceOut(e *lower.Emitter, v lower.View, a, step int) (lower.View, error) {
 	n := v.Shape[a]
 	if n > tensor.MaxDim/step {
 		return v, fmt.Errorf("a stride of %d over %d is out of range", step, n)
@@ -238,16 +239,16 @@ func (l *lowering) apart(v view, a, step int) (view, error) {
 	if err := split.Check(); err != nil {
 		return v, err
 	}
-	v, err := l.reshape(v, split)
+	v, err := e.Reshape(v, split)
 	if err != nil {
 		return v, err
 	}
 	split = split.Clone()
 	split[a+1] = step
-	if v, err = l.widened(v, split, 0); err != nil {
+	if v, err = padTo(e, v, split, 0); err != nil {
 		return v, err
 	}
-	return l.reshape(v, s)
+	return e.Reshape(v, s)
 }
 
 // floorDiv divides, rounding down.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/train"
 )
 
@@ -27,8 +27,8 @@ func TestGolden(t *testing.T) {
 		"cosine, clipped, accumulated": func(r *train.Recipe) {
 			r.Schedule, r.Decay, r.Final, r.ClipNorm, r.Accumulate = "cosine", 4, 0.1, 0.5, 2
 		},
-		"mixed":      func(r *train.Recipe) { r.Profile = op.Mixed },
-		"int8":       func(r *train.Recipe) { r.Profile = op.Int8 },
+		"mixed":      func(r *train.Recipe) { r.Profile = lower.Mixed },
+		"int8":       func(r *train.Recipe) { r.Profile = lower.Int8 },
 		"recomputed": func(r *train.Recipe) { r.Recompute = 2 },
 		"adapters": func(r *train.Recipe) {
 			r.Adapters = train.Adapters{Rank: 2, Alpha: 1, Of: []string{"head"}}

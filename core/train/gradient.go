@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -19,7 +19,7 @@ import (
 // The values that it reads are computed again in all but the last of so many
 // parts of the graph, so that they need not be kept; with fewer than two, none
 // is. That changes no bit of a gradient.
-func Gradients(b *graph.Builder, calls []*op.Call, of string, with []string, parts int) (map[string]string, error) {
+func Gradients(b *graph.Builder, calls []*lower.Call, of string, with []string, parts int) (map[string]string, error) {
 	again := recompute(b, calls, parts)
 	matters := map[string]bool{}
 	for _, name := range with {

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -67,7 +68,7 @@ func (m *model) use(inputs map[string]string, shapes []tensor.Shape) (map[string
 	for i, s := range shapes {
 		g.Inputs[i].Shape = s
 	}
-	t, err := op.Infer(&g)
+	t, err := op.Infer(&g, lower.FP32)
 	if err != nil {
 		return nil, nil, fmt.Errorf("model with inputs of shape %v: %w", shapes, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -24,7 +25,7 @@ func Merge(slots []graph.Slot, shards int) (*graph.Graph, *graph.Program, error)
 		return nil, nil, fmt.Errorf("%d tensors of a state times %d shards are more than %d: use fewer shards", len(slots), shards, maxMerged)
 	}
 	b := graph.NewBuilder("merge")
-	bind := op.Binding{Groups: shards, Slots: slots}
+	bind := lower.Binding{Groups: shards, Slots: slots}
 	for i, slot := range slots {
 		value := func(shard int) string {
 			bind.Inputs = append(bind.Inputs, graph.Ref{Kind: graph.RefSlot, Index: i, Group: shard})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -116,7 +117,7 @@ func gradientsOf(t *testing.T, n *network, loss string) (float64, map[string]*te
 			free.Consts = append(free.Consts, c)
 		}
 	}
-	typed, err := op.Infer(free)
+	typed, err := op.Infer(free, lower.FP32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func gradientsOf(t *testing.T, n *network, loss string) (float64, map[string]*te
 	for _, p := range n.params {
 		b.Output(grads[p], tensor.Float32, g.Const(p).Shape)
 	}
-	if typed, err = op.Infer(b.Graph()); err != nil {
+	if typed, err = op.Infer(b.Graph(), lower.FP32); err != nil {
 		t.Fatal(err)
 	}
 	program, err := typed.Function()

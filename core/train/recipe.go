@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 )
 
 // Recipe says how a model is trained. What is zero is left out.
@@ -14,17 +14,17 @@ type Recipe struct {
 	Loss      string // next-token-cross-entropy
 	Optimizer string // sgd, adam, adamw or adagrad
 	Rate
-	Momentum     float32    // decay rate of the velocity (sgd)
-	Nesterov     bool       // look ahead along the velocity (sgd)
-	Beta1, Beta2 float32    // decay rates of the moments (adam, adamw)
-	Epsilon      float32    // added to the root of the second moment (adam, adamw, adagrad)
-	WeightDecay  float32    // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
-	ClipNorm     float32    // greatest Euclidean norm of all gradients together
-	Accumulate   int        // steps whose mean gradient makes one update; 0 is 1
-	Recompute    int        // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
-	Batch        int        // records a step
-	Profile      op.Profile // of the arithmetic; an order says it beside its recipe
-	Frozen       []string   // patterns of initializers that stay as they are
+	Momentum     float32       // decay rate of the velocity (sgd)
+	Nesterov     bool          // look ahead along the velocity (sgd)
+	Beta1, Beta2 float32       // decay rates of the moments (adam, adamw)
+	Epsilon      float32       // added to the root of the second moment (adam, adamw, adagrad)
+	WeightDecay  float32       // a step, relative to the rate; adam and adagrad add it to the gradient; not for tensors with fewer than two axes
+	ClipNorm     float32       // greatest Euclidean norm of all gradients together
+	Accumulate   int           // steps whose mean gradient makes one update; 0 is 1
+	Recompute    int           // greatest number of parts of the forward pass that the backward pass computes again in turn; 0 and 1 keep everything
+	Batch        int           // records a step
+	Profile      lower.Profile // of the arithmetic; an order says it beside its recipe
+	Frozen       []string      // patterns of initializers that stay as they are
 	Adapters     Adapters
 }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 )
 
 // recomputation gives the backward pass the values of the forward pass that it
@@ -14,7 +14,7 @@ import (
 // alone. Source: Chen, Xu, Zhang and Guestrin, arXiv 1604.06174.
 type recomputation struct {
 	b     *graph.Builder
-	calls []*op.Call
+	calls []*lower.Call
 	uses  map[string]*use
 	cuts  []int             // the first call of each part but the first, ascending
 	names map[string]string // of the values of the part at hand, computed again
@@ -33,7 +33,7 @@ type use struct {
 }
 
 // recompute cuts a forward graph into parts, at most as many as given.
-func recompute(b *graph.Builder, calls []*op.Call, parts int) *recomputation {
+func recompute(b *graph.Builder, calls []*lower.Call, parts int) *recomputation {
 	r := &recomputation{b: b, calls: calls, uses: map[string]*use{}, from: len(calls)}
 	for _, in := range b.Graph().Inputs {
 		r.uses[in.Name] = &use{made: -1}
@@ -105,7 +105,7 @@ func narrow(made, crossing []int, parts int) (cuts []int) {
 
 // call returns call i with the names of the values as the backward pass reads
 // them. It goes through the calls backwards; grads are the gradients so far.
-func (r *recomputation) call(i int, grads map[string]string) *op.Call {
+func (r *recomputation) call(i int, grads map[string]string) *lower.Call {
 	if i < r.from {
 		r.enter(i, grads)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 )
@@ -25,8 +25,8 @@ func TestRecomputationChangesNoBit(t *testing.T) {
 			r.Adapters = train.Adapters{Rank: 2, Alpha: 4, Of: []string{"embedding"}}
 		},
 		"frozen": func(r *train.Recipe) { r.Frozen = []string{"embedding", "*.bias"} },
-		"mixed":  func(r *train.Recipe) { r.Profile = op.Mixed },
-		"int8":   func(r *train.Recipe) { r.Profile = op.Int8 },
+		"mixed":  func(r *train.Recipe) { r.Profile = lower.Mixed },
+		"int8":   func(r *train.Recipe) { r.Profile = lower.Int8 },
 	}
 	for model, g := range models {
 		for name, change := range changes {

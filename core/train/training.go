@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -17,8 +18,8 @@ type Training struct {
 	Program *graph.Program // of a step over the training records
 	Start   *graph.State   // before the first step
 
-	profile op.Profile
-	eval    *op.Typed // from the slots and a batch to the loss
+	profile lower.Profile
+	eval    *lower.Typed // from the slots and a batch to the loss
 }
 
 // Names of values of a step graph.
@@ -76,15 +77,15 @@ func New(g *graph.Graph, r Recipe, records tensor.Shape) (*Training, error) {
 // Step returns the program of a step graph over training records of the given
 // shape. It is that of Training.Program if the graph is Training.Graph, or was
 // read back from a file of it, and the profile that of the recipe.
-func Step(g *graph.Graph, p op.Profile, records tensor.Shape) (*graph.Program, error) {
-	typed, err := p.Infer(g)
+func Step(g *graph.Graph, p lower.Profile, records tensor.Shape) (*graph.Program, error) {
+	typed, err := op.Infer(g, p)
 	if err != nil {
 		return nil, fmt.Errorf("step graph: %w", err)
 	}
 	return bindStep(typed, records)
 }
 
-func bindStep(t *op.Typed, records tensor.Shape) (*graph.Program, error) {
+func bindStep(t *lower.Typed, records tensor.Shape) (*graph.Program, error) {
 	outputs := make([]int, len(t.Outputs))
 	for i := range outputs {
 		outputs[i] = i
@@ -97,7 +98,7 @@ func bindStep(t *op.Typed, records tensor.Shape) (*graph.Program, error) {
 func (t *Training) Evaluation(records tensor.Shape) (*graph.Program, error) {
 	outputs := make([]int, len(t.Start.Slots))
 	for i, slot := range t.Start.Slots {
-		if outputs[i] = op.Keep; slot.Name == lossSlot {
+		if outputs[i] = lower.Keep; slot.Name == lossSlot {
 			outputs[i] = 0
 		}
 	}
@@ -106,13 +107,13 @@ func (t *Training) Evaluation(records tensor.Shape) (*graph.Program, error) {
 
 // bind makes a program of a graph whose inputs are the slots of a state and,
 // last, a batch of records.
-func bind(t *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, error) {
+func bind(t *lower.Typed, records tensor.Shape, outputs []int) (*graph.Program, error) {
 	last := len(t.Inputs) - 1
 	if last < 1 || t.Inputs[last].Name != batchInput || len(t.Inputs[last].Shape) != 2 {
 		return nil, fmt.Errorf("the last input of a step graph is %q, the records [batch columns]", batchInput)
 	}
 	data := &graph.Slot{Name: "records", Type: tensor.Int32, Shape: records}
-	b := op.Binding{Groups: 1, Data: data, Rows: t.Inputs[last].Shape[0], Outputs: outputs}
+	b := lower.Binding{Groups: 1, Data: data, Rows: t.Inputs[last].Shape[0], Outputs: outputs}
 	for i, in := range t.Inputs[:last] {
 		if i > 0 && in.Name <= t.Inputs[i-1].Name {
 			return nil, fmt.Errorf("slot %q comes after %q; put the slots of a step graph in ascending order", in.Name, t.Inputs[i-1].Name)
@@ -126,7 +127,7 @@ func bind(t *op.Typed, records tensor.Shape, outputs []int) (*graph.Program, err
 
 // join writes the graph from a batch, its only input, to the loss. The
 // initializers that may be trained are initializers there, called p/<name>.
-func join(g *graph.Graph, r Recipe, columns int) (*op.Typed, error) {
+func join(g *graph.Graph, r Recipe, columns int) (*lower.Typed, error) {
 	frozen, err := chosen(g, r.Frozen)
 	if err != nil {
 		return nil, err
@@ -148,12 +149,12 @@ func join(g *graph.Graph, r Recipe, columns int) (*op.Typed, error) {
 		return nil, err
 	}
 	b.Output(loss, tensor.Float32, nil)
-	return op.Infer(b.Graph())
+	return op.Infer(b.Graph(), lower.FP32)
 }
 
 // optimize extends the forward graph by the gradients and the new values of all
 // slots, and returns them in ascending order of their names.
-func optimize(forward *graph.Graph, calls []*op.Call, r Recipe) (*stepper, error) {
+func optimize(forward *graph.Graph, calls []*lower.Call, r Recipe) (*stepper, error) {
 	b := graph.Extend(forward)
 	var with []string
 	for _, c := range forward.Consts {
@@ -191,7 +192,7 @@ func optimize(forward *graph.Graph, calls []*op.Call, r Recipe) (*stepper, error
 
 // overSlots types g with the slots and the batch for its inputs; what was an
 // initializer may be a slot.
-func (t *Training) overSlots(g *graph.Graph) (*op.Typed, error) {
+func (t *Training) overSlots(g *graph.Graph) (*lower.Typed, error) {
 	c := *g
 	batch := g.Inputs[0]
 	c.Inputs, c.Consts = nil, nil
@@ -206,7 +207,7 @@ func (t *Training) overSlots(g *graph.Graph) (*op.Typed, error) {
 			c.Consts = append(c.Consts, k)
 		}
 	}
-	return t.profile.Infer(&c)
+	return op.Infer(&c, t.profile)
 }
 
 // Export returns g as the recipe trains it, with the initializers taken from

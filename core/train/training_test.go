@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -124,7 +125,7 @@ func TestAdapters(t *testing.T) {
 	if x, y := eval(tr, s).Find("loss"), eval(again, again.Start).Find("loss"); !x.Equal(y) {
 		t.Errorf("trained with loss %v, exported with %v", tensor.Of[float32](x), tensor.Of[float32](y))
 	}
-	if _, err := op.Infer(g); err != nil {
+	if _, err := op.Infer(g, lower.FP32); err != nil {
 		t.Error(err)
 	}
 }
@@ -222,7 +223,7 @@ func TestStepGraphStandsAlone(t *testing.T) {
 			t.Errorf("node %q is a %s", n.Name, n.Op)
 		}
 	}
-	p, err := train.Step(tr.Graph, op.FP32, tr.Program.Data.Shape)
+	p, err := train.Step(tr.Graph, lower.FP32, tr.Program.Data.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,11 +250,11 @@ func TestStepRefusesOtherGraphs(t *testing.T) {
 		g := *tr.Graph
 		g.Inputs, g.Outputs, g.Nodes = slices.Clone(g.Inputs), slices.Clone(g.Outputs), slices.Clone(g.Nodes)
 		bend(&g)
-		if _, err := train.Step(&g, op.FP32, shape); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := train.Step(&g, lower.FP32, shape); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got: %v", want, err)
 		}
 	}
-	if _, err := train.Step(bigram(), op.FP32, shape); err == nil {
+	if _, err := train.Step(bigram(), lower.FP32, shape); err == nil {
 		t.Error("a forward graph was taken for a step graph")
 	}
 }
@@ -395,9 +396,9 @@ func TestPatternsTakeBoundedWork(t *testing.T) {
 
 func TestProfilesTrainAlike(t *testing.T) {
 	loss := func(s *graph.State) float64 { return float64(tensor.Of[float32](s.Find("loss"))[0]) }
-	final := map[op.Profile]float64{}
-	roots := map[string]op.Profile{}
-	for _, p := range []op.Profile{op.FP32, op.Mixed, op.Int8} {
+	final := map[lower.Profile]float64{}
+	roots := map[string]lower.Profile{}
+	for _, p := range []lower.Profile{lower.FP32, lower.Mixed, lower.Int8} {
 		r := recipe()
 		r.Profile = p
 		tr := begin(t, bigram(), r)
@@ -416,12 +417,12 @@ func TestProfilesTrainAlike(t *testing.T) {
 			t.Errorf("profile %v: the step graph read back has another program (%v)", p, err)
 		}
 	}
-	if start := loss(run(t, begin(t, bigram(), recipe()).Program, order().Rows(0, 0), begin(t, bigram(), recipe()).Start)); !(final[op.FP32] < start/1.5) {
-		t.Fatalf("the loss went from %v to %v", start, final[op.FP32])
+	if start := loss(run(t, begin(t, bigram(), recipe()).Program, order().Rows(0, 0), begin(t, bigram(), recipe()).Start)); !(final[lower.FP32] < start/1.5) {
+		t.Fatalf("the loss went from %v to %v", start, final[lower.FP32])
 	}
-	for p, within := range map[op.Profile]float64{op.Mixed: 0.02, op.Int8: 0.1} {
-		if off := math.Abs(final[p]/final[op.FP32] - 1); !(off < within) {
-			t.Errorf("profile %v ends at loss %v, fp32 at %v", p, final[p], final[op.FP32])
+	for p, within := range map[lower.Profile]float64{lower.Mixed: 0.02, lower.Int8: 0.1} {
+		if off := math.Abs(final[p]/final[lower.FP32] - 1); !(off < within) {
+			t.Errorf("profile %v ends at loss %v, fp32 at %v", p, final[p], final[lower.FP32])
 		}
 	}
 }

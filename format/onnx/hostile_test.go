@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/internal/testkit/memory"
@@ -108,7 +109,7 @@ func TestMemory(t *testing.T) {
 		if err == nil {
 			peak = memory.Peak(func() {
 				g, _ := read(file, Options{})
-				_, _ = op.Infer(g)
+				_, _ = op.Infer(g, lower.FP32)
 			}, func(peak int64) bool { return peak <= limit })
 		}
 		if peak > limit {
@@ -257,7 +258,7 @@ func FuzzRead(f *testing.F) {
 		}
 		consistent(t, file)
 		if g, err := read(file, Options{}); err == nil { // it keeps less at once than it allocates in all
-			if used := memory.Allocated(func() { _, err = op.Infer(g) }); used > 16*memory.Slack {
+			if used := memory.Allocated(func() { _, err = op.Infer(g, lower.FP32) }); used > 16*memory.Slack {
 				t.Fatalf("lowering %d bytes allocates %d bytes in all (%v)", len(file), used, err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -71,7 +72,7 @@ func TestScanOfBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, err := op.Infer(g)
+	typed, err := op.Infer(g, lower.FP32)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,9 @@ var layers = []layer{
 	{folder: "core/canon", std: append([]string{"unsafe"}, pure...)},                               // what items of a list take in memory
 	{folder: "core/tensor", own: []string{"core/canon"}, std: append([]string{"unsafe"}, pure...)}, // elements of a tensor are a view of its bytes
 	{folder: "core/graph", own: []string{"core/canon", "core/tensor"}, std: pure},
-	{folder: "core/op", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/train"}}, // gradients are tested as training uses them
-	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/op"}, std: pure},
+	{folder: "core/lower", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure, tests: []string{"core/op"}},               // takes a table of operators, and knows none
+	{folder: "core/op", own: []string{"core/tensor", "core/graph", "core/lower"}, std: pure, tests: []string{"core/canon", "core/train"}}, // gradients are tested as training uses them
+	{folder: "core/train", own: []string{"core/canon", "core/tensor", "core/graph", "core/lower", "core/op"}, std: pure},
 	{folder: "core/auction", std: pure},
 	{folder: "core/erasure", own: []string{"core/canon", "core/tensor", "core/graph"}, std: pure},
 	{folder: "core/proof", own: []string{"core/canon", "core/tensor", "core/graph", "core/erasure"}, std: pure},
@@ -167,6 +168,7 @@ func TestLayersRefuse(t *testing.T) {
 	}{
 		{"core/canon", path.Join(module, "core/tensor"), false, true},
 		{"core/tensor", path.Join(module, "core/canon"), false, false},
+		{"core/lower", path.Join(module, "core/op"), false, true},
 		{"core/op", path.Join(module, "core/train"), false, true},
 		{"core/job", path.Join(module, "gen/tally/work/v1"), true, true},
 		{"core/job", "time", false, true},

@@ -21,6 +21,7 @@ var (
 	floatsAllowed = map[string]string{
 		"core/tensor": "defines the arithmetic",
 		"core/graph":  "attributes and scalars of operators",
+		"core/lower":  "constants of numeric profiles",
 		"core/op":     "constants of expansions and gradients",
 		"core/train":  "hyperparameters and the constants of optimizers",
 	}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/format/onnx"
@@ -73,7 +73,7 @@ func (t test) run(ctx context.Context) (r Result) {
 func (t test) dataSet(ctx context.Context, r *Result, file []byte, s *onnx.Summary, dir string) error {
 	// What the model itself says is told first: it names what is not supported.
 	in, inErr := tensors(dir, "input", s.Inputs)
-	m, err := model.Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, op.FP32, in)
+	m, err := model.Load(bytes.NewReader(file), int64(len(file)), onnx.Options{}, lower.FP32, in)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 	case inErr != nil:

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
@@ -45,15 +46,15 @@ type speaker struct {
 }
 
 func newSpeaker(model *graph.Graph, exec engine.Executor) (*speaker, error) {
-	t, err := op.Infer(model)
+	t, err := op.Infer(model, lower.FP32)
 	if err != nil {
 		return nil, err
 	}
 	in, out := t.Inputs[0], t.Outputs[0]
 	m := &speaker{columns: in.Shape[1], alphabet: out.Shape[2], out: 0, in: 1}
 	m.slots = []graph.Slot{{Name: "logits", Type: out.Type, Shape: out.Shape}, {Name: "tokens", Type: in.Type, Shape: in.Shape}}
-	p, err := t.Program(op.Binding{
-		Groups: 1, Slots: m.slots, Inputs: []graph.Ref{{Kind: graph.RefSlot, Index: m.in}}, Outputs: []int{0, op.Keep},
+	p, err := t.Program(lower.Binding{
+		Groups: 1, Slots: m.slots, Inputs: []graph.Ref{{Kind: graph.RefSlot, Index: m.in}}, Outputs: []int{0, lower.Keep},
 	})
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/format/yaml"
 	"github.com/tally-network/tally/internal/bounded"
@@ -34,7 +34,7 @@ type SpecProblem struct {
 	Dims      map[string]int `json:"dims,omitempty"`     // values of its symbolic dimensions
 	Text      string         `json:"text"`               // training text; its last tenth is held out
 	Loss      string         `json:"loss"`
-	Profile   op.Profile     `json:"profile"` // of the arithmetic: fp32, mixed or int8
+	Profile   lower.Profile  `json:"profile"` // of the arithmetic: fp32, mixed or int8
 	Optimizer SpecOptimizer  `json:"optimizer"`
 	Frozen    []string       `json:"frozen,omitempty"` // patterns of initializers that stay as they are
 	Adapters  *SpecAdapters  `json:"adapters,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/op"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
@@ -213,7 +214,7 @@ func TestGraphsSurviveTheirFiles(t *testing.T) {
 	if again, _ := begin(t, file(forward), recipe(2), data); again.Program.Commit().Root() != want {
 		t.Error("a forward graph that was read back trains otherwise")
 	}
-	p, err := train.Step(file(tr.Graph), op.FP32, data.Shape)
+	p, err := train.Step(file(tr.Graph), lower.FP32, data.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}

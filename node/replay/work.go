@@ -11,7 +11,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
@@ -178,7 +178,7 @@ func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Execu
 		return nil, fmt.Errorf("recipe: %w", err)
 	}
 	var err error
-	if in.Recipe.Profile, err = op.ParseProfile(p.Profile); err != nil {
+	if in.Recipe.Profile, err = lower.ParseProfile(p.Profile); err != nil {
 		return nil, err
 	}
 	file := func(role string) ([]byte, error) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 )
 
 // all asks for a fault in every node, not in a sample.
@@ -25,8 +25,8 @@ func TestFaultInEveryNodeIsFound(t *testing.T) {
 	there, tried := map[string]int{}, map[string]int{} // by function
 	nodes, swallowed := 0, 0
 	for _, m := range Models {
-		for _, name := range op.Profiles() {
-			p, err := op.ParseProfile(name)
+		for _, name := range lower.Profiles() {
+			p, err := lower.ParseProfile(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
-	"github.com/tally-network/tally/core/op"
+	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/core/train"
 	"github.com/tally-network/tally/engine"
@@ -30,7 +30,7 @@ type Subject struct {
 }
 
 // New trains a model for a few steps in the given profile.
-func New(m Model, p op.Profile) (*Subject, error) {
+func New(m Model, p lower.Profile) (*Subject, error) {
 	g, err := m.Graph()
 	if err != nil {
 		return nil, err

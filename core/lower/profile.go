@@ -1,9 +1,8 @@
-package op
+package lower
 
 import (
 	"fmt"
 
-	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -68,110 +67,107 @@ func (p *Profile) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Infer types and lowers g in profile p. An error names the node that is at fault.
-func (p Profile) Infer(g *graph.Graph) (*Typed, error) { return p.infer(g, lowered) }
-
 // product emits a contraction of floats as the profile has it.
-func (l *lowering) product(p tensor.Primitive, x, y operand) (view, error) {
-	rule := &profiles[l.profile]
+func (e *Emitter) product(p tensor.Primitive, x, y Operand) (View, error) {
+	rule := &profiles[e.profile]
 	if n := p.Terms(); n > rule.maxTerms {
-		return view{}, fmt.Errorf("a sum of %d products is too long for profile %s, which takes %d", n, rule.name, rule.maxTerms)
+		return View{}, fmt.Errorf("a sum of %d products is too long for profile %s, which takes %d", n, rule.name, rule.maxTerms)
 	}
-	multiply := l.multiplyNarrow
-	if l.profile == Int8 {
-		multiply = l.multiplyWhole
+	multiply := e.multiplyNarrow
+	if e.profile == Int8 {
+		multiply = e.multiplyWhole
 	}
 	v, err := multiply(p, x, y)
 	if err != nil {
-		return view{}, err
+		return View{}, err
 	}
-	return l.cast(v, p.Type)
+	return e.Cast(v, p.Type)
 }
 
 // multiplyNarrow multiplies factors rounded to bfloat16.
-func (l *lowering) multiplyNarrow(p tensor.Primitive, x, y operand) (view, error) {
-	for _, o := range []*operand{&x, &y} {
-		v, err := l.pointwise(tensor.Narrow, tensor.BFloat16, o.source())
+func (e *Emitter) multiplyNarrow(p tensor.Primitive, x, y Operand) (View, error) {
+	for _, o := range []*Operand{&x, &y} {
+		v, err := e.Map(tensor.Narrow, tensor.BFloat16, o.source())
 		if err != nil {
-			return view{}, err
+			return View{}, err
 		}
 		o.take(v)
 	}
 	p.Type = tensor.Float32
-	return l.add(&p, x, y)
+	return e.add(&p, x, y)
 }
 
 // multiplyWhole multiplies factors as whole numbers of −127 … 127: x/s rounded,
 // where s = max |x| / 127 over the whole tensor. A NaN or an infinity in it
 // makes s such, and with it the result.
-func (l *lowering) multiplyWhole(p tensor.Primitive, x, y operand) (view, error) {
-	var scales [2]view
-	for i, o := range []*operand{&x, &y} {
-		q, s, err := l.whole8(o.source())
+func (e *Emitter) multiplyWhole(p tensor.Primitive, x, y Operand) (View, error) {
+	var scales [2]View
+	for i, o := range []*Operand{&x, &y} {
+		q, s, err := e.whole8(o.source())
 		if err != nil {
-			return view{}, err
+			return View{}, err
 		}
 		o.take(q)
 		scales[i] = s
 	}
 	p.Type = tensor.Int32
-	sum, err := l.add(&p, x, y)
+	sum, err := e.add(&p, x, y)
 	if err == nil {
-		sum, err = l.cast(sum, tensor.Float32)
+		sum, err = e.Cast(sum, tensor.Float32)
 	}
 	if err != nil {
-		return view{}, err
+		return View{}, err
 	}
-	scale, err := l.pointwise(tensor.Mul, tensor.Float32, scales[0], scales[1])
+	scale, err := e.Map(tensor.Mul, tensor.Float32, scales[0], scales[1])
 	if err != nil {
-		return view{}, err
+		return View{}, err
 	}
-	return l.pointwise(tensor.Mul, tensor.Float32, sum, scale)
+	return e.Map(tensor.Mul, tensor.Float32, sum, scale)
 }
 
 // leastSpread keeps the scale of a tensor of zeros above zero.
 const leastSpread = 0x1p-100
 
 // whole8 returns x as int8 and the scale by which it is divided.
-func (l *lowering) whole8(x view) (q, scale view, err error) {
-	x, err = l.cast(x, tensor.Float32)
+func (e *Emitter) whole8(x View) (q, scale View, err error) {
+	x, err = e.Cast(x, tensor.Float32)
 	if err != nil {
-		return view{}, view{}, err
+		return View{}, View{}, err
 	}
-	spread := l.hold(tensor.Scalar[float32](leastSpread))
+	spread := e.Const(tensor.Scalar[float32](leastSpread))
 	for _, fn := range []tensor.Fn{tensor.FoldMax, tensor.FoldMin} {
 		v := x
 		for a := len(x.Shape) - 1; a >= 0 && err == nil; a-- { // row by row, so that rows can be shared out
-			v, err = l.reduce(fn, tensor.Float32, v, []int{a})
+			v, err = e.Fold(fn, tensor.Float32, v, []int{a})
 		}
 		if err == nil {
-			v, err = l.reshape(v, tensor.Shape{})
+			v, err = e.Reshape(v, tensor.Shape{})
 		}
 		if err == nil && fn == tensor.FoldMin {
-			v, err = l.pointwise(tensor.Neg, tensor.Float32, v)
+			v, err = e.Map(tensor.Neg, tensor.Float32, v)
 		}
 		if err == nil {
-			spread, err = l.pointwise(tensor.Max, tensor.Float32, spread, v)
+			spread, err = e.Map(tensor.Max, tensor.Float32, spread, v)
 		}
 		if err != nil {
-			return view{}, view{}, err
+			return View{}, View{}, err
 		}
 	}
-	if scale, err = l.pointwise(tensor.Div, tensor.Float32, spread, l.hold(tensor.Scalar[float32](127))); err != nil {
-		return view{}, view{}, err
+	if scale, err = e.Map(tensor.Div, tensor.Float32, spread, e.Const(tensor.Scalar[float32](127))); err != nil {
+		return View{}, View{}, err
 	}
-	q, err = l.pointwise(tensor.Div, tensor.Float32, x, scale)
+	q, err = e.Map(tensor.Div, tensor.Float32, x, scale)
 	if err == nil {
-		q, err = l.pointwise(tensor.Round, tensor.Float32, q)
+		q, err = e.Map(tensor.Round, tensor.Float32, q)
 	}
 	if err == nil {
-		q, err = l.cast(q, tensor.Int8)
+		q, err = e.Cast(q, tensor.Int8)
 	}
 	return q, scale, err
 }
 
 // source returns the whole tensor that o reads from.
-func (o *operand) source() view { return whole(o.ref, o.Type, o.Shape) }
+func (o *Operand) source() View { return whole(o.ref, o.Type, o.Shape) }
 
 // take makes o read the same elements of another tensor of its shape.
-func (o *operand) take(v view) { o.ref, o.Type = v.src, v.Type }
+func (o *Operand) take(v View) { o.ref, o.Type = v.src, v.Type }

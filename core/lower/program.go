@@ -1,4 +1,4 @@
-package op
+package lower
 
 import (
 	"cmp"
@@ -39,13 +39,13 @@ func (t *Typed) Program(b Binding) (*graph.Program, error) {
 			return nil, fmt.Errorf("slot %q takes output %d of %d", b.Slots[i].Name, o, len(t.outputs))
 		}
 	}
-	link := linker{t: t, b: b, p: p, nodes: make([]int, len(t.l.nodes)), consts: map[int]int{}}
-	order := t.l.ordered(roots)
+	link := linker{t: t, b: b, p: p, nodes: make([]int, len(t.l.emitter.nodes)), consts: map[int]int{}}
+	order := t.l.emitter.ordered(roots)
 	if err := link.batch(order, roots); err != nil {
 		return nil, err
 	}
 	for _, i := range order {
-		n := t.l.nodes[i]
+		n := t.l.emitter.nodes[i]
 		link.nodes[i] = len(p.Nodes)
 		n.From = slices.Clone(n.From)
 		for j, r := range n.From {
@@ -64,8 +64,8 @@ func (t *Typed) Program(b Binding) (*graph.Program, error) {
 }
 
 // live marks the nodes that the roots need.
-func (l *lowering) live(roots []graph.Ref) []bool {
-	live := make([]bool, len(l.nodes))
+func (e *Emitter) live(roots []graph.Ref) []bool {
+	live := make([]bool, len(e.nodes))
 	mark := func(refs []graph.Ref) {
 		for _, r := range refs {
 			if r.Kind == graph.RefNode {
@@ -74,12 +74,32 @@ func (l *lowering) live(roots []graph.Ref) []bool {
 		}
 	}
 	mark(roots)
-	for i, n := range slices.Backward(l.nodes) {
+	for i, n := range slices.Backward(e.nodes) {
 		if live[i] {
 			mark(n.From)
 		}
 	}
 	return live
+}
+
+// slots returns the inputs of the graph, by number, that a tensor follows from.
+func (e *Emitter) slots(of graph.Ref) map[int]bool {
+	read := map[int]bool{}
+	note := func(r graph.Ref) {
+		if r.Kind == graph.RefSlot {
+			read[r.Index] = true
+		}
+	}
+	note(of)
+	live := e.live([]graph.Ref{of})
+	for i, n := range e.nodes {
+		for _, r := range n.From {
+			if live[i] {
+				note(r)
+			}
+		}
+	}
+	return read
 }
 
 // linker gives references their meaning in a program.
@@ -100,7 +120,7 @@ func (k *linker) ref(r graph.Ref) graph.Ref {
 		if !ok {
 			i = len(k.p.Consts)
 			k.consts[r.Index] = i
-			k.p.Consts = append(k.p.Consts, k.t.l.consts[r.Index])
+			k.p.Consts = append(k.p.Consts, k.t.l.emitter.consts[r.Index])
 		}
 		r.Index = i
 	case graph.RefSlot:
@@ -119,7 +139,7 @@ func (k *linker) batch(order []int, roots []graph.Ref) error {
 	}
 	read := slices.ContainsFunc(roots, reads)
 	for _, i := range order {
-		read = read || slices.ContainsFunc(k.t.l.nodes[i].From, reads)
+		read = read || slices.ContainsFunc(k.t.l.emitter.nodes[i].From, reads)
 	}
 	if !read {
 		return nil
@@ -130,8 +150,8 @@ func (k *linker) batch(order []int, roots []graph.Ref) error {
 	s := tensor.Shape{k.b.Rows, k.b.Data.Shape[1]}
 	take := copyOf(k.b.Data.Type, s)
 	take.Args = []tensor.Access{
-		{Type: k.b.Data.Type, Shape: k.b.Data.Shape, Dims: []tensor.Dim{{Via: 1}, axis(1)}},
-		{Type: tensor.Int64, Shape: s[:1], Dims: axes(0, 1)},
+		{Type: k.b.Data.Type, Shape: k.b.Data.Shape, Dims: []tensor.Dim{{Via: 1}, Axis(1)}},
+		{Type: tensor.Int64, Shape: s[:1], Dims: Axes(0, 1)},
 	}
 	k.p.Nodes = append(k.p.Nodes, graph.Opcode{
 		Primitive: take,

@@ -1,4 +1,4 @@
-package op
+package lower
 
 import (
 	"fmt"
@@ -7,12 +7,25 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// A graph is untrusted: a short one can stand for long sequences, many rounds
-// or large tables. What lowering keeps is charged here, before it is made.
+// Limits on lowering one graph.
+const (
+	// maxMemory bounds the bytes that a graph takes with what it is lowered to, but
+	// for the elements of its own initializers.
+	maxMemory = 52 << 20
 
-// maxMemory bounds the bytes that a graph takes with what it is lowered to, but
-// for the elements of its own initializers.
-const maxMemory = 52 << 20
+	// maxComputed bounds the terms that are computed for constants.
+	maxComputed = 1 << 22
+)
+
+// Account is what lowering one graph may still take. A graph is untrusted: a short
+// one can stand for long sequences, many rounds or large tables. What lowering
+// keeps and computes is charged here, before it is made.
+type Account struct {
+	memory int // bytes
+	terms  int // that may be computed for constants
+}
+
+func newAccount() *Account { return &Account{memory: maxMemory, terms: maxComputed} }
 
 // Bytes that things take, as measured, and a little more.
 const (
@@ -28,14 +41,17 @@ const (
 	roundBytes  = 300 // a graph that a node holds, each time it is put in its place
 )
 
-// afford takes bytes from the memory that is left.
-func (l *lowering) afford(bytes int) error {
-	if bytes > l.memory {
+// Afford takes bytes from the memory that is left.
+func (a *Account) Afford(bytes int) error {
+	if bytes > a.memory {
 		return fmt.Errorf("the model up to here takes more than %d MB of memory besides its initializers: give it fewer nodes, steps or rounds, or smaller tables", maxMemory>>20)
 	}
-	l.memory -= bytes
+	a.memory -= bytes
 	return nil
 }
+
+// Charged returns the bytes that lowering t was charged for.
+func (t *Typed) Charged() int { return maxMemory - t.l.emitter.account.memory }
 
 // tensorSize is what a constant takes.
 func tensorSize(t tensor.DType, s tensor.Shape) int {
@@ -46,12 +62,31 @@ func tensorSize(t tensor.DType, s tensor.Shape) int {
 	return constBytes + size
 }
 
-// room returns a tensor for a constant.
-func (l *lowering) room(t tensor.DType, s tensor.Shape) (*tensor.Tensor, error) {
+// Charge takes n terms from those that may be computed for constants.
+func (a *Account) Charge(n int) error {
+	if n > a.terms {
+		return fmt.Errorf("constants of %d elements are too large to be computed while the model is read", n)
+	}
+	a.terms -= n
+	return nil
+}
+
+// canCompute charges the terms of a constant, at least one, if there are as many.
+func (a *Account) canCompute(terms int) bool {
+	if terms > a.terms {
+		return false
+	}
+	a.terms -= max(terms, 1)
+	return true
+}
+
+// NewConst returns a tensor of zeros for a constant, of which it charges the
+// memory. The shape is checked first.
+func (a *Account) NewConst(t tensor.DType, s tensor.Shape) (*tensor.Tensor, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if err := l.afford(tensorSize(t, s)); err != nil {
+	if err := a.Afford(tensorSize(t, s)); err != nil {
 		return nil, err
 	}
 	return tensor.New(t, s)
@@ -84,8 +119,8 @@ func namesSize(g *graph.Graph, prefix string) (size int) {
 	return size
 }
 
-// size is what a typed node takes.
-func (c *Call) size() int {
+// callSize is what a typed node takes.
+func callSize(c *Call) int {
 	size := callBytes + len(c.In)*viewBytes
 	for _, v := range c.Out {
 		size += valueBytes + axisBytes*len(v.dims)

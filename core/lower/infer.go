@@ -1,4 +1,4 @@
-package op
+package lower
 
 import (
 	"fmt"
@@ -18,13 +18,14 @@ type Typed struct {
 	outputs []graph.Ref
 }
 
-// Infer types and lowers g in profile fp32. An error names the node that is at
-// fault.
-func Infer(g *graph.Graph) (*Typed, error) { return FP32.Infer(g) }
+// Infer types and lowers g, whose operators t holds, in profile p. An error names
+// the node that is at fault.
+func (t Table) Infer(g *graph.Graph, p Profile) (*Typed, error) { return t.infer(g, p, lowered) }
 
-// InferOwn is Infer for a graph that comes from no file, and is not differentiated: it may
-// take any memory, and does not hold what gradients would need.
-func InferOwn(g *graph.Graph) (*Typed, error) { return FP32.infer(g, own) }
+// InferOwn is Infer in profile fp32 for a graph that comes from no file, and is
+// not differentiated: it may take any memory, and does not hold what gradients
+// would need.
+func (t Table) InferOwn(g *graph.Graph) (*Typed, error) { return t.infer(g, FP32, own) }
 
 // purpose says what a graph is lowered for.
 type purpose uint8
@@ -35,7 +36,21 @@ const (
 	flattened         // to see what nodes that hold graphs come to
 )
 
-func (p Profile) infer(g *graph.Graph, why purpose) (*Typed, error) {
+// lowering walks over a graph, node by node.
+type lowering struct {
+	table   Table
+	emitter *Emitter
+	names   *graph.Builder // names and constants of expansions
+	values  map[string]View
+	alias   map[string]string // output of a composite operator → that of its expansion
+	draws   bool              // results follow from seeds
+
+	flatten bool         // collect flat; the calls are of no use then
+	flat    []graph.Node // those of the graph, and what nodes that hold graphs come to
+	inside  int          // expansions of others
+}
+
+func (t Table) infer(g *graph.Graph, p Profile, why purpose) (*Typed, error) {
 	if len(g.Nodes) > graph.MaxNodes {
 		return nil, fmt.Errorf("the graph has %d nodes, limit %d", len(g.Nodes), graph.MaxNodes)
 	}
@@ -43,45 +58,56 @@ func (p Profile) infer(g *graph.Graph, why purpose) (*Typed, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Typed{Graph: g, l: newLowering(g, p)}
-	t.l.flatten = why == flattened
-	if why == own {
-		t.l.memory = math.MaxInt
+	l := &lowering{
+		table: t, emitter: newEmitter(p), names: graph.Extend(g),
+		values: map[string]View{}, alias: map[string]string{}, flatten: why == flattened,
 	}
-	if err := t.l.afford(graphSize(g)); err != nil {
+	if why == own {
+		l.emitter.account.memory = math.MaxInt
+	}
+	if err := l.enter(g); err != nil {
 		return nil, err
 	}
-	for i, in := range g.Inputs {
-		if err := in.Shape.Check(); err != nil || !in.Type.Valid() {
-			return nil, fmt.Errorf("input %q has type %v%v, which is not supported", in.Name, in.Type, in.Shape)
-		}
-		t.l.values[in.Name] = whole(graph.Ref{Kind: graph.RefSlot, Index: i}, in.Type, in.Shape)
-	}
-	for _, c := range g.Consts {
-		if c.Tensor == nil {
-			return nil, fmt.Errorf("initializer %q has no value", c.Name)
-		}
-		t.l.values[c.Name] = t.l.hold(c.Tensor)
-	}
+	typed := &Typed{Graph: g, l: l}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		t.l.origin = graph.Origin{Node: i, Op: n.Op}
-		calls, err := t.l.node(n)
+		l.emitter.origin = graph.Origin{Node: i, Op: n.Op}
+		calls, err := l.node(n)
 		if err != nil {
 			return nil, fmt.Errorf("node %q (%s): %w", n.Name, n.Op, err)
 		}
 		if why != own {
-			t.calls = append(t.calls, calls...)
+			typed.calls = append(typed.calls, calls...)
 		}
 	}
-	return t, t.finish()
+	return typed, typed.finish()
+}
+
+// enter types the inputs and initializers.
+func (l *lowering) enter(g *graph.Graph) error {
+	if err := l.emitter.account.Afford(graphSize(g)); err != nil {
+		return err
+	}
+	for i, in := range g.Inputs {
+		if err := in.Shape.Check(); err != nil || !in.Type.Valid() {
+			return fmt.Errorf("input %q has type %v%v, which is not supported", in.Name, in.Type, in.Shape)
+		}
+		l.values[in.Name] = whole(graph.Ref{Kind: graph.RefSlot, Index: i}, in.Type, in.Shape)
+	}
+	for _, c := range g.Consts {
+		if c.Tensor == nil {
+			return fmt.Errorf("initializer %q has no value", c.Name)
+		}
+		l.values[c.Name] = l.emitter.Const(c.Tensor)
+	}
+	return nil
 }
 
 // finish types the outputs and makes each a tensor of its own.
 func (t *Typed) finish() error {
 	t.Outputs = slices.Clone(t.Outputs)
 	for i, o := range t.Outputs {
-		v, err := t.l.plain(t.l.values[o.Name])
+		v, err := t.l.emitter.plain(t.l.values[o.Name])
 		if err != nil {
 			return fmt.Errorf("output %q: %w", o.Name, err)
 		}
@@ -98,14 +124,14 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.flatten && l.inside == 0 && !c.holds() {
+	if l.flatten && l.inside == 0 && !c.holdsGraph() {
 		flat := *c.Node
 		flat.Inputs = slices.Clone(flat.Inputs)
 		l.flat = append(l.flat, flat)
 	}
-	if c.def.Lower != nil {
+	if c.op.Lower != nil {
 		calls = []*Call{c}
-		c.Out, err = c.def.Lower(c)
+		c.Out, err = c.op.Lower(c, l.emitter)
 	} else {
 		calls, err = l.expand(c)
 	}
@@ -115,7 +141,7 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 	if len(c.Out) < len(n.Outputs) {
 		return nil, fmt.Errorf("it gives %d outputs, but %d are named", len(c.Out), len(n.Outputs))
 	}
-	if err := l.afford(c.size()); err != nil {
+	if err := c.Account.Afford(callSize(c)); err != nil {
 		return nil, err
 	}
 	for i, name := range n.Outputs {
@@ -130,16 +156,16 @@ func (l *lowering) node(n *graph.Node) (calls []*Call, err error) {
 func (l *lowering) expand(c *Call) (calls []*Call, err error) {
 	c.built = len(l.names.Graph().Nodes)
 	c.held = len(l.names.Graph().Consts)
-	if !c.holds() {
+	if !c.holdsGraph() {
 		l.inside++
 		defer func() { l.inside-- }()
 	}
 	if err := l.detach(c); err != nil {
 		return nil, err
 	}
-	outputs, err := c.def.Expand(c, l.names)
+	outputs, err := c.op.Expand(c, l.names)
 	if err == nil {
-		err = c.settle()
+		err = c.Settle()
 	}
 	if err != nil {
 		return nil, err
@@ -148,10 +174,10 @@ func (l *lowering) expand(c *Call) (calls []*Call, err error) {
 	for _, o := range outputs {
 		c.Out = append(c.Out, l.values[o])
 	}
-	if c.def.Grad != nil {
+	if c.op.Grad != nil {
 		return []*Call{c}, nil
 	}
-	if l.flatten && !c.holds() {
+	if l.flatten && !c.holdsGraph() {
 		return nil, nil
 	}
 	for i := range min(len(outputs), len(c.Outputs)) {
@@ -160,21 +186,22 @@ func (l *lowering) expand(c *Call) (calls []*Call, err error) {
 	return calls, nil
 }
 
-// settle lowers what the expansion of c has so far, so that it can look at the
-// values before it goes on.
-func (c *Call) settle() error {
-	built := c.l.names.Graph()
+// Settle lowers what the expansion of c has so far, so that it can look at the
+// values before it goes on, and a long one is refused early.
+func (c *Call) Settle() error {
+	l := c.l
+	built := l.names.Graph()
 	for _, k := range built.Consts[c.held:] {
-		if err := c.l.afford(constBytes + min(2*len(k.Tensor.Bytes()), dedupBelow)); err != nil { // larger ones are paid for
+		if err := c.Account.Afford(constBytes + min(2*len(k.Tensor.Bytes()), dedupBelow)); err != nil { // larger ones are paid for
 			return err
 		}
-		c.l.values[k.Name] = c.l.hold(k.Tensor)
+		l.values[k.Name] = l.emitter.Const(k.Tensor)
 	}
-	if err := c.l.afford(nodesSize(built.Nodes[c.built:])); err != nil {
+	if err := c.Account.Afford(nodesSize(built.Nodes[c.built:])); err != nil {
 		return err
 	}
 	for _, n := range built.Nodes[c.built:] { // expansions of these follow them there
-		inner, err := c.l.node(&n)
+		inner, err := l.node(&n)
 		if err != nil {
 			return fmt.Errorf("%s of its expansion: %w", n.Op, err)
 		}
@@ -187,11 +214,11 @@ func (c *Call) settle() error {
 // detach gives the constant settings of a call names of their own, so that no
 // gradient reaches the initializers that they are.
 func (l *lowering) detach(c *Call) error {
-	for _, i := range c.def.Settings {
-		if !c.has(i) {
+	for _, i := range c.op.Settings {
+		if !c.Has(i) {
 			continue
 		}
-		t, err := l.known(c.In[i])
+		t, err := c.Known(c.In[i])
 		if err != nil {
 			return err
 		}
@@ -207,6 +234,10 @@ func (t *Typed) Type(name string) (tensor.DType, tensor.Shape) {
 	v := t.l.values[name]
 	return v.Type, v.Shape
 }
+
+// Draws reports whether some node of t draws by chance: other runtimes may draw
+// other numbers for it.
+func (t *Typed) Draws() bool { return t.l.draws }
 
 // Differentiable returns the graph with every operator that states no gradient
 // replaced by its expansion, and the calls of its nodes, in order.

@@ -1,4 +1,4 @@
-package op
+package lower
 
 import (
 	"cmp"
@@ -8,10 +8,10 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// view is a tensor as an operator sees it. Its element at x is the element of
+// View is a tensor as an operator sees it. Its element at x is the element of
 // src at coordinates that are affine in x; or, if flat, the element of src with
 // the same row-major index.
-type view struct {
+type View struct {
 	Type  tensor.DType
 	Shape tensor.Shape
 
@@ -22,29 +22,29 @@ type view struct {
 }
 
 // whole is a tensor seen as it is.
-func whole(src graph.Ref, t tensor.DType, s tensor.Shape) view {
-	return view{Type: t, Shape: s, src: src, from: s, dims: axes(0, len(s))}
+func whole(src graph.Ref, t tensor.DType, s tensor.Shape) View {
+	return View{Type: t, Shape: s, src: src, from: s, dims: Axes(0, len(s))}
 }
 
-// axis is the coordinate that equals an axis.
-func axis(a int) tensor.Dim { return strided(0, a, 1) }
+// Axis is the coordinate that equals an axis.
+func Axis(a int) tensor.Dim { return Strided(0, a, 1) }
 
-// strided is the coordinate offset + step·axis.
-func strided(offset, a, step int) tensor.Dim {
+// Strided is the coordinate offset + step·axis.
+func Strided(offset, a, step int) tensor.Dim {
 	return tensor.Dim{Offset: offset, Terms: []tensor.Term{{Axis: a, Step: step}}}
 }
 
-// axes returns the coordinates that equal n axes from the first on.
-func axes(first, n int) []tensor.Dim {
+// Axes returns the coordinates that equal n axes from the first on.
+func Axes(first, n int) []tensor.Dim {
 	out := make([]tensor.Dim, n)
 	for i := range out {
-		out[i] = axis(first + i)
+		out[i] = Axis(first + i)
 	}
 	return out
 }
 
 // identity reports whether v shows its source as it is.
-func (v view) identity() bool {
+func (v View) identity() bool {
 	if v.flat || !v.Shape.Equal(v.from) {
 		return false
 	}
@@ -58,7 +58,7 @@ func (v view) identity() bool {
 
 // contiguous reports whether v has the elements of its source in the same
 // row-major order.
-func (v view) contiguous() bool {
+func (v View) contiguous() bool {
 	if v.flat {
 		return true
 	}
@@ -84,7 +84,7 @@ func (v view) contiguous() bool {
 
 // exact reports whether an axis of v is one of its source, so that what lies
 // outside the one lies outside the other.
-func (v view) exact(a int) bool {
+func (v View) exact(a int) bool {
 	found := false
 	for i, d := range v.dims {
 		for _, t := range d.Terms {
@@ -100,9 +100,9 @@ func (v view) exact(a int) bool {
 	return found
 }
 
-// through returns the view of shape s whose element at x is v's element at
+// Through returns the view of shape s whose element at x is v's element at
 // coords(x), one affine coordinate for each axis of v. It must not be flat.
-func (v view) through(s tensor.Shape, coords []tensor.Dim) view {
+func (v View) Through(s tensor.Shape, coords []tensor.Dim) View {
 	dims := make([]tensor.Dim, len(v.dims))
 	for i, d := range v.dims {
 		dims[i] = compose(d, coords)
@@ -111,9 +111,9 @@ func (v view) through(s tensor.Shape, coords []tensor.Dim) view {
 	return v
 }
 
-// access returns how a primitive reads v at the given coordinates.
-func (v view) access(coords []tensor.Dim) operand {
-	return operand{v.src, tensor.Access{Type: v.Type, Shape: v.from, Dims: v.through(v.Shape, coords).dims}}
+// Access returns how a primitive reads v at the given coordinates.
+func (v View) Access(coords []tensor.Dim) Operand {
+	return Operand{v.src, tensor.Access{Type: v.Type, Shape: v.from, Dims: v.Through(v.Shape, coords).dims}}
 }
 
 // compose replaces the axes that d reads by coordinates.
@@ -142,29 +142,29 @@ func addTerm(terms []tensor.Term, t tensor.Term) []tensor.Term {
 	return terms
 }
 
-// transposed returns v with its axes in another order.
-func (v view) transposed(perm []int) view {
+// Transposed returns v with its axes in another order.
+func (v View) Transposed(perm []int) View {
 	s, coords := make(tensor.Shape, len(perm)), make([]tensor.Dim, len(perm))
 	for i, p := range perm {
-		s[i], coords[p] = v.Shape[p], axis(i)
+		s[i], coords[p] = v.Shape[p], Axis(i)
 	}
-	return v.through(s, coords)
+	return v.Through(s, coords)
 }
 
-// broadcast returns v as it takes part in an operation of the given shape.
-func (v view) broadcast(s tensor.Shape) view {
+// Broadcast returns v as it takes part in an operation of the given shape.
+func (v View) Broadcast(s tensor.Shape) View {
 	coords := make([]tensor.Dim, len(v.Shape))
 	for i, n := range v.Shape {
 		if j := i + len(s) - len(v.Shape); n == s[j] {
-			coords[i] = axis(j)
+			coords[i] = Axis(j)
 		}
 	}
-	return v.through(s, coords)
+	return v.Through(s, coords)
 }
 
 // split returns v in the given shape if each of its axes is a run of axes of
 // that shape. It must not be flat, and must have elements.
-func (v view) split(s tensor.Shape) (view, bool) {
+func (v View) split(s tensor.Shape) (View, bool) {
 	coords := make([]tensor.Dim, len(v.Shape))
 	j := 0
 	for i, n := range v.Shape {
@@ -187,5 +187,19 @@ func (v view) split(s tensor.Shape) (view, bool) {
 			return v, false
 		}
 	}
-	return v.through(s, coords), true
+	return v.Through(s, coords), true
+}
+
+// Sliced returns n elements of axis a from start on, step apart. v must not be
+// flat.
+func (v View) Sliced(a, start, step, n int) View {
+	s, coords := v.Shape.Clone(), Axes(0, len(v.Shape))
+	s[a] = n
+	if n <= 1 {
+		step = 1
+	}
+	if n != v.Shape[a] || step != 1 {
+		coords[a] = Strided(start, a, step)
+	}
+	return v.Through(s, coords)
 }

@@ -1,4 +1,4 @@
-package op
+package lower
 
 import (
 	"slices"
@@ -22,8 +22,8 @@ type schedule struct {
 }
 
 // ordered returns the nodes that the roots need in the order of a program.
-func (l *lowering) ordered(roots []graph.Ref) []int {
-	n := len(l.nodes)
+func (e *Emitter) ordered(roots []graph.Ref) []int {
+	n := len(e.nodes)
 	s := &schedule{
 		sizes: make([]int, n), operands: make([][]int, n), readers: make([][]int, n),
 		waiting: make([]int, n), left: make([]int, n), ran: make([]bool, n),
@@ -33,8 +33,8 @@ func (l *lowering) ordered(roots []graph.Ref) []int {
 			s.left[r.Index]++
 		}
 	}
-	live := l.live(roots)
-	for i, node := range l.nodes {
+	live := e.live(roots)
+	for i, node := range e.nodes {
 		if !live[i] {
 			continue
 		}
@@ -48,7 +48,7 @@ func (l *lowering) ordered(roots []graph.Ref) []int {
 		}
 		s.waiting[i] = len(s.operands[i])
 	}
-	for i := range l.nodes {
+	for i := range e.nodes {
 		if live[i] && !s.ran[i] {
 			s.run(i)
 		}
