@@ -12,6 +12,7 @@
 //	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits
 //	spatial   pooling and depthwise convolution
 //	reduce    folds, argmax, scatter, rank
+//	recurrent the repeated step of a recurrent net, as a loop
 //	fuse      several nodes as one; elementwise chains; epilogues of producers
 //	plan      which nodes run together, by which kernel, where in memory
 //	cpu       the executor: runs (run.go) and threads (pool.go)
@@ -20,6 +21,7 @@
 //
 //	graph.Program ─ plan ─┬─ fusion groups ─────── fuse ── stages of eltwise, chains of asm
 //	                      ├─ producers + epilogues fuse ── gemm, spatial
+//	                      ├─ repeated steps ────── recurrent: loops of such
 //	                      ├─ single nodes ──────── gemm, spatial, reduce, by definition
 //	                      └─ arena, prepacked constants
 //	                            │

@@ -36,7 +36,7 @@ var yaml = []string{"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "
 
 // cpuRooms is the first n rooms of engine/cpu, and what they stand on.
 func cpuRooms(n int) []string {
-	rooms := []string{"asm", "mem", "affine", "eltwise", "kernel", "gemm", "spatial", "reduce", "fuse"}
+	rooms := []string{"asm", "mem", "affine", "eltwise", "kernel", "gemm", "spatial", "reduce", "recurrent", "fuse"}
 	own := []string{"core/tensor"}
 	for _, r := range rooms[:n] {
 		own = append(own, "engine/cpu/"+r)
@@ -69,8 +69,9 @@ var layers = []layer{
 	{folder: "engine/cpu/gemm", own: cpuRooms(5)},                                 // kernels know each other through kernel alone
 	{folder: "engine/cpu/spatial", own: cpuRooms(5)},
 	{folder: "engine/cpu/reduce", own: cpuRooms(5)},
+	{folder: "engine/cpu/recurrent", own: cpuRooms(5)},
 	{folder: "engine/cpu/fuse", own: append(cpuRooms(5), "core/graph")},         // takes producers as they come
-	{folder: "engine/cpu/plan", own: append(cpuRooms(9), "core/graph")},         // alone chooses kernels
+	{folder: "engine/cpu/plan", own: append(cpuRooms(10), "core/graph")},        // alone chooses kernels
 	{folder: "engine/cpu/gen", foreign: []string{"github.com/mmcloughlin/avo"}}, // a module of its own
 	{folder: "engine/merkle", own: []string{"core", "engine", "engine/cpu/asm"}},
 	{folder: "engine/cpu", own: []string{"core", "engine"}},

@@ -17,6 +17,19 @@ type Kernel interface {
 	Describe() Description
 }
 
+// Work computes some outputs, in independent blocks: a kernel's, those of several nodes
+// that run as one, or those of many steps.
+type Work interface {
+	// Blocks returns their number.
+	Blocks() int
+
+	// Run computes blocks lo…hi−1, as Kernel's Run does.
+	Run(w *Worker, outs, args []*tensor.Tensor, lo, hi int) error
+
+	// Describe says how it computes them.
+	Describe() Description
+}
+
 // Producer is a kernel whose blocks are runs of contiguous elements of the output, so
 // that an epilogue can follow each.
 type Producer interface {

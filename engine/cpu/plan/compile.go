@@ -36,13 +36,17 @@ func chooseKernel(p *tensor.Primitive, set *asm.KernelSet) kernel.Kernel {
 
 // grain estimates how many of a task's blocks are worth a thread.
 func grain(p *graph.Program, nodes []int, blocks, grainNs int) int {
-	ns := 0
+	return grainNs/max(estimate(p, nodes)/max(blocks, 1), 1) + 1
+}
+
+// estimate returns the nanoseconds that nodes take on one thread. It need only tell
+// microseconds from milliseconds.
+func estimate(p *graph.Program, nodes []int) (ns int) {
 	for _, i := range nodes {
 		flops, bytes := p.Nodes[i].Cost()
-		// As measured: the estimate need only tell microseconds from milliseconds.
-		ns += flops/20 + bytes/40
+		ns += flops/20 + bytes/40 // as measured
 	}
-	return grainNs/max(ns/max(blocks, 1), 1) + 1
+	return ns
 }
 
 // maxPrepacked bounds the memory of a plan for packed constants, in bytes: it trades that

@@ -4,7 +4,8 @@
 // [New] drops what no output needs, elides joins whose operands can be computed in place
 // (concat.go), puts maps, copies and folds of rows into fusions (fuser.go), recomputes what
 // costs less than to store and load (rematerialize.go), lets fusions follow the producers
-// that they alone read (epilogues.go), chooses a kernel for every other node (compile.go),
+// that they alone read (epilogues.go), finds groups that repeat step by step and lets them
+// share one work (recurrence.go), chooses a kernel for every other node (compile.go),
 // packs constants once, and lays outputs into one arena, whose ranges are used again after
 // the last reader (arena.go). [Plan.Allocate] returns such an arena.
 //

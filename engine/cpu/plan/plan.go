@@ -6,30 +6,19 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/asm"
-	"github.com/tally-network/tally/engine/cpu/fuse"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 )
 
-// Task is what is run at a time: a kernel for one node, or a fusion of several.
+// Task is what is run at a time: a kernel for one node, a fusion of several, or a loop.
 type Task struct {
-	Work
+	kernel.Work
 	Grain int         // blocks that are worth a thread
 	Args  []graph.Ref // what it reads
 	Outs  []int       // nodes whose output it writes
 	Nodes []int       // nodes that it computes; the first names it in errors
-}
 
-// Work computes some outputs, in independent blocks.
-type Work interface {
-	// Blocks returns their number.
-	Blocks() int
-
-	// Run computes blocks lo…hi−1, as kernel.Kernel's Run does.
-	Run(w *kernel.Worker, outs, args []*tensor.Tensor, lo, hi int) error
-
-	// Describe says how it computes them.
-	Describe() kernel.Description
+	shifts []int // bytes behind the beginning of each of Args at which it reads; nil if there are none
 }
 
 // single is the work of a kernel that has one output.
@@ -72,7 +61,6 @@ func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
 		}
 	}
 	var arena mem.Planner
-	budget := maxPrepacked
 	for i := range pl.offset {
 		pl.offset[i], pl.Slot[i] = None, None
 	}
@@ -83,27 +71,9 @@ func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
 		}
 	}
 	joined := newConcats(prog, last)
+	b := newBuilder(prog, groups, escapes, grainNs)
 	for t, m := range groups {
-		var over func(o int) []int
-		k, run := Task{Nodes: m.all()}, kernel.Kernel(m.producer)
-		switch {
-		case m.producer != nil:
-			l := fuse.Build(set, prog, &m.Group, func(i int) bool { return escapes[i] && !m.recomputed[i] })
-			k.Args, k.Outs = append(prog.sources(m.Head), l.Args...), append(l.Outs, m.Head)
-			k.Work = fuse.WithEpilogue(m.producer, l.Fusion, len(k.Args)-len(l.Args))
-			over = func(o int) []int { return l.OverwritesHead(o, m.Head, k.Args) }
-		case m.isFusion:
-			l := fuse.Build(set, prog, &m.Group, func(i int) bool { return escapes[i] && !m.recomputed[i] })
-			k.Work, k.Args, k.Outs, over = l.Fusion, l.Args, l.Outs, l.Overwrites
-		default:
-			n := &p.Nodes[m.Nodes[0]]
-			run = chooseKernel(n.Primitive, set)
-			k.Work, k.Outs, k.Args = single{run}, m.Nodes, prog.sources(m.Nodes[0])
-		}
-		if fused {
-			budget = prog.prepack(run, k.Nodes[0], budget)
-		}
-		k.Grain = grain(p, k.Nodes, k.Blocks(), grainNs)
+		k, over := b.task(m)
 		pl.Tasks = append(pl.Tasks, k)
 		for _, i := range k.Outs {
 			joined.place(pl, &arena, i)
@@ -115,5 +85,6 @@ func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
 		joined.free(pl, &arena, t)
 	}
 	pl.arenaBytes = arena.Bytes
+	pl.roll(b.recurrences)
 	return pl
 }

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"github.com/tally-network/tally/engine/cpu/fuse"
+	"github.com/tally-network/tally/engine/cpu/kernel"
+)
+
+// builder makes tasks of groups, one for each, in the order of execution.
+type builder struct {
+	*program
+	escapes     []bool // by node: others read it
+	grainNs     int
+	budget      int // bytes that are left for packed constants
+	recurrences []recurrence
+	replicas    map[*fusionGroup]replica
+	models      map[*fusionGroup]built
+}
+
+// built is a task, and the operands that its outputs may overwrite.
+type built struct {
+	Task
+	over func(k *Task, o int) []int // nil if there are none
+}
+
+func newBuilder(p *program, groups []*fusionGroup, escapes []bool, grainNs int) *builder {
+	b := &builder{program: p, escapes: escapes, grainNs: grainNs, budget: maxPrepacked, models: map[*fusionGroup]built{}}
+	if p.fused {
+		b.recurrences, b.replicas = p.findRecurrences(groups, escapes)
+	}
+	return b
+}
+
+// task returns the task of a group, and what its outputs may overwrite. Replicas share
+// the work of their model.
+func (b *builder) task(m *fusionGroup) (k Task, over func(o int) []int) {
+	c, repeats := b.replicas[m]
+	model := m
+	if repeats {
+		model = c.of
+	}
+	x, known := b.models[model]
+	if !known {
+		x = b.build(model, repeats)
+		if repeats {
+			b.models[model] = x
+		}
+	}
+	k = x.Task
+	if repeats {
+		k = c.bind(m, x.Task)
+	}
+	if x.over == nil {
+		return k, nil
+	}
+	return k, func(o int) []int { return x.over(&k, o) }
+}
+
+// build makes the task of a group, which may repeat.
+func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
+	k := &x.Task
+	k.Nodes = m.all()
+	run := kernel.Kernel(m.producer)
+	escapes := func(i int) bool { return b.escapes[i] && !m.recomputed[i] }
+	switch {
+	case m.producer != nil:
+		producer := m.producer
+		if step := b.stepProduct(m.Head, repeats); step != nil {
+			producer, run = step, step
+		}
+		l := fuse.Build(b.set, b.program, &m.Group, escapes)
+		k.Args, k.Outs = append(b.sources(m.Head), l.Args...), append(l.Outs, m.Head)
+		k.Work = fuse.WithEpilogue(producer, l.Fusion, len(k.Args)-len(l.Args))
+		x.over = func(k *Task, o int) []int { return l.OverwritesHead(o, k.Nodes[0], k.Args) }
+	case m.isFusion:
+		l := fuse.Build(b.set, b.program, &m.Group, escapes)
+		k.Work, k.Args, k.Outs = l.Fusion, l.Args, l.Outs
+		x.over = func(_ *Task, o int) []int { return l.Overwrites(o) }
+	default:
+		if step := b.stepProduct(m.Nodes[0], repeats); step != nil {
+			run = step
+		} else {
+			run = chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set)
+		}
+		k.Work, k.Outs, k.Args = single{run}, m.Nodes, b.sources(m.Nodes[0])
+	}
+	if b.fused {
+		b.budget = b.prepack(run, k.Nodes[0], b.budget)
+	}
+	k.Grain = grain(b.Program, k.Nodes, k.Blocks(), b.grainNs)
+	return x
+}

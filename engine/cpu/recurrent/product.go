@@ -1,0 +1,195 @@
+package recurrent
+
+import (
+	"fmt"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/mem"
+)
+
+// Product is a matrix product of few rows, which are read in place, and of weights that
+// are packed once: what a step of a recurrence spends most of its time in. Nothing is
+// looked up, packed or cut within a run, for a step has no time for it.
+//
+// Its block is some panels of columns. Weights of one or two rows are not in panels but
+// transposed, row by row of terms, which is how AxpyKernel streams them.
+type Product struct {
+	p                 *tensor.Primitive
+	set               *asm.KernelSet
+	state, weights    int // operands
+	rows, cols, terms int
+	base, pitch, step int // of the state: first element, from row to row, from term to term
+	from              int // of the weights: first element,
+	own, along        int // from column to column, from term to term
+	axpy              bool
+	nr                int   // columns of a panel
+	blockCols         int   // columns of a block
+	stateTerms        []int // bytes to each term
+	packedTerms       []int // of a panel; of the last one, if that has fewer columns
+	lastTerms         []int
+	words             []float32
+}
+
+// Limits of a product.
+const (
+	maxRows   = 16      // more are worth what package gemm prepares
+	axpyRows  = 2       // rows that AxpyKernel takes
+	blockWork = 1 << 15 // multiply-adds of a block, fewer than which are not worth a thread
+)
+
+// NewProduct returns the product that p is of two matrices, with the weights as operand
+// number weights; nil if it is none of few rows and whole vectors of columns. Nobody may
+// run it before Prepack.
+func NewProduct(p *tensor.Primitive, weights int, set *asm.KernelSet) *Product {
+	k := &Product{p: p, set: set, state: 1 - weights, weights: weights}
+	if p.Fn != tensor.Dot || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Terms() > tensor.KBlock || !k.findAxes() {
+		return nil
+	}
+	k.nr = set.NRVectors() * set.Lanes
+	if k.rows > maxRows || k.cols == 0 || k.cols%set.Lanes != 0 {
+		return nil
+	}
+	k.axpy = k.rows <= min(axpyRows, len(set.AxpyGEMM)) && k.terms%asm.AxpyTerms == 0
+	panel := k.rows * k.nr * k.terms
+	k.blockCols = min(mem.CeilDiv(blockWork, panel)*k.nr, k.cols)
+	offsets := func(step int) []int {
+		out := make([]int, k.terms)
+		for t := range out {
+			out[t] = t * step * mem.Word
+		}
+		return out
+	}
+	k.stateTerms, k.packedTerms, k.lastTerms = offsets(k.step), offsets(k.nr), offsets(k.cols%k.nr)
+	return k
+}
+
+// findAxes finds rows, columns and terms, and reports whether each is one axis.
+func (k *Product) findAxes() bool {
+	p, r := k.p, len(k.p.Shape)
+	shape := append(p.Shape.Clone(), p.Fold...)
+	all := []affine.Strides{append(affine.Strides(p.Shape.Strides()), make(affine.Strides, len(p.Fold))...)}
+	var bases [2]int
+	for arg := range p.Args {
+		base, strides, inside := affine.Linear(p, arg)
+		if !inside {
+			return false
+		}
+		bases[arg], all = base, append(all, strides)
+	}
+	var rows, cols []int
+	for axis := range p.Shape {
+		state, weights := affine.DependsOn(p, k.state, axis), affine.DependsOn(p, k.weights, axis)
+		switch {
+		case p.Shape[axis] == 1:
+		case state == weights:
+			return false
+		case state:
+			rows = append(rows, axis)
+		default:
+			cols = append(cols, axis)
+		}
+	}
+	only := func(axes []int, extent *int, form int, steps ...*int) bool {
+		keep, extents := affine.Merge(shape, axes, all)
+		*extent = extents[0]
+		for i, s := range steps {
+			*s = all[[]int{form, 0}[i]].Pick(keep)[0]
+		}
+		return len(keep) == 1
+	}
+	out, row := 0, 0
+	state, weights := 1+k.state, 1+k.weights
+	ok := only(rows, &k.rows, state, &k.pitch, &row) && only(cols, &k.cols, weights, &k.own, &out) &&
+		only(affine.Axes(r, len(shape)), &k.terms, state, &k.step) && only(affine.Axes(r, len(shape)), &k.terms, weights, &k.along)
+	k.base, k.from = bases[k.state], bases[k.weights]
+	return ok && (out == 1 || k.cols == 1) && (row == k.cols || k.rows == 1)
+}
+
+// Prepack implements kernel.Prepacker.
+func (k *Product) Prepack(consts []*tensor.Tensor, budget int) (left int) {
+	size := k.terms * k.cols
+	k.words = make([]float32, size)
+	mem.HugePages(mem.Slice[byte](mem.First(k.words), size*mem.Word))
+	src := tensor.Of[float32](consts[k.weights])
+	for c := range k.cols {
+		at, step := c, k.cols
+		if !k.axpy {
+			panel := c / k.nr * k.nr
+			step = min(k.nr, k.cols-panel)
+			at = panel*k.terms + c - panel
+		}
+		mem.CopyStrided(k.words[at:], step, src, k.from+c*k.own, k.along, k.terms)
+	}
+	return budget - size*mem.Word
+}
+
+// Blocks implements kernel.Kernel.
+func (k *Product) Blocks() int { return mem.CeilDiv(k.cols, k.blockCols) }
+
+// Run implements kernel.Kernel.
+func (k *Product) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int) error {
+	return kernel.Produce(k, w, out, args, lo, hi, nil)
+}
+
+// LongRuns implements kernel.Producer.
+func (k *Product) LongRuns() bool { return true }
+
+// Next implements kernel.Producer.
+func (k *Product) Next(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do kernel.Epilogue) (done int, err error) {
+	c, end := i*k.blockCols, min((i+n)*k.blockCols, k.cols)
+	dst, state := mem.Words(out), tensor.Of[float32](args[k.state])[k.base:]
+	if k.axpy {
+		k.sweep(dst, state, c, end)
+	} else {
+		k.tiles(dst, state, c, end)
+	}
+	if do == nil {
+		return n, nil
+	}
+	return n, do(c, end-c, k.rows, k.cols, kernel.Source{})
+}
+
+// sweep computes columns c…end−1 by adding row after row of the weights.
+func (k *Product) sweep(dst, state []float32, c, end int) {
+	for r := range k.rows {
+		clear(dst[r*k.cols:][c:end])
+	}
+	run := k.set.AxpyGEMM[k.rows-1]
+	for t := 0; t < k.terms; t += asm.AxpyTerms {
+		run((end-c)/k.set.Lanes, &state[t*k.step], k.pitch*mem.Word, k.step*mem.Word, &k.words[t*k.cols+c], k.cols*mem.Word, &dst[c], k.cols*mem.Word)
+	}
+}
+
+// tiles computes columns c…end−1 by tiles, of which those of one panel share its columns
+// in the first cache.
+func (k *Product) tiles(dst, state []float32, c, end int) {
+	mr := k.set.MR()
+	parts := mem.CeilDiv(k.rows, mr)
+	for ; c < end; c += k.nr {
+		cols, terms := k.nr, &k.packedTerms[0]
+		if c+cols > k.cols {
+			cols, terms = k.cols-c, &k.lastTerms[0]
+		}
+		for i := range parts {
+			r, next := i*k.rows/parts, (i+1)*k.rows/parts
+			k.set.GEMM[next-r-1][cols/k.set.Lanes-1](1, k.terms, &state[r*k.pitch], k.pitch*mem.Word, &k.stateTerms[0],
+				&k.words[c*k.terms], 0, terms, &dst[r*k.cols+c], k.cols*mem.Word, false)
+		}
+	}
+}
+
+// Describe implements kernel.Kernel.
+func (k *Product) Describe() kernel.Description {
+	form, packing := fmt.Sprintf("tiles of %d × %d", min(k.rows, k.set.MR()), k.nr), "panels"
+	if k.axpy {
+		form, packing = "axpy form", "rows of terms"
+	}
+	return kernel.Description{
+		Kernel:   "product of a step",
+		Blocking: fmt.Sprintf("M %d N %d K %d, NC %d, %s", k.rows, k.cols, k.terms, k.blockCols, form),
+		Packing:  fmt.Sprintf("state in place, weights packed once as %s (%d KB)", packing, len(k.words)*mem.Word>>10),
+	}
+}
