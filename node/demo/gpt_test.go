@@ -124,7 +124,7 @@ func TestWeightsFollowFromTheSeedAlone(t *testing.T) {
 
 // What comes later in a text has no influence on a prediction.
 func TestAttentionIsCausal(t *testing.T) {
-	typed, err := op.Infer(mustGraph(t, small(), 1))
+	typed, err := op.Infer(mustGraph(t, small(), 1), lower.FP32)
 	if err != nil {
 		t.Fatal(err)
 	}
