@@ -21,9 +21,9 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/duty"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/runner"
 )
 
 // member is a verb that runs one role from its home.
@@ -233,7 +233,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	if err := m.keep(h); err != nil {
 		return err
 	}
-	p, err := duty.Registered(ctx, k)
+	p, err := runner.Registered(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (m *member) run(ctx context.Context, h *home.Home) (err error) {
 	if h.Settings.Role == home.Provider {
 		go m.tellIdle(ctx, k, log)
 	}
-	return duty.Run(ctx, h, k)
+	return runner.Run(ctx, h, k)
 }
 
 // hiddenPeer warns a role that others know under an address of their own machines.
@@ -289,7 +289,7 @@ func hidden(s *home.Settings) bool {
 func (m *member) tellIdle(ctx context.Context, k *role.Kit, log *slog.Logger) {
 	const every = 10 * time.Second
 	for told := ""; ; {
-		why, err := duty.Idle(ctx, k)
+		why, err := runner.Idle(ctx, k)
 		if ctx.Err() != nil {
 			return
 		}
@@ -311,18 +311,18 @@ func (m *member) tellIdle(ctx context.Context, k *role.Kit, log *slog.Logger) {
 // register waits for the money of the stake, telling whom to send it to, and
 // registers.
 func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *slog.Logger) error {
-	p, err := duty.Registered(ctx, k)
+	p, err := runner.Registered(ctx, k)
 	if err != nil {
 		return err
 	}
 	if p == nil {
-		stake, err := duty.Stake(ctx, h, k)
+		stake, err := runner.Stake(ctx, h, k)
 		if err != nil {
 			return err
 		}
 		w := m.e.progress()
 		needed := stake + client.FirstFees
-		err = duty.AwaitFunds(ctx, k, needed, func(have uint64) {
+		err = runner.AwaitFunds(ctx, k, needed, func(have uint64) {
 			fmt.Fprintf(w, "waiting for money: %s has %s, and %s are needed for the stake and first fees\n", h.Address, consume.Amount(have), consume.Amount(needed))
 			fmt.Fprintf(w, "  tally tx bank send FROM %s %dutally\n", h.Address, needed-have)
 		})
@@ -330,7 +330,7 @@ func (m *member) register(ctx context.Context, h *home.Home, k *role.Kit, log *s
 			return err
 		}
 	}
-	return duty.Register(ctx, h, k)
+	return runner.Register(ctx, h, k)
 }
 
 // serve is what the verb of a role does.

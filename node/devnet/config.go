@@ -62,8 +62,8 @@ type Config struct {
 	Observe func(role.Event) `json:"-"`
 	// Prepare may change a role's kit before the role starts. It may be nil.
 	Prepare func(*role.Kit) `json:"-"`
-	// Duty is what each role does until ctx is done; nil stands for duty.Run.
-	Duty func(ctx context.Context, h *home.Home, k *role.Kit) error `json:"-"`
+	// Run is what each role does until ctx is done; nil stands for runner.Run.
+	Run func(ctx context.Context, h *home.Home, k *role.Kit) error `json:"-"`
 }
 
 const (

@@ -28,9 +28,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tally-network/tally/node/consensus"
-	"github.com/tally-network/tally/node/duty"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/runner"
 )
 
 // Network is a running devnet.
@@ -73,8 +73,8 @@ func Start(ctx context.Context, c Config) (n *Network, err error) {
 }
 
 func try(ctx context.Context, c Config) (n *Network, err error) {
-	if c.Duty == nil {
-		c.Duty = duty.Run
+	if c.Run == nil {
+		c.Run = runner.Run
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -104,7 +104,7 @@ func try(ctx context.Context, c Config) (n *Network, err error) {
 			c.Prepare(m.Kit)
 		}
 		n.duties.Go(func() {
-			if err := c.Duty(n.ctx, m.Home, m.Kit); err != nil && n.ctx.Err() == nil {
+			if err := c.Run(n.ctx, m.Home, m.Kit); err != nil && n.ctx.Err() == nil {
 				n.fail(fmt.Errorf("%s: %w", m.Kit.Name, err))
 			}
 		})

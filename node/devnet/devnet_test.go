@@ -254,7 +254,7 @@ func TestKilledNetworkGoesOn(t *testing.T) {
 func TestFailingRoleIsTold(t *testing.T) {
 	c := small(t.TempDir())
 	trouble := errors.New("no power")
-	c.Duty = func(ctx context.Context, h *home.Home, _ *role.Kit) error {
+	c.Run = func(ctx context.Context, h *home.Home, _ *role.Kit) error {
 		if h.Settings.Role == home.Challenger {
 			return trouble
 		}

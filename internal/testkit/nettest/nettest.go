@@ -15,9 +15,9 @@ import (
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/consume"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/duty"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/runner"
 )
 
 // Patience bounds everything that a scenario waits for. Nothing takes so long
@@ -37,7 +37,7 @@ type Options struct {
 	Bend   map[string]Bend        // by role
 	// Kit may change a role's kit before the role begins.
 	Kit func(k *role.Kit)
-	// Play is what roles do in place of their duty, by role.
+	// Play is what roles do in place of their work, by role.
 	Play map[string]func(ctx context.Context, k *role.Kit) error
 	// Idle roles register and do nothing until Begin.
 	Idle []string
@@ -67,8 +67,8 @@ type Network struct {
 // actor is a role that can be stopped and begun again.
 type actor struct {
 	wanted  bool
-	stop    context.CancelFunc // of the duty that runs; nil if none does
-	stopped bool               // has no duty now
+	stop    context.CancelFunc // of the work that is going on; nil if none is
+	stopped bool               // does nothing now
 }
 
 // Start starts a network that is stopped when the test ends. When it returns,
@@ -103,7 +103,7 @@ func start(ctx context.Context, o Options) (*Network, error) {
 	c := devnet.Config{
 		Dir: o.Dir, Validators: 2, Providers: 2, Challengers: 1, CommitTimeout: 50 * time.Millisecond, EmptyInterval: 100 * time.Millisecond,
 		UnitPrices: []uint64{900_000_000, 1_000_000_000, 1_100_000_000}, // dear, so that a small order has a price
-		Observe:    n.observe, Duty: n.duty, Prepare: n.prepare,
+		Observe:    n.observe, Run: n.run, Prepare: n.prepare,
 	}
 	if o.Config != nil {
 		o.Config(&c)
@@ -165,9 +165,9 @@ func (n *Network) prepare(k *role.Kit) {
 	k.Exec = bent{k.Exec, k.Name, n.options.Bend[k.Name], &n.Draft.Problem}
 }
 
-// duty does what a role does while the test lets it.
-func (n *Network) duty(ctx context.Context, h *home.Home, k *role.Kit) error {
-	if err := duty.Register(ctx, h, k); err != nil {
+// run does what a role does while the test lets it.
+func (n *Network) run(ctx context.Context, h *home.Home, k *role.Kit) error {
+	if err := runner.Register(ctx, h, k); err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -187,7 +187,7 @@ func (n *Network) duty(ctx context.Context, h *home.Home, k *role.Kit) error {
 		}
 		n.mu.Unlock()
 		err := n.work(inner, h, k)
-		over := inner.Err() == nil // by itself: a consumer has no duty
+		over := inner.Err() == nil // by itself: a consumer has no work
 		cancel()
 		n.mu.Lock()
 		a.stop, a.stopped = nil, true
@@ -203,7 +203,7 @@ func (n *Network) work(ctx context.Context, h *home.Home, k *role.Kit) error {
 	if play := n.options.Play[k.Name]; play != nil {
 		return play(ctx, k)
 	}
-	return duty.Run(ctx, h, k)
+	return runner.Run(ctx, h, k)
 }
 
 // await waits until done, which is called with mu held, is satisfied.

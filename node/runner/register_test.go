@@ -1,4 +1,4 @@
-package duty
+package runner
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package duty_test
+package e2e_test
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/node/client"
 	"github.com/tally-network/tally/node/devnet"
-	"github.com/tally-network/tally/node/duty"
 	"github.com/tally-network/tally/node/home"
 	"github.com/tally-network/tally/node/role"
+	"github.com/tally-network/tally/node/runner"
 )
 
 // newHome makes a home beside a network and opens it.
@@ -67,15 +67,15 @@ func TestRegister(t *testing.T) {
 
 	t.Run("waits for money, then for nothing", func(t *testing.T) {
 		h, k := newHome(t, n, home.Settings{Role: home.Provider, Provider: &home.ProviderSettings{UnitPrice: 7}})
-		if p, err := duty.Registered(t.Context(), k); p != nil || err != nil {
+		if p, err := runner.Registered(t.Context(), k); p != nil || err != nil {
 			t.Fatalf("%v, %v", p, err)
 		}
 		told := make(chan uint64)
 		done := make(chan error)
 		go func() {
-			err := duty.AwaitFunds(t.Context(), k, needed, func(have uint64) { told <- have })
+			err := runner.AwaitFunds(t.Context(), k, needed, func(have uint64) { told <- have })
 			if err == nil {
-				err = duty.Register(t.Context(), h, k)
+				err = runner.Register(t.Context(), h, k)
 			}
 			done <- err
 		}()
@@ -88,7 +88,7 @@ func TestRegister(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		p, err := duty.Registered(t.Context(), k)
+		p, err := runner.Registered(t.Context(), k)
 		if err != nil || p == nil || p.Stake != least || p.Listing.UnitPrice != 7 || p.Listing.Validator != n.Validators[0].Home.Address {
 			t.Fatalf("%v, %v", p, err)
 		}
@@ -96,11 +96,11 @@ func TestRegister(t *testing.T) {
 		h.Settings.Provider.UnitPrice, h.Settings.Announce = 8, []string{"/ip4/192.0.2.1/tcp/4001"}
 		height := k.Chain.Head().Height
 		for range 2 { // the second call has nothing to do
-			if err := duty.Register(t.Context(), h, k); err != nil {
+			if err := runner.Register(t.Context(), h, k); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p, err = duty.Registered(t.Context(), k)
+		p, err = runner.Registered(t.Context(), k)
 		if err != nil || p.Listing.UnitPrice != 8 || p.Listing.Addrs[0] != "/ip4/192.0.2.1/tcp/4001" || k.Chain.Head().Height <= height {
 			t.Fatalf("%v, %v", p, err)
 		}
@@ -113,14 +113,14 @@ func TestRegister(t *testing.T) {
 			t.Fatal(err)
 		}
 		h, k = open(t, h.Dir)
-		if err := duty.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "another peer") {
+		if err := runner.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "another peer") {
 			t.Fatal(err)
 		}
 	})
 
 	t.Run("refuses too little stake", func(t *testing.T) {
 		h, k := newHome(t, n, home.Settings{Role: home.Challenger, Stake: 5})
-		if err := duty.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "below the least") {
+		if err := runner.Run(t.Context(), h, k); err == nil || !strings.Contains(err.Error(), "below the least") {
 			t.Fatal(err)
 		}
 	})
@@ -129,7 +129,7 @@ func TestRegister(t *testing.T) {
 		h, k := newHome(t, n, home.Settings{Role: home.Challenger})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if err := duty.Run(ctx, h, k); err != nil {
+		if err := runner.Run(ctx, h, k); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,13 +1,14 @@
-// Package duty is what a home's role does for the network: it registers its peer
-// as its settings say, and then does its work until it is stopped.
+// Package runner runs the role of a home: it registers the peer as the settings say, and
+// lets the role work until its context is done. Call [Run]; what it does first,
+// [Register], can be called alone, and again: it changes only what differs.
 //
 //	validator  leads its own leases, audits and keeps those of others
 //	provider   computes
 //	challenger challenges
 //	consumer   nothing; people act for it
 //
-// All of it can be killed and begun again.
-package duty
+// A process may be killed at any moment and begun again.
+package runner
 
 import (
 	"context"
