@@ -17,6 +17,8 @@ import (
 	"github.com/tally-network/tally/core/lower"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
+	"github.com/tally-network/tally/engine/cpu/weights"
 	"github.com/tally-network/tally/format/npy"
 	"github.com/tally-network/tally/format/onnx"
 	"github.com/tally-network/tally/internal/bounded"
@@ -38,7 +40,11 @@ shown with the root by which the network knows it.
 With --explain it runs the model twice, and shows how the second run was computed:
 for each group of nodes that runs as one its time, its speed, its kernel with
 blocking and packing, and what is fused with it. --trace writes the same for
-https://ui.perfetto.dev and other viewers of Chrome's trace events.`,
+https://ui.perfetto.dev and other viewers of Chrome's trace events.
+
+Weights are packed once, into the form in which kernels read them. With --packed
+each also becomes a file in a directory, which later runs and other processes map.
+It takes no more than --memory-mb allows; the files used longest ago go first.`,
 		Example: `  tally run-onnx mnist.onnx --input Input3=digit.npy
   tally run-onnx encoder.onnx --input ids=ids.npy --input mask=mask.npy --out results --json
   tally run-onnx resnet.onnx --input image=cat.npy --explain --trace resnet.json`,
@@ -55,6 +61,7 @@ https://ui.perfetto.dev and other viewers of Chrome's trace events.`,
 	f.TextVar(&r.profile, "profile", lower.FP32, "arithmetic of matrix products: fp32, mixed (factors as bfloat16) or int8")
 	f.BoolVar(&r.explain, "explain", false, "show what ran, by which kernel, and how long it took")
 	f.StringVar(&r.trace, "trace", "", "file for a trace of the run, as trace events in JSON")
+	f.StringVar(&r.packed, "packed", "", "directory for packed weights, which later runs map instead of packing them again")
 	f.Var(within(&r.memory, 1, maxMemoryMB), "memory-mb", "refuse models that need more memory than this")
 	return cmd
 }
@@ -75,6 +82,7 @@ type onnxRun struct {
 	memory   uint64
 	explain  bool
 	trace    string
+	packed   string
 }
 
 // ranModel is what tally run-onnx tells.
@@ -102,7 +110,11 @@ type ranTensor struct {
 }
 
 func (r *onnxRun) run(ctx context.Context) error {
-	exec, err := model.Executor(r.executor)
+	store, err := weights.New(weights.Options{Bytes: int(r.memory) << 20, Dir: r.packed, DirBytes: int(r.memory) << 20})
+	if err != nil {
+		return err
+	}
+	exec, err := model.Executor(r.executor, cpu.Options{Weights: store})
 	if err != nil {
 		return err
 	}
@@ -155,11 +167,15 @@ func (r *onnxRun) run(ctx context.Context) error {
 
 // compute runs the model, and explains it where that is wanted.
 func (r *onnxRun) compute(ctx context.Context, m *model.Model, exec engine.Executor, in model.Values) (model.Values, []engine.Task, error) {
+	p, err := m.Prepare(exec)
+	if err != nil {
+		return nil, nil, err
+	}
 	if !r.explain && r.trace == "" {
-		out, err := m.Run(ctx, exec, in)
+		out, err := p.Run(ctx, in)
 		return out, nil, err
 	}
-	out, tasks, err := m.Explain(ctx, exec, in)
+	out, tasks, err := p.Explain(ctx, in)
 	if err == nil && r.trace != "" {
 		err = writeTrace(r.trace, tasks)
 	}

@@ -27,11 +27,11 @@ import (
 // Executors are the names of executors, the default first.
 var Executors = []string{"cpu", "reference"}
 
-// Executor returns the executor of that name.
-func Executor(name string) (engine.Executor, error) {
+// Executor returns the executor of that name, with options for those that have some.
+func Executor(name string, o cpu.Options) (engine.Executor, error) {
 	switch name {
 	case "cpu":
-		return cpu.New(0), nil
+		return cpu.NewWith(o), nil
 	case "reference":
 		return engine.Reference{}, nil
 	}
@@ -118,41 +118,66 @@ func check(inputs []graph.Value, in Values) error {
 // Run computes the outputs for inputs that agree with those that m was made
 // for.
 func (m *Model) Run(ctx context.Context, e engine.Executor, in Values) (Values, error) {
-	state, err := m.bind(in)
+	r, err := e.Prepare(m.Program)
 	if err != nil {
 		return nil, err
 	}
-	after, err := engine.Run(ctx, e, m.Program, graph.Inputs{States: []*graph.State{state}}, nil)
+	return (&Prepared{*m, r, e.Name()}).Run(ctx, in)
+}
+
+// Prepared is a model that an executor has prepared, for many runs.
+type Prepared struct {
+	model    Model
+	runner   engine.Runner
+	executor string
+}
+
+// Prepare hands m over to an executor: m is without its constants then, so that what the
+// executor makes of them can replace them.
+func (m *Model) Prepare(e engine.Executor) (*Prepared, error) {
+	r, err := e.Prepare(m.Program)
 	if err != nil {
 		return nil, err
 	}
-	return m.outputs(after), nil
+	without := *m.Program
+	without.Consts = nil
+	m.Program = &without
+	return &Prepared{*m, r, e.Name()}, nil
+}
+
+// Run computes the outputs for inputs that agree with those that the model was made for.
+func (p *Prepared) Run(ctx context.Context, in Values) (Values, error) {
+	return p.run(in, func(inputs graph.Inputs) (*graph.State, error) { return p.runner.Run(ctx, inputs, nil) })
 }
 
 // Explain computes the outputs twice, and returns them with the tasks of the second run: in
 // the first, fresh memory is taken into use.
-func (m *Model) Explain(ctx context.Context, e engine.Executor, in Values) (Values, []engine.Task, error) {
-	state, err := m.bind(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := e.Prepare(m.Program)
-	if err != nil {
-		return nil, nil, err
-	}
-	x, ok := r.(engine.Explainer)
+func (p *Prepared) Explain(ctx context.Context, in Values) (out Values, tasks []engine.Task, err error) {
+	x, ok := p.runner.(engine.Explainer)
 	if !ok {
-		return nil, nil, fmt.Errorf("executor %s has no plan to explain: use cpu", e.Name())
+		return nil, nil, fmt.Errorf("executor %s has no plan to explain: use cpu", p.executor)
 	}
-	inputs := graph.Inputs{States: []*graph.State{state}}
-	if _, err := x.Run(ctx, inputs, nil); err != nil {
+	if _, err := p.Run(ctx, in); err != nil {
 		return nil, nil, err
 	}
-	after, tasks, err := x.Explain(ctx, inputs)
+	out, err = p.run(in, func(inputs graph.Inputs) (after *graph.State, err error) {
+		after, tasks, err = x.Explain(ctx, inputs)
+		return after, err
+	})
+	return out, tasks, err
+}
+
+// run binds inputs, and returns the outputs of what do computes of them.
+func (p *Prepared) run(in Values, do func(graph.Inputs) (*graph.State, error)) (Values, error) {
+	state, err := p.model.bind(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return m.outputs(after), tasks, nil
+	after, err := do(graph.Inputs{States: []*graph.State{state}})
+	if err != nil {
+		return nil, err
+	}
+	return p.model.outputs(after), nil
 }
 
 // bind returns the state from which a run computes the outputs for inputs.

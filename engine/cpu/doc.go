@@ -8,6 +8,7 @@
 //	mem       slices over raw memory, strided copies, the memory planner, huge pages
 //	affine    a primitive's affine accesses as loops over memory
 //	eltwise   elementwise micro-kernels: maps, casts, folds of rows
+//	weights   packed weights, shared by plans ([Options])
 //	kernel    what a kernel, a producer, an epilogue, a worker is
 //	gemm      contractions: blocking, packing, store; implicit GEMM; integers of 8 bits
 //	spatial   pooling and depthwise convolution
@@ -23,7 +24,7 @@
 //	                      ├─ producers + epilogues fuse ── gemm, spatial
 //	                      ├─ repeated steps ────── recurrent: loops of such
 //	                      ├─ single nodes ──────── gemm, spatial, reduce, by definition
-//	                      └─ arena, prepacked constants
+//	                      └─ arena, weights packed once
 //	                            │
 //	plan.Plan ─ cpu ── task after task: blocks, shared by the threads of a pool
 //

@@ -1,16 +1,22 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
+	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 	"github.com/tally-network/tally/engine/cpu/plan"
+	"github.com/tally-network/tally/engine/cpu/weights"
+	"github.com/tally-network/tally/engine/merkle"
 )
 
 // Executor runs programs on a number of threads.
@@ -24,6 +30,7 @@ type Options struct {
 	Threads int            // 0: as many as Go itself uses
 	Kernels *asm.KernelSet // nil: those that package asm chooses
 	GrainNs int            // nanoseconds of work, as estimated, that are worth a thread; 0: 5,000
+	Weights *weights.Store // where packed weights are; nil: in memory, for the whole process
 }
 
 // New returns an executor on the given number of threads, with the kernels that package
@@ -42,15 +49,29 @@ func NewWith(o Options) *Executor {
 	if o.GrainNs == 0 {
 		e.options.GrainNs = 5_000
 	}
+	if o.Weights == nil {
+		e.options.Weights = shared()
+	}
 	return e
 }
+
+// idleWeights bounds the packed weights that no plan holds, in bytes: it trades memory
+// against packing them again for the next plan.
+const idleWeights = 256 << 20
+
+// shared is the store of all executors that are given no other: half of the machine's memory.
+var shared = sync.OnceValue(func() *weights.Store {
+	s, _ := weights.New(weights.Options{Bytes: mem.Physical() / 2, IdleBytes: idleWeights}) // without a directory nothing fails
+	return s
+})
 
 // Name implements engine.Executor.
 func (e *Executor) Name() string {
 	return fmt.Sprintf("cpu/%s/t%d", e.options.Kernels.Name, e.options.Threads)
 }
 
-// Prepare implements engine.Executor.
+// Prepare implements engine.Executor. Who lets go of p and its constants afterwards gets
+// their memory back where packed weights replace them.
 func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	if e.err != nil {
 		return nil, e.err
@@ -58,33 +79,78 @@ func (e *Executor) Prepare(p *graph.Program) (engine.Runner, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	for _, x := range p.Consts {
-		mem.HugePages(x.Bytes())
-	}
-	o := e.options
-	r := &runner{program: p, threads: o.Threads}
-	r.fused.plan = sync.OnceValue(func() *plan.Plan { return plan.New(p, o.Kernels, true, o.GrainNs) })
-	r.unfused.plan = sync.OnceValue(func() *plan.Plan { return plan.New(p, o.Kernels, false, o.GrainNs) })
+	r := &runner{options: e.options, program: *p, planning: make(chan struct{}, 1)}
+	r.program.Consts = slices.Clone(p.Consts)
 	return r, nil
 }
 
 // runner keeps two plans of a program: one for runs of which only the end counts, and one
 // for those that somebody observes, where every node is a task of its own.
 type runner struct {
-	program        *graph.Program
-	threads        int
+	options        Options
+	program        graph.Program // whose constants are those of the fused plan
+	planning       chan struct{} // holds one while a plan is being made
 	fused, unfused planCache
 }
 
 // planCache is a plan, made when it is first needed, and the workspaces that no run uses.
 type planCache struct {
-	plan func() *plan.Plan
+	plan *plan.Plan
 	mu   sync.Mutex
 	free []*workspace
 }
 
+// prepared returns one of the runner's plans, ready to run.
+func (r *runner) prepared(ctx context.Context, c *planCache) (*plan.Plan, error) {
+	select {
+	case r.planning <- struct{}{}:
+		defer func() { <-r.planning }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	isNew := c.plan == nil
+	if isNew {
+		p := r.program
+		var err error
+		if c == &r.unfused {
+			p.Consts, err = r.constants()
+		}
+		if err != nil {
+			return nil, err
+		}
+		o := r.options
+		c.plan = plan.New(&p, plan.Options{Kernels: o.Kernels, Fused: c == &r.fused, GrainNs: o.GrainNs, Weights: plan.Weights{
+			Store: o.Weights, Root: func(x *tensor.Tensor) canon.Hash { return merkle.Root(x, o.Threads) },
+		}})
+	}
+	if err := c.plan.Pack(ctx); err != nil {
+		return nil, err
+	}
+	for _, x := range c.plan.Program.Consts {
+		if isNew {
+			mem.HugePages(x.Bytes())
+		}
+	}
+	return c.plan, nil
+}
+
+// constants returns those of the program as they are, made again if they are hollow.
+func (r *runner) constants() ([]*tensor.Tensor, error) {
+	out := slices.Clone(r.program.Consts)
+	if r.fused.plan == nil {
+		return out, nil
+	}
+	for i := range out {
+		var err error
+		if out[i], err = r.fused.plan.Constant(i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // acquire returns a workspace for a run.
-func (p *planCache) acquire(threads int) (*workspace, error) {
+func (p *planCache) acquire(pl *plan.Plan, threads int) (*workspace, error) {
 	p.mu.Lock()
 	if n := len(p.free); n > 0 {
 		a := p.free[n-1]
@@ -93,18 +159,18 @@ func (p *planCache) acquire(threads int) (*workspace, error) {
 		return a, nil
 	}
 	p.mu.Unlock()
-	a := &workspace{}
+	a := &workspace{plan: pl}
 	for range threads {
 		a.workers = append(a.workers, kernel.NewWorker())
 	}
 	var err error
-	a.outputs, err = p.plan().Allocate()
+	a.outputs, err = pl.Allocate()
 	return a, err
 }
 
 // release takes a workspace back, without what belongs to the run or to its result.
 func (p *planCache) release(a *workspace) {
-	for i, slot := range p.plan().Slot {
+	for i, slot := range a.plan.Slot {
 		if slot != plan.None {
 			a.outputs[i] = nil
 		}

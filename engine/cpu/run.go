@@ -78,23 +78,27 @@ func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observe
 
 // run runs a plan of the program, task after task, by do.
 func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func(a *workspace, t int) error) (*graph.State, error) {
-	inputs, err := r.program.Bind(in)
+	pl, err := r.prepared(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	a, err := p.acquire(r.threads)
+	defer runtime.KeepAlive(pl) // and the packed weights that it holds, which may be mapped files
+	inputs, err := pl.Program.Bind(in)
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.acquire(pl, r.options.Threads)
 	if err != nil {
 		return nil, err
 	}
 	defer p.release(a)
-	pl := p.plan()
-	if a.donated, err = donated(r.program, in); err != nil {
+	if a.donated, err = donated(pl.Program, in); err != nil {
 		return nil, err
 	}
 	if pl.StateBytes >= collectBytes && a.donated == nil {
 		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
 	}
-	a.begin(r.threads, pl, inputs)
+	a.begin(r.options.Threads, pl, inputs)
 	defer a.pool.close()
 	defer a.stopWith(ctx)()
 	for i := range pl.Tasks {
@@ -107,8 +111,8 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 			return nil, err
 		}
 	}
-	out := &graph.State{Slots: r.program.Slots, Tensors: make([]*tensor.Tensor, len(r.program.Slots))}
-	for i, ref := range r.program.Outputs {
+	out := &graph.State{Slots: pl.Program.Slots, Tensors: make([]*tensor.Tensor, len(pl.Program.Slots))}
+	for i, ref := range pl.Program.Outputs {
 		out.Tensors[i] = a.get(ref)
 	}
 	return out, nil

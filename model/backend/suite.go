@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tally-network/tally/engine"
+	"github.com/tally-network/tally/engine/cpu"
 	"github.com/tally-network/tally/model"
 )
 
@@ -35,7 +36,7 @@ type Suite struct {
 // executors returns the named executor and the other, within limits.
 func executors(name string) (judged, other engine.Executor, err error) {
 	for _, known := range model.Executors {
-		e, err := model.Executor(known)
+		e, err := model.Executor(known, cpu.Options{})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -52,7 +53,7 @@ func executors(name string) (judged, other engine.Executor, err error) {
 		}
 	}
 	if judged == nil {
-		_, err = model.Executor(name)
+		_, err = model.Executor(name, cpu.Options{})
 	}
 	return judged, other, err
 }

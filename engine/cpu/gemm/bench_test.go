@@ -104,3 +104,27 @@ func BenchmarkConv(b *testing.B) {
 		benchDot(b, name+"/input", c.inputGradient())
 	}
 }
+
+// Packing a weight once, as it is stored and transposed.
+func BenchmarkPackWeight(b *testing.B) {
+	const n = 4096
+	for name, dims := range map[string][]tensor.Dim{"rows": kerneltest.Dims(2, 1), "columns": kerneltest.Dims(1, 2)} {
+		p := kerneltest.MatMul(48, n, n)
+		p.Args[1].Dims = dims
+		x := kerneltest.Normal(tensor.Float32, tensor.Shape{n, n})
+		for _, w := range constants(p, asm.Sets()[0]) {
+			if w.Operand() != 1 {
+				continue
+			}
+			b.Run(name, func(b *testing.B) {
+				dst := make([]byte, w.Bytes())
+				b.SetBytes(4 * n * n)
+				for b.Loop() {
+					if err := w.Pack(b.Context(), dst, x); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

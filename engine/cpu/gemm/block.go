@@ -124,11 +124,7 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 			if p.worker.Stopped() {
 				return false
 			}
-			left := p.colCount - c
-			if p.b.prepacked != nil {
-				left = min(left, p.nc-c%p.nc)
-			}
-			cols, tiles := p.tilesInL1(left)
+			cols, tiles := p.tilesInL1(p.columnsLeft(c))
 			for r := i; r < i+packed; {
 				rows := evenPart(p.rowsInLine(r, i+packed-r), p.mr, 1)
 				p.runTiles(r, rows, c, cols, tiles, add)
@@ -168,6 +164,15 @@ func (p *block) axpy(columns, n int, add bool) {
 		b, _, bRow := p.bPacker.axpyTerm(t)
 		run(columns/p.set.Lanes, a, aRow, aStep, b, bRow, &p.acc[0], p.ldc*mem.Word)
 	}
+}
+
+// columnsLeft returns how many columns from one on lie together: panels that were made once
+// end where a block of nc does.
+func (p *block) columnsLeft(c int) int {
+	if p.b.prepacked != nil {
+		return min(p.colCount-c, p.nc-c%p.nc)
+	}
+	return p.colCount - c
 }
 
 // tilesInL1 returns the columns of the next tile of those that are left, and how many

@@ -37,7 +37,7 @@ func (k *contraction) Describe() kernel.Description {
 func (s *operandLayout) describe() string {
 	switch {
 	case s.prepacked != nil:
-		return fmt.Sprintf("packed once (%d KB)", len(s.prepacked.words)>>8)
+		return fmt.Sprintf("packed once (%d KB)", s.prepacked.Bytes()>>10)
 	case s.input != nil && s.inPlace:
 		return "in place, from a padded input"
 	case s.input != nil:

@@ -164,7 +164,7 @@ func (p *block) sumColumns() []int32 {
 	p.columnSums = sums
 	alpha := p.int8.biasA
 	for c := 0; c < p.colCount && alpha != 0; {
-		n, tiles := p.tilesInL1(p.colCount - c)
+		n, tiles := p.tilesInL1(p.columnsLeft(c))
 		vectors := mem.CeilDiv(n, lanes)
 		b, next, bAt := p.bPacker.bTile(c, n, vectors*lanes)
 		p.microKernels[0][vectors-1](tiles, p.bPacker.kWords, &ones[0], 0, &zeroOffsets[0], b, next, bAt, &mem.AsFloats(sums[c:])[0], 0, false)

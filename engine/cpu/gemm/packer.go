@@ -255,7 +255,7 @@ func (p *packer) pack(from, n, most, vector int) {
 		return
 	}
 	if m := p.layout.prepacked; m != nil {
-		p.panel, p.packedFrom = m.at(p.batchAt, p.termGrid.N, p.firstTerm, p.termCount, p.firstRow), 0
+		p.panel, p.packedFrom = m.at(p.batchAt, p.firstTerm, p.termCount, p.firstRow), 0
 		p.minExponent, p.hasPadding = m.minExponent, m.hasPadding
 		return
 	}

@@ -170,6 +170,10 @@ func (p *block) storeRow(out []float32, i int) {
 // kernel.MinExponent): NaNs, and, if products may have vanished, zeros. An accumulator
 // that becomes −0 on the way goes on as +0 would; only one that ends there differs.
 func (p *block) correctPadding(out *tensor.Tensor, args []*tensor.Tensor, vanished bool) error {
+	args, err := p.plainArgs(args)
+	if err != nil {
+		return err
+	}
 	cell := kernel.NewCell(p.whole, args)
 	for i, r := range p.outRows {
 		for _, c := range p.columnRuns {

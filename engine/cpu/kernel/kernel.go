@@ -1,6 +1,11 @@
 package kernel
 
-import "github.com/tally-network/tally/core/tensor"
+import (
+	"context"
+
+	"github.com/tally-network/tally/core/tensor"
+	"github.com/tally-network/tally/engine/cpu/weights"
+)
 
 // Kernel computes one primitive. It holds no state, so that several runs can share it.
 type Kernel interface {
@@ -44,14 +49,47 @@ type Producer interface {
 	LongRuns() bool
 }
 
-// Prepacker is a kernel that can pack constant operands once, when a plan is made.
+// Prepacker is a kernel that would rather read constant operands in a form of its own, made
+// once, than pack them in every run.
 type Prepacker interface {
 	Kernel
 
-	// Prepack packs operands; one that is nil is no constant. It takes no more than
-	// budget bytes and returns how many are left. Nobody may run the kernel meanwhile.
-	Prepack(consts []*tensor.Tensor, budget int) (left int)
+	// Weights returns those of its constant operands, by operand, that it would read packed.
+	Weights(isConstant func(operand int) bool) []Weight
 }
+
+// Weight is a constant operand that its kernel would read packed.
+type Weight interface {
+	// Operand is its number.
+	Operand() int
+
+	// Layout says how it is packed: all that the bytes depend on, besides the constant.
+	Layout() string
+
+	// Bytes returns the size of the packed form.
+	Bytes() int
+
+	// Pack packs the constant x. It stops with an error soon after ctx is done.
+	Pack(ctx context.Context, dst []byte, x *tensor.Tensor) error
+
+	// Whole reports whether the packed form holds all of the constant, so that it can stand
+	// for it.
+	Whole() bool
+
+	// Unpack makes the constant again, from a form that is whole.
+	Unpack(packed []byte) (*tensor.Tensor, error)
+
+	// Use lets the kernel read the packed form from now on. Then the operand that it is
+	// given may be hollow. Nobody may run the kernel meanwhile.
+	Use(p *weights.Packed)
+}
+
+// Hollow returns a tensor of x's type and shape that has no elements: it stands for a
+// constant of which only the packed form is kept.
+func Hollow(x *tensor.Tensor) *tensor.Tensor { return &tensor.Tensor{Type: x.Type, Shape: x.Shape} }
+
+// IsHollow reports whether x stands for a constant that is kept elsewhere.
+func IsHollow(x *tensor.Tensor) bool { return x.Bytes() == nil && x.Shape.Elements() > 0 }
 
 // Produce computes blocks lo…hi−1 of a producer; do is its epilogue, or nil.
 func Produce(k Producer, w *Worker, out *tensor.Tensor, args []*tensor.Tensor, lo, hi int, do Epilogue) error {

@@ -11,6 +11,9 @@ const (
 
 	// hugePage is the size of a huge page.
 	hugePage = 2 << 20
+
+	// unknownPhysical is the memory of a machine that does not tell.
+	unknownPhysical = 4 << 30
 )
 
 // MaxLanes is the float32 values in the widest register of any set of kernels. A buffer

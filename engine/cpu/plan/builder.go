@@ -1,16 +1,11 @@
 package plan
 
-import (
-	"github.com/tally-network/tally/engine/cpu/fuse"
-	"github.com/tally-network/tally/engine/cpu/kernel"
-)
+import "github.com/tally-network/tally/engine/cpu/fuse"
 
 // builder makes tasks of groups, one for each, in the order of execution.
 type builder struct {
 	*program
 	escapes     []bool // by node: others read it
-	grainNs     int
-	budget      int // bytes that are left for packed constants
 	recurrences []recurrence
 	replicas    map[*fusionGroup]replica
 	models      map[*fusionGroup]built
@@ -22,8 +17,8 @@ type built struct {
 	over func(k *Task, o int) []int // nil if there are none
 }
 
-func newBuilder(p *program, groups []*fusionGroup, escapes []bool, grainNs int) *builder {
-	b := &builder{program: p, escapes: escapes, grainNs: grainNs, budget: maxPrepacked, models: map[*fusionGroup]built{}}
+func newBuilder(p *program, groups []*fusionGroup, escapes []bool) *builder {
+	b := &builder{program: p, escapes: escapes, models: map[*fusionGroup]built{}}
 	if p.fused {
 		b.recurrences, b.replicas = p.findRecurrences(groups, escapes)
 	}
@@ -59,13 +54,15 @@ func (b *builder) task(m *fusionGroup) (k Task, over func(o int) []int) {
 func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
 	k := &x.Task
 	k.Nodes = m.all()
-	run := kernel.Kernel(m.producer)
+	if m.producer != nil {
+		k.kernel = m.producer
+	}
 	escapes := func(i int) bool { return b.escapes[i] && !m.recomputed[i] }
 	switch {
 	case m.producer != nil:
 		producer := m.producer
 		if step := b.stepProduct(m.Head, repeats); step != nil {
-			producer, run = step, step
+			producer, k.kernel = step, step
 		}
 		l := fuse.Build(b.set, b.program, &m.Group, escapes)
 		k.Args, k.Outs = append(b.sources(m.Head), l.Args...), append(l.Outs, m.Head)
@@ -77,15 +74,11 @@ func (b *builder) build(m *fusionGroup, repeats bool) (x built) {
 		x.over = func(_ *Task, o int) []int { return l.Overwrites(o) }
 	default:
 		if step := b.stepProduct(m.Nodes[0], repeats); step != nil {
-			run = step
+			k.kernel = step
 		} else {
-			run = chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set)
+			k.kernel = chooseKernel(b.nodes[m.Nodes[0]].Primitive, b.set)
 		}
-		k.Work, k.Outs, k.Args = single{run}, m.Nodes, b.sources(m.Nodes[0])
+		k.Work, k.Outs, k.Args = single{k.kernel}, m.Nodes, b.sources(m.Nodes[0])
 	}
-	if b.fused {
-		b.budget = b.prepack(run, k.Nodes[0], b.budget)
-	}
-	k.Grain = grain(b.Program, k.Nodes, k.Blocks(), b.grainNs)
 	return x
 }

@@ -48,23 +48,3 @@ func estimate(p *graph.Program, nodes []int) (ns int) {
 	}
 	return ns
 }
-
-// maxPrepacked bounds the memory of a plan for packed constants, in bytes: it trades that
-// against time, for what is beyond it is packed in every run.
-const maxPrepacked = 512 << 20
-
-// prepack lets the kernel of a node pack the constants that it reads, the weights of
-// inference, once, within a budget of bytes. It returns how many are left.
-func (p *program) prepack(k kernel.Kernel, node, budget int) (left int) {
-	x, ok := k.(kernel.Prepacker)
-	if !ok {
-		return budget
-	}
-	consts := make([]*tensor.Tensor, len(p.nodes[node].From))
-	for i, ref := range p.sources(node) {
-		if ref.Kind == graph.RefConst {
-			consts[i] = p.Consts[ref.Index]
-		}
-	}
-	return x.Prepack(consts, budget)
-}

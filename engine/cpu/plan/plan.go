@@ -18,7 +18,8 @@ type Task struct {
 	Outs  []int       // nodes whose output it writes
 	Nodes []int       // nodes that it computes; the first names it in errors
 
-	shifts []int // bytes behind the beginning of each of Args at which it reads; nil if there are none
+	kernel kernel.Kernel // of the first node; nil for a fusion
+	shifts []int         // bytes behind the beginning of each of Args at which it reads; nil if there are none
 }
 
 // single is the work of a kernel that has one output.
@@ -38,17 +39,29 @@ type Plan struct {
 	offset     []int  // by node, in the arena; None for what is not there or outlives a run
 	aliased    []bool // by node: part of another's range, which is freed with that
 	arenaBytes int
+	options    Options
+	consts     []constant // of the program
+	packed     bool
+}
+
+// Options say how to plan.
+type Options struct {
+	Kernels *asm.KernelSet
+	Fused   bool    // else every node is a task of its own, and reads constants as they are
+	GrainNs int     // nanoseconds of work, as estimated, that are worth a thread
+	Weights Weights // where a fused plan has its packed weights
 }
 
 // None stands for a node, a slot or a place that there is not.
 const None = -1
 
-// New plans a program for the kernels of a set. If fused is not set, every node is a task
-// of its own. grainNs is the nanoseconds of work, as estimated, that are worth a thread.
-func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
+// New plans a program. Call Pack before the first run. Constants that their packed forms
+// replace become hollow in p, which belongs to the plan.
+func New(p *graph.Program, o Options) *Plan {
+	set, fused := o.Kernels, o.Fused
 	prog := newProgram(p, set, fused)
 	groups := prog.fuseNodes()
-	pl := &Plan{Program: p, offset: make([]int, len(p.Nodes)), Slot: make([]int, len(p.Nodes)), aliased: make([]bool, len(p.Nodes))}
+	pl := &Plan{Program: p, options: o, offset: make([]int, len(p.Nodes)), Slot: make([]int, len(p.Nodes)), aliased: make([]bool, len(p.Nodes))}
 	escapes := make([]bool, len(p.Nodes))
 	last := make([]int, len(p.Nodes)) // by node, the task that reads it last
 	for t, m := range groups {
@@ -71,7 +84,7 @@ func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
 		}
 	}
 	joined := newConcats(prog, last)
-	b := newBuilder(prog, groups, escapes, grainNs)
+	b := newBuilder(prog, groups, escapes)
 	for t, m := range groups {
 		k, over := b.task(m)
 		pl.Tasks = append(pl.Tasks, k)
@@ -85,6 +98,9 @@ func New(p *graph.Program, set *asm.KernelSet, fused bool, grainNs int) *Plan {
 		joined.free(pl, &arena, t)
 	}
 	pl.arenaBytes = arena.Bytes
+	if fused {
+		pl.consts = pl.readers()
+	}
 	pl.roll(b.recurrences)
 	return pl
 }

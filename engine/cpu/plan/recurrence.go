@@ -267,10 +267,10 @@ func loop(tasks []Task, period int) Task {
 }
 
 // stepProduct returns the kernel for a node of a step that has few rows and constant
-// weights, which the budget must allow; nil for others.
+// weights; nil for others.
 func (b *builder) stepProduct(node int, repeats bool) kernel.Producer {
 	for j, ref := range b.sources(node) {
-		if !repeats || ref.Kind != graph.RefConst || len(b.Consts[ref.Index].Bytes()) > b.budget {
+		if !repeats || ref.Kind != graph.RefConst {
 			continue
 		}
 		if k := recurrent.NewProduct(b.nodes[node].Primitive, j, b.set); k != nil {

@@ -1,13 +1,17 @@
 package recurrent
 
 import (
+	"context"
 	"fmt"
+	"sync"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/weights"
 )
 
 // Product is a matrix product of few rows, which are read in place, and of weights that
@@ -30,7 +34,14 @@ type Product struct {
 	stateTerms        []int // bytes to each term
 	packedTerms       []int // of a panel; of the last one, if that has fewer columns
 	lastTerms         []int
-	words             []float32
+	stepPanels
+}
+
+// stepPanels is the weights of a product in packed form.
+type stepPanels struct {
+	words []float32
+	held  *weights.Packed // that words are of; nil if they are the kernel's own
+	once  sync.Once       // packs those
 }
 
 // Limits of a product.
@@ -41,8 +52,7 @@ const (
 )
 
 // NewProduct returns the product that p is of two matrices, with the weights as operand
-// number weights; nil if it is none of few rows and whole vectors of columns. Nobody may
-// run it before Prepack.
+// number weights; nil if it is none of few rows and whole vectors of columns.
 func NewProduct(p *tensor.Primitive, weights int, set *asm.KernelSet) *Product {
 	k := &Product{p: p, set: set, state: 1 - weights, weights: weights}
 	if p.Fn != tensor.Dot || p.Type != tensor.Float32 || p.Args[0].Type != tensor.Float32 || p.Args[1].Type != tensor.Float32 || p.Terms() == 0 || p.Terms() > tensor.KBlock || !k.findAxes() {
@@ -108,22 +118,96 @@ func (k *Product) findAxes() bool {
 	return ok && (out == 1 || k.cols == 1) && (row == k.cols || k.rows == 1)
 }
 
-// Prepack implements kernel.Prepacker.
-func (k *Product) Prepack(consts []*tensor.Tensor, budget int) (left int) {
-	size := k.terms * k.cols
-	k.words = make([]float32, size)
-	mem.HugePages(mem.Slice[byte](mem.First(k.words), size*mem.Word))
-	src := tensor.Of[float32](consts[k.weights])
-	for c := range k.cols {
-		at, step := c, k.cols
-		if !k.axpy {
-			panel := c / k.nr * k.nr
-			step = min(k.nr, k.cols-panel)
-			at = panel*k.terms + c - panel
-		}
-		mem.CopyStrided(k.words[at:], step, src, k.from+c*k.own, k.along, k.terms)
+// stepWeights is the weights of a product as it reads them.
+type stepWeights struct{ k *Product }
+
+// layoutVersion changes when the same layout gives other bytes.
+const layoutVersion = 1
+
+// Weights implements kernel.Prepacker.
+func (k *Product) Weights(isConstant func(operand int) bool) []kernel.Weight {
+	if !isConstant(k.weights) {
+		return nil
 	}
-	return budget - size*mem.Word
+	return []kernel.Weight{stepWeights{k}}
+}
+
+// Operand implements kernel.Weight.
+func (w stepWeights) Operand() int { return w.k.weights }
+
+// Layout implements kernel.Weight.
+func (w stepWeights) Layout() string {
+	k := w.k
+	form := fmt.Sprintf("panels of %d", k.nr)
+	if k.axpy {
+		form = "rows of terms"
+	}
+	return fmt.Sprintf("step %d: %v from %d, %d columns by %d, %d terms by %d, in %s", layoutVersion, k.p.Args[k.weights].Shape, k.from, k.cols, k.own, k.terms, k.along, form)
+}
+
+// Bytes implements kernel.Weight.
+func (w stepWeights) Bytes() int { return w.k.terms * w.k.cols * mem.Word }
+
+// place returns where the terms of a column begin in the packed form, and their step.
+func (k *Product) place(column int) (at, step int) {
+	if k.axpy {
+		return column, k.cols
+	}
+	panel := column / k.nr * k.nr
+	return panel*k.terms + column - panel, min(k.nr, k.cols-panel)
+}
+
+// Pack implements kernel.Weight.
+func (w stepWeights) Pack(ctx context.Context, dst []byte, x *tensor.Tensor) error {
+	k, words, src := w.k, mem.Slice[float32](unsafe.Pointer(&dst[0]), len(dst)/mem.Word), tensor.Of[float32](x)
+	for c := range k.cols {
+		at, step := k.place(c)
+		mem.CopyStrided(words[at:], step, src, k.from+c*k.own, k.along, k.terms)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whole implements kernel.Weight.
+func (w stepWeights) Whole() bool {
+	k := w.k
+	dense := k.own == 1 && k.along == k.cols || k.along == 1 && k.own == k.terms
+	return dense && k.from == 0 && k.cols*k.terms == k.p.Args[k.weights].Shape.Elements()
+}
+
+// Unpack implements kernel.Weight.
+func (w stepWeights) Unpack(packed []byte) (*tensor.Tensor, error) {
+	k := w.k
+	x, err := tensor.New(tensor.Float32, k.p.Args[k.weights].Shape)
+	if err != nil {
+		return nil, err
+	}
+	words, dst := mem.Slice[float32](unsafe.Pointer(&packed[0]), len(packed)/mem.Word), tensor.Of[float32](x)
+	for c := range k.cols {
+		at, step := k.place(c)
+		mem.CopyStrided(dst[c*k.own:], k.along, words, at, step, k.terms)
+	}
+	return x, nil
+}
+
+// Use implements kernel.Weight.
+func (w stepWeights) Use(p *weights.Packed) {
+	w.k.held = p
+	w.k.words = mem.Slice[float32](unsafe.Pointer(&p.Bytes()[0]), w.k.terms*w.k.cols)
+}
+
+// packOwn packs weights for which the store has no room, in the first run.
+func (k *Product) packOwn(x *tensor.Tensor) {
+	if k.held != nil {
+		return
+	}
+	k.once.Do(func() {
+		own := make([]float32, k.terms*k.cols)
+		_ = stepWeights{k}.Pack(context.Background(), mem.Slice[byte](mem.First(own), len(own)*mem.Word), x)
+		k.words = own
+	})
 }
 
 // Blocks implements kernel.Kernel.
@@ -139,6 +223,7 @@ func (k *Product) LongRuns() bool { return true }
 
 // Next implements kernel.Producer.
 func (k *Product) Next(_ *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do kernel.Epilogue) (done int, err error) {
+	k.packOwn(args[k.weights])
 	c, end := i*k.blockCols, min((i+n)*k.blockCols, k.cols)
 	dst, state := mem.Words(out), tensor.Of[float32](args[k.state])[k.base:]
 	if k.axpy {
@@ -190,6 +275,6 @@ func (k *Product) Describe() kernel.Description {
 	return kernel.Description{
 		Kernel:   "product of a step",
 		Blocking: fmt.Sprintf("M %d N %d K %d, NC %d, %s", k.rows, k.cols, k.terms, k.blockCols, form),
-		Packing:  fmt.Sprintf("state in place, weights packed once as %s (%d KB)", packing, len(k.words)*mem.Word>>10),
+		Packing:  fmt.Sprintf("state in place, weights packed once as %s (%d KB)", packing, stepWeights{k}.Bytes()>>10),
 	}
 }

@@ -46,10 +46,14 @@ func compare(t *testing.T, name string, p *tensor.Primitive, weights int, set *a
 	if k == nil {
 		t.Fatalf("%s is no product of a step", name)
 	}
-	consts := make([]*tensor.Tensor, 2)
-	consts[weights] = args[weights]
-	if left := k.Prepack(consts, 1<<20); left != 1<<20-len(args[weights].Bytes()) {
-		t.Errorf("%s: %d bytes are left", name, left)
+	for _, w := range k.Weights(func(operand int) bool { return operand == weights }) {
+		packed := make([]byte, w.Bytes())
+		if err := w.Pack(t.Context(), packed, args[weights]); err != nil {
+			t.Fatal(err)
+		}
+		if x, err := w.Unpack(packed); err != nil || !w.Whole() || !x.Equal(args[weights]) {
+			t.Fatalf("%s: weights are others when they are unpacked: %v", name, err)
+		}
 	}
 	for _, together := range []int{1, k.Blocks()} {
 		out := tensor.Must(tensor.New(p.Type, p.Shape))
@@ -89,7 +93,6 @@ func BenchmarkProduct(b *testing.B) {
 		p, set := kerneltest.MatMul(size[0], size[1], size[2]), asm.Sets()[0]
 		args := []*tensor.Tensor{kerneltest.Normal(tensor.Float32, p.Args[0].Shape), kerneltest.Normal(tensor.Float32, p.Args[1].Shape)}
 		k := recurrent.NewProduct(p, 1, set)
-		k.Prepack([]*tensor.Tensor{nil, args[1]}, 1<<30)
 		out, w := tensor.Must(tensor.New(p.Type, p.Shape)), kernel.NewWorker()
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			for b.Loop() {
