@@ -24,6 +24,7 @@ type KernelSet struct {
 	DotGEMM      []DotKernel     // by rows − 1
 	AxpyGEMM     []AxpyKernel    // by rows − 1
 	Int8         Int8Kernels
+	Depthwise    []DepthwiseKernel // by vectors − 1
 
 	// Packing.
 	Transpose8      TransposeKernel
@@ -80,6 +81,15 @@ const (
 	DotColumns = 16
 	DotTerms   = 16
 )
+
+// DepthwiseKernel computes lines of so many vectors of a depthwise convolution from some
+// taps, one at least:
+//
+//	c[l][j] = fma(w[t], x[l][j] of tap t, c[l][j]) for each t < taps in turn, from +0
+//
+// w[t] lies t·wStep bytes behind w, x[l][0] of a tap l·xLine + at[t] behind x, and c[l][0]
+// l·cRow behind c. Lines are written in order, so that one may end in the next.
+type DepthwiseKernel func(lines, taps int, w *float32, wStep int, x *float32, xLine int, at *int, c *float32, cRow int)
 
 // Int8Kernels are micro-kernels for integers of 8 bits, in sums of 32 bits that wrap. A
 // word of an operand holds a group of terms: four bytes, signed in b and, if so said, in

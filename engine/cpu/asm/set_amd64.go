@@ -21,14 +21,14 @@ var sets = []*KernelSet{
 		Name: "avx512",
 		Has: cpu.X86.HasAVX2 && cpu.X86.HasBMI2 && cpu.X86.HasFMA && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ &&
 			cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL,
-		Lanes: 16, GEMM: avx512GEMM, PrefetchGEMM: avx512PrefetchGEMM, DotGEMM: avx512DotGEMM, AxpyGEMM: avx512AxpyGEMM, Int8: avx512Int8(),
+		Lanes: 16, GEMM: avx512GEMM, PrefetchGEMM: avx512PrefetchGEMM, DotGEMM: avx512DotGEMM, AxpyGEMM: avx512AxpyGEMM, Int8: avx512Int8(), Depthwise: avx512Depthwise,
 		Transpose8: avx2Transpose8, InterleaveBytes: avx2InterleaveBytes, Gather: avx512Gather, GatherStride2: avx512GatherStride2, GatherReversed: avx512GatherReversed, Deinterleave: avx512Deinterleave, MinMagnitude: avx512MinMagnitude, MaxSize: avx512MaxSize,
 		Maps: avx512Maps, Int64Maps: avx512Int64Maps, Casts: avx512Casts, Folds: avx512Folds, BroadcastRows: avx512BroadcastRows, SumLanes: avx512SumLanes, EltwiseChain: avx512EltwiseChain,
 	},
 	{
 		Name:  "avx2",
 		Has:   cpu.X86.HasAVX2 && cpu.X86.HasFMA,
-		Lanes: 8, GEMM: avx2GEMM, DotGEMM: avx2DotGEMM, AxpyGEMM: avx2AxpyGEMM, Int8: Int8Kernels{Group: 2, GEMM: avx2Int8PairGEMM},
+		Lanes: 8, GEMM: avx2GEMM, DotGEMM: avx2DotGEMM, AxpyGEMM: avx2AxpyGEMM, Int8: Int8Kernels{Group: 2, GEMM: avx2Int8PairGEMM}, Depthwise: avx2Depthwise,
 		Transpose8: avx2Transpose8, InterleaveBytes: avx2InterleaveBytes, Gather: avx2Gather, GatherStride2: avx2GatherStride2, GatherReversed: avx2GatherReversed, Deinterleave: avx2Deinterleave, MinMagnitude: avx2MinMagnitude, MaxSize: avx2MaxSize,
 		Maps: avx2Maps, Int64Maps: avx2Int64Maps, Casts: avx2Casts, Folds: avx2Folds, BroadcastRows: avx2BroadcastRows, SumLanes: avx2SumLanes, EltwiseChain: avx2EltwiseChain,
 	},

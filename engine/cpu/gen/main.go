@@ -25,6 +25,7 @@ var families = []struct {
 	{"gemm", gemmKernels},
 	{"gemm_dot", dotKernels},
 	{"gemm_axpy", axpyKernels},
+	{"depthwise", depthwiseKernels},
 	{"digest", digests},
 	{"pack", packKernels},
 	{"map", maps},

@@ -59,35 +59,55 @@ func (k *depthwise) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Ten
 	return kernel.Produce(k, w, out, args, lo, hi, nil)
 }
 
-// Next implements kernel.Producer: GEMM tiles of one row read the taps in place.
+// Next implements kernel.Producer. Planes are computed side by side, without what lies
+// between lines in a window buffer, and go from there to the epilogue.
 func (k *depthwise) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, block, _ int, do kernel.Epilogue) (done int, err error) {
 	s := kernel.Scratch[windowBuffer](w)
 	k.place(s, block)
 	k.fill(s, tensor.Of[float32](args[k.arg]), 0)
 	k.planes.Offsets(s.planeOffsets, k.base, k.own, s.from)
-	terms, lanes := tensor.Of[float32](args[k.other]), k.set.Lanes
-	row, n := s.row(0, k.rowLength(s.to-s.from)), k.rowLength(1)
-	most := len(k.set.GEMM[0])
+	terms, plane := tensor.Of[float32](args[k.other]), k.vertical.n*k.horizontal.n
+	all := (s.to - s.from) * plane
+	row := s.row(0, all)
+	clear(row[all:])
 	for i, at := range s.planeOffsets {
-		for j := 0; j < n; {
-			vectors := min(mem.CeilDiv(n-j, lanes), most)
-			tiles := max((n-j)/(vectors*lanes), 1)
-			from := i*k.phaseSize() + j
-			k.set.GEMM[0][vectors-1](tiles, len(k.tapOffsets), &terms[at], 0, &k.termOffsets[0], &s.values[from], vectors*lanes*mem.Word, &k.tapOffsets[0], &row[from], 0, false)
-			j += tiles * vectors * lanes
-		}
+		k.plane(row[i*plane:], s.values[i*k.phaseSize():], terms[at:])
 	}
-	doubtful, vanished := k.inDoubt(s, args, row)
-	if !doubtful && do != nil {
-		return 1, k.emit(s, do, row)
+	doubtful, vanished := k.inDoubt(s, args, row[:mem.RoundUp(all, k.set.Lanes)])
+	from := kernel.Source{Data: row, RowPitch: plane, Lines: 1, LinePitch: plane}
+	if doubtful || do == nil {
+		from.CopyTo(tensor.Of[float32](out), s.from*plane, plane, s.to-s.from, plane)
+		from = kernel.Source{}
 	}
-	k.store(s, out, row)
 	if doubtful {
 		if err := k.correctPadding(s, out, args, vanished); err != nil {
 			return 0, err
 		}
 	}
-	return 1, k.emit(s, do, nil)
+	if do == nil {
+		return 1, nil
+	}
+	return 1, do(s.from*plane, plane, s.to-s.from, plane, from)
+}
+
+// plane computes the lines of a plane, in whole vectors: what a line has beyond its end is
+// written over by the next. So the last columns come first.
+func (k *depthwise) plane(dst, values, terms []float32) {
+	lanes, n, lines, pitch := k.set.Lanes, k.horizontal.n, k.vertical.n, k.horizontal.length
+	left := mem.CeilDiv(n, lanes)
+	if k.set.Depthwise == nil {
+		for l := range lines {
+			for v := range left { // tiles of one row, which read the taps in place
+				k.set.GEMM[0][0](1, len(k.tapOffsets), &terms[0], 0, &k.termOffsets[0], &values[l*pitch+v*lanes], 0, &k.tapOffsets[0], &dst[l*n+v*lanes], 0, false)
+			}
+		}
+		return
+	}
+	for left > 0 {
+		vectors := mem.CeilDiv(left, mem.CeilDiv(left, len(k.set.Depthwise)))
+		left -= vectors
+		k.set.Depthwise[vectors-1](lines, len(k.tapOffsets), &terms[0], k.step*mem.Word, &values[left*lanes], pitch*mem.Word, &k.tapOffsets[0], &dst[left*lanes], n*mem.Word)
+	}
 }
 
 // inDoubt reports whether padding may have changed some element, and whether some product
