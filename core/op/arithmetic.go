@@ -84,6 +84,7 @@ var _ = define(
 	lower.Operator{Name: "Floor", Min: 1, Max: 1, Outputs: 1, Lower: floatMap(tensor.Floor), Grad: constantGrad},
 	lower.Operator{Name: "Ceil", Min: 1, Max: 1, Outputs: 1, Lower: floatMap(tensor.Ceil), Grad: constantGrad},
 	lower.Operator{Name: "Round", Min: 1, Max: 1, Outputs: 1, Lower: floatMap(tensor.Round), Grad: constantGrad},
+	lower.Operator{Name: "Clip", Min: 1, Max: 3, Outputs: 1, Expand: expandClip, Settings: []int{1, 2}},
 )
 
 // pointwise lowers an operator to a map primitive of its inputs' type.
@@ -113,32 +114,6 @@ func extreme(fn tensor.Fn) lowerFunc {
 	}
 }
 
-// unbroadcast sums the gradient dy of a result over the axes along which input
-// i was repeated.
-func unbroadcast(c *lower.Call, b *graph.Builder, i int, dy string) string {
-	return sumTo(b, dy, c.Out[0].Shape, c.In[i].Shape)
-}
-
-// sumTo sums a value of shape from to shape to, which broadcasts to it.
-func sumTo(b *graph.Builder, value string, from, to tensor.Shape) string {
-	if from.Equal(to) {
-		return value
-	}
-	lead := len(from) - len(to)
-	kept := from.Clone()
-	var over []int
-	for a, n := range from {
-		if a < lead || to[a-lead] != n {
-			over = append(over, a)
-			kept[a] = 1
-		}
-	}
-	if len(over) > 0 {
-		value = reduceAlong(b, "ReduceSum", value, over...)
-	}
-	return reshaped(b, value, kept, to)
-}
-
 // extremeGrad gives the gradient to the first of the inputs that equal the
 // result.
 func extremeGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
@@ -150,11 +125,6 @@ func extremeGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error)
 		left = b.Op("Where", hit, zero, left)
 	}
 	return out, nil
-}
-
-// constantGrad is that of functions that are constant almost everywhere.
-func constantGrad(c *lower.Call, _ *graph.Builder, _ []string) ([]string, error) {
-	return make([]string, len(c.In)), nil
 }
 
 // sumOfInputs writes the sum of all inputs, which are floats.
@@ -184,4 +154,22 @@ func lowerMod(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 func modGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 	n := b.Op("Round", b.Op("Div", b.Op("Sub", c.Inputs[0], c.Outputs[0]), c.Inputs[1]))
 	return []string{unbroadcast(c, b, 0, dy[0]), unbroadcast(c, b, 1, b.Op("Neg", b.Op("Mul", dy[0], n)))}, nil
+}
+
+// expandClip writes min(max(x, least), greatest).
+func expandClip(c *lower.Call, b *graph.Builder) ([]string, error) {
+	x := c.Inputs[0]
+	for i, op := range []string{"", "Max", "Min"} {
+		if i == 0 || !c.Has(i) {
+			continue
+		}
+		if s := c.In[i].Shape; s.Elements() != 1 {
+			return nil, fmt.Errorf("input %q has shape %v, but should be one number", c.Inputs[i], s)
+		}
+		x = b.Op(op, x, reshaped(b, c.Inputs[i], c.In[i].Shape, tensor.Shape{}))
+	}
+	if x == c.Inputs[0] {
+		x = b.Op("Identity", x)
+	}
+	return []string{x}, nil
 }

@@ -41,7 +41,7 @@ func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 	var s [3]tensor.Shape
 	for i, heads := range []string{"q_num_heads", "kv_num_heads", "kv_num_heads"} {
 		var err error
-		if x[i], s[i], err = unpackHeads(c, b, c.Inputs[i], c.In[i].Shape, c.Int(heads)); err != nil {
+		if x[i], s[i], err = unpackHeads(b, c.Inputs[i], c.In[i].Shape, c.Int(heads)); err != nil {
 			return nil, err
 		}
 	}
@@ -76,27 +76,6 @@ func expandAttention(c *lower.Call, b *graph.Builder) ([]string, error) {
 		y = packed(b, y, tensor.Shape{a.batch, a.heads, a.rows, a.width})
 	}
 	return []string{y, x[1], x[2], seen}, nil
-}
-
-// unpackHeads gives [batch, places, heads·size] the shape [batch, heads, places, size].
-func unpackHeads(c *lower.Call, b *graph.Builder, x string, s tensor.Shape, heads int) (string, tensor.Shape, error) {
-	switch {
-	case len(s) == 4:
-		return x, s, nil
-	case len(s) != 3:
-		return "", nil, fmt.Errorf("shape %v should have 3 or 4 axes", s)
-	case heads < 1 || s[2]%heads != 0:
-		return "", nil, fmt.Errorf("%d heads do not divide the last axis of %v", heads, s)
-	}
-	apart := tensor.Shape{s[0], s[1], heads, s[2] / heads}
-	x = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", reshaped(b, x, s, apart))
-	return x, tensor.Shape{s[0], heads, s[1], s[2] / heads}, nil
-}
-
-// packed gives [batch, heads, places, size] the shape [batch, places, heads·size].
-func packed(b *graph.Builder, x string, s tensor.Shape) string {
-	x = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", x)
-	return reshaped(b, x, tensor.Shape{s[0], s[2], s[1], s[3]}, tensor.Shape{s[0], s[2], s[1] * s[3]})
 }
 
 // withPast joins the keys or values of the past, input i, with those that come.
@@ -261,4 +240,25 @@ func (a *attention) mask() (string, error) {
 		return "", fmt.Errorf("the mask has shape %v, which does not broadcast to %v", m.Shape, whole)
 	}
 	return name, nil
+}
+
+// unpackHeads gives [batch, places, heads·size] the shape [batch, heads, places, size].
+func unpackHeads(b *graph.Builder, x string, s tensor.Shape, heads int) (string, tensor.Shape, error) {
+	switch {
+	case len(s) == 4:
+		return x, s, nil
+	case len(s) != 3:
+		return "", nil, fmt.Errorf("shape %v should have 3 or 4 axes", s)
+	case heads < 1 || s[2]%heads != 0:
+		return "", nil, fmt.Errorf("%d heads do not divide the last axis of %v", heads, s)
+	}
+	apart := tensor.Shape{s[0], s[1], heads, s[2] / heads}
+	x = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", reshaped(b, x, s, apart))
+	return x, tensor.Shape{s[0], heads, s[1], s[2] / heads}, nil
+}
+
+// packed gives [batch, heads, places, size] the shape [batch, places, heads·size].
+func packed(b *graph.Builder, x string, s tensor.Shape) string {
+	x = b.With(graph.Ints("perm", 0, 2, 1, 3)).Op("Transpose", x)
+	return reshaped(b, x, tensor.Shape{s[0], s[2], s[1], s[3]}, tensor.Shape{s[0], s[2], s[1] * s[3]})
 }

@@ -8,6 +8,26 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
+var _ = add(
+	sample{name: "Attention", op: "Attention", in: []arg{f(2, 3, 4, 5), f(2, 3, 6, 5), f(2, 3, 6, 4)}, want: attending{}.open()},
+	sample{name: "Attention, causal, shared heads", op: "Attention", attrs: []graph.Attr{causal, graph.Float("scale", 0.25)}, in: []arg{f(1, 4, 3, 2), f(1, 2, 3, 2), f(1, 2, 3, 3)},
+		want: attending{causal: true, scale: 0.25}.open()},
+	sample{name: "Attention, packed, with a past", op: "Attention", attrs: []graph.Attr{causal, graph.Int("q_num_heads", 4), graph.Int("kv_num_heads", 2)}, outs: 3,
+		in:   []arg{f(2, 2, 12), f(2, 2, 6), f(2, 2, 4), none, f(2, 2, 3, 3), f(2, 2, 3, 2)},
+		want: attending{q: 4, k: 2, causal: true, outputs: 3}.open()},
+	sample{name: "Attention, mask that is too short", op: "Attention", attrs: []graph.Attr{graph.Float("softcap", 1.5), graph.Int("qk_matmul_output_mode", 1)}, outs: 4,
+		in: []arg{f(1, 2, 3, 2), f(1, 2, 4, 2), f(1, 2, 4, 2), f(3, 3)}, want: attending{softcap: 1.5, mode: 1, outputs: 4}.open()},
+	sample{name: "Attention, a query that sees nothing", op: "Attention", attrs: []graph.Attr{graph.Int("qk_matmul_output_mode", 3)}, outs: 4,
+		in:   []arg{f(1, 1, 3, 2), f(1, 1, 3, 2), f(1, 1, 3, 2), given(tensor.Bool, []int{1, 3, 3}, 1, 0, 1, 0, 0, 0, 0, 1, 0)},
+		want: attending{boolean: true, mode: 3, outputs: 4}.open()},
+	sample{name: "Attention, cache with empty places", op: "Attention", attrs: []graph.Attr{causal}, in: []arg{f(2, 1, 3, 2), f(2, 1, 5, 2), f(2, 1, 5, 2), none, none, none, given(tensor.Int64, []int{2}, 2, 5)},
+		want: attending{causal: true}.open()},
+	sample{name: "Attention, windows", op: "Attention", attrs: []graph.Attr{graph.Int("left_window_size", 1), graph.Int("right_window_size", 0)}, in: []arg{f(1, 1, 4, 2), f(1, 1, 4, 2), f(1, 1, 4, 2)},
+		want: attending{left: 1}.of},
+	sample{name: "Attention of halves, in float32", op: "Attention", attrs: []graph.Attr{graph.Int("softmax_precision", 1)},
+		in: []arg{as(tensor.Float16, f(1, 1, 2, 2)), as(tensor.Float16, f(1, 1, 3, 2)), as(tensor.Float16, f(1, 1, 3, 2))}, want: attending{}.open()},
+)
+
 // heads gives [batch, places, heads·size] the axes [batch, heads, places, size].
 func heads(x array, n int) array {
 	if len(x.shape) != 3 {
@@ -121,23 +141,3 @@ func (a attending) open() func([]array) []array {
 }
 
 var causal = graph.Int("is_causal", 1)
-
-var _ = add(
-	sample{name: "Attention", op: "Attention", in: []arg{f(2, 3, 4, 5), f(2, 3, 6, 5), f(2, 3, 6, 4)}, want: attending{}.open()},
-	sample{name: "Attention, causal, shared heads", op: "Attention", attrs: []graph.Attr{causal, graph.Float("scale", 0.25)}, in: []arg{f(1, 4, 3, 2), f(1, 2, 3, 2), f(1, 2, 3, 3)},
-		want: attending{causal: true, scale: 0.25}.open()},
-	sample{name: "Attention, packed, with a past", op: "Attention", attrs: []graph.Attr{causal, graph.Int("q_num_heads", 4), graph.Int("kv_num_heads", 2)}, outs: 3,
-		in:   []arg{f(2, 2, 12), f(2, 2, 6), f(2, 2, 4), none, f(2, 2, 3, 3), f(2, 2, 3, 2)},
-		want: attending{q: 4, k: 2, causal: true, outputs: 3}.open()},
-	sample{name: "Attention, mask that is too short", op: "Attention", attrs: []graph.Attr{graph.Float("softcap", 1.5), graph.Int("qk_matmul_output_mode", 1)}, outs: 4,
-		in: []arg{f(1, 2, 3, 2), f(1, 2, 4, 2), f(1, 2, 4, 2), f(3, 3)}, want: attending{softcap: 1.5, mode: 1, outputs: 4}.open()},
-	sample{name: "Attention, a query that sees nothing", op: "Attention", attrs: []graph.Attr{graph.Int("qk_matmul_output_mode", 3)}, outs: 4,
-		in:   []arg{f(1, 1, 3, 2), f(1, 1, 3, 2), f(1, 1, 3, 2), given(tensor.Bool, []int{1, 3, 3}, 1, 0, 1, 0, 0, 0, 0, 1, 0)},
-		want: attending{boolean: true, mode: 3, outputs: 4}.open()},
-	sample{name: "Attention, cache with empty places", op: "Attention", attrs: []graph.Attr{causal}, in: []arg{f(2, 1, 3, 2), f(2, 1, 5, 2), f(2, 1, 5, 2), none, none, none, given(tensor.Int64, []int{2}, 2, 5)},
-		want: attending{causal: true}.open()},
-	sample{name: "Attention, windows", op: "Attention", attrs: []graph.Attr{graph.Int("left_window_size", 1), graph.Int("right_window_size", 0)}, in: []arg{f(1, 1, 4, 2), f(1, 1, 4, 2), f(1, 1, 4, 2)},
-		want: attending{left: 1}.of},
-	sample{name: "Attention of halves, in float32", op: "Attention", attrs: []graph.Attr{graph.Int("softmax_precision", 1)},
-		in: []arg{as(tensor.Float16, f(1, 1, 2, 2)), as(tensor.Float16, f(1, 1, 3, 2)), as(tensor.Float16, f(1, 1, 3, 2))}, want: attending{}.open()},
-)

@@ -18,17 +18,6 @@ var _ = define(
 		Attrs: append(windowAttrs, graph.Int("group", 1), graph.Ints("output_padding"), graph.Ints("output_shape"))},
 )
 
-// productType is the type in which products of a type are summed.
-func productType(t tensor.DType) tensor.DType {
-	switch {
-	case t.Half():
-		return tensor.Float32
-	case t.Size() == 1:
-		return tensor.Int32
-	}
-	return t
-}
-
 // kernelWindow returns the window that the kernels of input 1 move with over
 // input 0, and the number of groups.
 func kernelWindow(c *lower.Call) (*window, int, error) {

@@ -2,6 +2,11 @@ package op_test
 
 import "math"
 
+var _ = add(
+	sample{name: "Det", op: "Det", in: []arg{f(2, 4, 4)}, want: determinant},
+	sample{name: "Det of one", op: "Det", in: []arg{f(1, 1)}, want: determinant},
+)
+
 // determinant eliminates with pivots.
 func determinant(in []array) []array {
 	x := in[0]
@@ -34,8 +39,3 @@ func determinant(in []array) []array {
 	}
 	return []array{y}
 }
-
-var _ = add(
-	sample{name: "Det", op: "Det", in: []arg{f(2, 4, 4)}, want: determinant},
-	sample{name: "Det of one", op: "Det", in: []arg{f(1, 1)}, want: determinant},
-)

@@ -4,8 +4,9 @@
 //
 // Call [Infer] first; it types and lowers a graph.
 //
-// Each family of operators has one file, which defines them. input.go holds what
-// operators ask of their inputs and attributes.
+// Each family of operators has one file, named after what one would search for, which
+// defines them. input.go holds what operators ask of their inputs and attributes,
+// build.go what expansions and gradients write, and emit.go what lowerings emit.
 //
 // # Invariants
 //

@@ -52,6 +52,37 @@ func wantFloats(c *lower.Call) error {
 	return nil
 }
 
+// wantOnto returns an error unless input i broadcasts to the shape of the first.
+func wantOnto(c *lower.Call, i int) error {
+	if s, err := c.In[i].Shape.Broadcast(c.In[0].Shape); err != nil || !s.Equal(c.In[0].Shape) {
+		return fmt.Errorf("input %q has shape %v, which does not broadcast to %v", c.Inputs[i], c.In[i].Shape, c.In[0].Shape)
+	}
+	return nil
+}
+
+// hasElements reports whether input i is there and has elements.
+func hasElements(c *lower.Call, i int) bool { return c.Has(i) && c.In[i].Shape.Elements() > 0 }
+
+// inputName returns the name of input i, empty if it is not given.
+func inputName(c *lower.Call, i int) string {
+	if c.Has(i) {
+		return c.Inputs[i]
+	}
+	return ""
+}
+
+// inputNames returns the names of n inputs from the first on.
+func inputNames(c *lower.Call, first, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = inputName(c, first+i)
+	}
+	return out
+}
+
+// maxVector bounds the lists of axes, extents and sizes that operators take.
+const maxVector = 1 << 16
+
 // intsInput returns the constant integers of input i, which has at most one axis.
 func intsInput(c *lower.Call, i int) ([]int, error) {
 	t, err := c.Constant(i)
@@ -68,8 +99,67 @@ func intsInput(c *lower.Call, i int) ([]int, error) {
 	return out, nil
 }
 
-// maxVector bounds the lists of axes, extents and sizes that operators take.
-const maxVector = 1 << 16
+// floatsInput returns the constant floats of input i.
+func floatsInput(c *lower.Call, i int) ([]float64, error) {
+	t, err := c.Constant(i)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Type.Float() || len(t.Shape) > 1 || t.Len() > maxVector {
+		return nil, fmt.Errorf("input %q is %v%v, but should be a short list of floats", c.Inputs[i], t.Type, t.Shape)
+	}
+	out := make([]float64, t.Len())
+	for j := range out {
+		out[j] = tensor.FloatOf(t.Type, t.At(j))
+	}
+	return out, nil
+}
+
+// scalarInput returns the one constant number of input i, truncated.
+func scalarInput(c *lower.Call, i int) (int, error) {
+	t, err := c.Constant(i)
+	if err != nil {
+		return 0, err
+	}
+	if t.Len() != 1 || !t.Type.Numeric() {
+		return 0, fmt.Errorf("input %q is %v%v, but should be one number", c.Inputs[i], t.Type, t.Shape)
+	}
+	if t.Type.Float() {
+		v := tensor.FloatOf(t.Type, t.At(0))
+		if !(v > -tensor.MaxDim && v < tensor.MaxDim) {
+			return 0, fmt.Errorf("input %q is %v, which is out of range", c.Inputs[i], v)
+		}
+		return int(v), nil
+	}
+	return int(t.At(0)), nil
+}
+
+// intInput returns the constant integer of input i, or a default.
+func intInput(c *lower.Call, i, missing int) (int, error) {
+	if !c.Has(i) {
+		return missing, nil
+	}
+	v, err := intsInput(c, i)
+	if err == nil && len(v) != 1 {
+		err = fmt.Errorf("input %q has %d elements, but should have one", c.Inputs[i], len(v))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return v[0], nil
+}
+
+// axisInput returns the axis that the second input names.
+func axisInput(c *lower.Call) (int, error) {
+	list, err := intsInput(c, 1)
+	if err != nil {
+		return 0, err
+	}
+	if len(list) != 1 {
+		return 0, fmt.Errorf("input %q has %d elements, but should be one axis", c.Inputs[1], len(list))
+	}
+	return axisOf(list[0], len(c.In[0].Shape))
+}
 
 // axisOf returns axis a of a tensor, counted from the end if negative.
 func axisOf(a, rank int) (int, error) {
@@ -98,12 +188,41 @@ func axesOf(list []int, rank int) ([]int, error) {
 	return out, nil
 }
 
-// firstGrad returns the gradients of an operator that has one for its first input
-// alone.
-func firstGrad(c *lower.Call, dx string) []string {
-	out := make([]string, len(c.In))
-	out[0] = dx
-	return out
+// typeNamed returns the type that an attribute names.
+func typeNamed(c *lower.Call, attr string) (tensor.DType, error) {
+	t := tensor.DType(c.Int(attr))
+	if int(t) != c.Int(attr) || !t.Valid() {
+		return 0, fmt.Errorf("element type %d is not supported; use a type of numbers, or bool", c.Int(attr))
+	}
+	return t, nil
 }
 
-func one(v lower.View, err error) ([]lower.View, error) { return []lower.View{v}, err }
+// typeAttr returns the element type that an attribute names, or another if it
+// names none.
+func typeAttr(c *lower.Call, name string, otherwise tensor.DType) (tensor.DType, error) {
+	v := c.Int(name)
+	if v == 0 {
+		return otherwise, nil
+	}
+	t := tensor.DType(v)
+	if int(t) != v || !t.Valid() {
+		return 0, fmt.Errorf("%s names element type %d, which is not supported", name, v)
+	}
+	return t, nil
+}
+
+// intsAttr returns an attribute of integers; none if it is not given.
+func intsAttr(c *lower.Call, name string) []int {
+	if a := c.Node.Attr(name); a != nil {
+		return toInts(a.Ints)
+	}
+	return nil
+}
+
+func toInts(v []int64) []int {
+	out := make([]int, len(v))
+	for i, x := range v {
+		out[i] = int(x)
+	}
+	return out
+}

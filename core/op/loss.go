@@ -10,8 +10,6 @@ import (
 
 // Losses.
 
-var lossAttrs = []graph.Attr{graph.Int("ignore_index", 0), graph.String("reduction", "mean")}
-
 var _ = define(
 	lower.Operator{Name: "NegativeLogLikelihoodLoss", Min: 2, Max: 3, Outputs: 1, Expand: inFloat32(expandLikelihood), Attrs: lossAttrs, Settings: []int{2}},
 	// The same of LogSoftmax, which is the second output.
@@ -25,6 +23,8 @@ var _ = define(
 			return []string{loss, logs}, nil
 		})},
 )
+
+var lossAttrs = []graph.Attr{graph.Int("ignore_index", 0), graph.String("reduction", "mean")}
 
 // checkLabels returns an error unless there is a label for each row of scores by
 // class, and a weight for each class, if any.

@@ -120,16 +120,6 @@ func productShape(y, to tensor.Shape) tensor.Shape {
 	return append(y[:len(y)-2].Clone(), to[len(to)-2:]...)
 }
 
-// swapLast exchanges the last two axes.
-func swapLast(b *graph.Builder, value string, rank int) string {
-	perm := make([]int, rank)
-	for i := range perm {
-		perm[i] = i
-	}
-	perm[rank-2], perm[rank-1] = rank-1, rank-2
-	return b.With(graph.Ints("perm", perm...)).Op("Transpose", value)
-}
-
 // expandGemm writes alpha·A·B + beta·C.
 func expandGemm(c *lower.Call, b *graph.Builder) ([]string, error) {
 	if err := wantOneType(c, 0); err != nil {

@@ -7,6 +7,23 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
+var _ = add(
+	sample{name: "MatMul", op: "MatMul", in: []arg{f(3, 5), f(5, 2)}, want: product},
+	sample{name: "MatMul, one matrix for many", op: "MatMul", in: []arg{f(2, 3, 4), f(4, 2)}, want: product},
+	sample{name: "MatMul, many for one", op: "MatMul", in: []arg{f(3, 4), f(2, 4, 2)}, want: product},
+	sample{name: "MatMul, batches", op: "MatMul", in: []arg{f(2, 1, 3, 4), f(3, 4, 2)}, want: product},
+	sample{name: "MatMul, row", op: "MatMul", in: []arg{f(4), f(4, 3)}, want: product},
+	sample{name: "MatMul, rows", op: "MatMul", in: []arg{f(4), f(2, 4, 3)}, want: product},
+	sample{name: "MatMul, column", op: "MatMul", in: []arg{f(2, 3, 4), f(4)}, want: product},
+	sample{name: "MatMul, dot", op: "MatMul", in: []arg{f(4), f(4)}, want: product},
+	sample{name: "MatMul, int32", op: "MatMul", in: []arg{ints(tensor.Int32, -9, 9, 2, 3), ints(tensor.Int32, -9, 9, 3, 2)}, want: product},
+	sample{name: "MatMul of nothing", op: "MatMul", in: []arg{f(2, 0), f(0, 3)}, want: product},
+	sample{name: "Gemm", op: "Gemm", in: []arg{f(3, 4), f(4, 2), f(2)}, want: scaledProduct(1, 1, false, false)},
+	sample{name: "Gemm, transposed and scaled", op: "Gemm", in: []arg{f(4, 3), f(2, 4), f(3, 1)}, want: scaledProduct(0.5, 2, true, true),
+		attrs: []graph.Attr{graph.Int("transA", 1), graph.Int("transB", 1), graph.Float("alpha", 0.5), graph.Float("beta", 2)}},
+	sample{name: "Gemm without C", op: "Gemm", attrs: []graph.Attr{graph.Int("transB", 1)}, in: []arg{f(3, 4), f(2, 4)}, want: scaledProduct(1, 0, false, true)},
+)
+
 // product is the meaning of MatMul.
 func product(in []array) []array {
 	a, b := in[0], in[1]
@@ -57,20 +74,3 @@ func scaledProduct(alpha, beta float64, flipA, flipB bool) func([]array) []array
 		})}
 	}
 }
-
-var _ = add(
-	sample{name: "MatMul", op: "MatMul", in: []arg{f(3, 5), f(5, 2)}, want: product},
-	sample{name: "MatMul, one matrix for many", op: "MatMul", in: []arg{f(2, 3, 4), f(4, 2)}, want: product},
-	sample{name: "MatMul, many for one", op: "MatMul", in: []arg{f(3, 4), f(2, 4, 2)}, want: product},
-	sample{name: "MatMul, batches", op: "MatMul", in: []arg{f(2, 1, 3, 4), f(3, 4, 2)}, want: product},
-	sample{name: "MatMul, row", op: "MatMul", in: []arg{f(4), f(4, 3)}, want: product},
-	sample{name: "MatMul, rows", op: "MatMul", in: []arg{f(4), f(2, 4, 3)}, want: product},
-	sample{name: "MatMul, column", op: "MatMul", in: []arg{f(2, 3, 4), f(4)}, want: product},
-	sample{name: "MatMul, dot", op: "MatMul", in: []arg{f(4), f(4)}, want: product},
-	sample{name: "MatMul, int32", op: "MatMul", in: []arg{ints(tensor.Int32, -9, 9, 2, 3), ints(tensor.Int32, -9, 9, 3, 2)}, want: product},
-	sample{name: "MatMul of nothing", op: "MatMul", in: []arg{f(2, 0), f(0, 3)}, want: product},
-	sample{name: "Gemm", op: "Gemm", in: []arg{f(3, 4), f(4, 2), f(2)}, want: scaledProduct(1, 1, false, false)},
-	sample{name: "Gemm, transposed and scaled", op: "Gemm", in: []arg{f(4, 3), f(2, 4), f(3, 1)}, want: scaledProduct(0.5, 2, true, true),
-		attrs: []graph.Attr{graph.Int("transA", 1), graph.Int("transB", 1), graph.Float("alpha", 0.5), graph.Float("beta", 2)}},
-	sample{name: "Gemm without C", op: "Gemm", attrs: []graph.Attr{graph.Int("transB", 1)}, in: []arg{f(3, 4), f(2, 4)}, want: scaledProduct(1, 0, false, true)},
-)

@@ -5,46 +5,6 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// inside moves coordinates by −before and reports whether they exist.
-func inside(shape, before []int) func([]int) ([]int, bool) {
-	return func(at []int) ([]int, bool) {
-		for d := range at {
-			if at[d] -= before[d]; at[d] < 0 || at[d] >= shape[d] {
-				return nil, false
-			}
-		}
-		return at, true
-	}
-}
-
-// mirrored, held and wrapped give the element of n that stands at position i of
-// an axis padded by reflection, with its edges, or with itself.
-func mirrored(i, n int) int {
-	for i < 0 || i >= n {
-		if i < 0 {
-			i = -i
-		} else {
-			i = 2*(n-1) - i
-		}
-	}
-	return i
-}
-
-func held(i, n int) int    { return min(max(i, 0), n-1) }
-func wrapped(i, n int) int { return ((i % n) + n) % n }
-
-// padded is padding of the part of a tensor from the given coordinates on.
-func padded(shape, from, part, before []int, at func(i, n int) int) func([]array) []array {
-	return picked(shape, 0, func(x []int) ([]int, bool) {
-		for d := range x {
-			x[d] = from[d] + at(x[d]-before[d], part[d])
-		}
-		return x, true
-	})
-}
-
-func padMode(m string) []graph.Attr { return []graph.Attr{graph.String("mode", m)} }
-
 var _ = add(
 	sample{name: "Pad", op: "Pad", in: []arg{f(2, 3), list(1, 0, 0, 2), fixed(given(tensor.Float32, nil, 1.5))}, want: picked([]int{3, 5}, 1.5, inside([]int{2, 3}, []int{1, 0}))},
 	sample{name: "Pad, an axis", op: "Pad", in: []arg{f(2, 3), list(2, 1), none, list(-1)}, want: picked([]int{2, 6}, 0, inside([]int{2, 3}, []int{0, 2}))},
@@ -74,3 +34,44 @@ var _ = add(
 	sample{name: "Pad, around booleans", op: "Pad", attrs: padMode("wrap"), in: []arg{bools(4), list(1, 2)},
 		want: padded([]int{7}, []int{0}, []int{4}, []int{1}, wrapped)},
 )
+
+// inside moves coordinates by −before and reports whether they exist.
+func inside(shape, before []int) func([]int) ([]int, bool) {
+	return func(at []int) ([]int, bool) {
+		for d := range at {
+			if at[d] -= before[d]; at[d] < 0 || at[d] >= shape[d] {
+				return nil, false
+			}
+		}
+		return at, true
+	}
+}
+
+// mirrored, held and wrapped give the element of n that stands at position i of
+// an axis padded by reflection, with its edges, or with itself.
+func mirrored(i, n int) int {
+	for i < 0 || i >= n {
+		if i < 0 {
+			i = -i
+		} else {
+			i = 2*(n-1) - i
+		}
+	}
+	return i
+}
+
+func held(i, n int) int { return min(max(i, 0), n-1) }
+
+func wrapped(i, n int) int { return ((i % n) + n) % n }
+
+// padded is padding of the part of a tensor from the given coordinates on.
+func padded(shape, from, part, before []int, at func(i, n int) int) func([]array) []array {
+	return picked(shape, 0, func(x []int) ([]int, bool) {
+		for d := range x {
+			x[d] = from[d] + at(x[d]-before[d], part[d])
+		}
+		return x, true
+	})
+}
+
+func padMode(m string) []graph.Attr { return []graph.Attr{graph.String("mode", m)} }

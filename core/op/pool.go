@@ -11,22 +11,19 @@ import (
 
 // Pooling: folds of windows. What is outside the input takes no part.
 
-var poolAttrs = slices.Clip(append(windowAttrs, graph.Int("ceil_mode", 0)))
-
 var _ = define(
 	lower.Operator{Name: "AveragePool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("count_include_pad", 0)), Lower: lowerAveragePool, Grad: averagePoolGrad},
 	lower.Operator{Name: "LpPool", Min: 1, Max: 1, Outputs: 1, Attrs: append(poolAttrs, graph.Int("p", 2)), Expand: inFloat32(expandLpPool)},
 	lower.Operator{Name: "MaxPool", Min: 1, Max: 1, Outputs: 2, Attrs: append(poolAttrs, graph.Int("storage_order", 0)), Lower: lowerMaxPool, Grad: maxPoolGrad},
-	lower.Operator{Name: "MaxUnpool", Min: 2, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("kernel_shape"), graph.Ints("pads"), graph.Ints("strides")}, Expand: expandMaxUnpool},
 	lower.Operator{Name: "GlobalAveragePool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMean")},
 	lower.Operator{Name: "GlobalMaxPool", Min: 1, Max: 1, Outputs: 1, Expand: global("ReduceMax")},
 	lower.Operator{Name: "GlobalLpPool", Min: 1, Max: 1, Outputs: 1, Attrs: []graph.Attr{graph.Int("p", 2)},
 		Expand: inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
 			return normOver(c, b, func(x string) string { return reduceAlong(b, "ReduceSum", x, spatialAxes(len(c.In[0].Shape))...) })
 		})},
-	lower.Operator{Name: "Col2Im", Min: 3, Max: 3, Outputs: 1, Attrs: []graph.Attr{graph.Ints("dilations"), graph.Ints("pads"), graph.Ints("strides")},
-		Lower: lowerCol2Im, Grad: col2ImGrad},
 )
+
+var poolAttrs = slices.Clip(append(windowAttrs, graph.Int("ceil_mode", 0)))
 
 // global reduces all spatial axes.
 func global(reduce string) expandFunc {
@@ -101,7 +98,7 @@ func averagePoolGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, er
 	s := c.In[0].Shape
 	planes, taps, n := s[0]*s[1], tensor.Shape(w.kernel).Elements(), tensor.Shape(w.out).Elements()
 	g := reshaped(b, b.Op("Div", dy[0], b.Const(counts)), c.Out[0].Shape, tensor.Shape{planes, 1, n})
-	dx := col2im(c, b, b.Op("Expand", g, b.Ints(planes, taps, n)), w)
+	dx := col2im(b, b.Op("Expand", g, b.Ints(planes, taps, n)), w)
 	return firstGrad(c, reshaped(b, dx, append(tensor.Shape{planes, 1}, w.in...), s)), nil
 }
 
@@ -322,143 +319,6 @@ func maxPoolGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error)
 	column := tensor.Shape{s[0], s[1], 1, n}
 	hit := b.Op("Equal", b.Op("Sub", reshaped(b, index, full, column), b.Const(plane)), b.Const(places))
 	shares := b.Op("Where", hit, reshaped(b, dy[0], full, column), b.Scalar(0))
-	dx := col2im(c, b, reshaped(b, shares, tensor.Shape{s[0], s[1], k, n}, tensor.Shape{planes, k, n}), w)
+	dx := col2im(b, reshaped(b, shares, tensor.Shape{s[0], s[1], k, n}, tensor.Shape{planes, k, n}), w)
 	return []string{reshaped(b, dx, append(tensor.Shape{planes, 1}, in...), s)}, nil
-}
-
-// col2im adds up columns that were read through a window.
-func col2im(c *lower.Call, b *graph.Builder, x string, w *window) string {
-	return b.With(w.closed().attrs()...).Op("Col2Im", x, b.Ints(w.in...), b.Ints(w.kernel...))
-}
-
-// expandMaxUnpool puts elements at the flat indices of what was pooled, with
-// zeros elsewhere. An output_shape adds zeros at the end of each axis.
-func expandMaxUnpool(c *lower.Call, b *graph.Builder) ([]string, error) {
-	x := c.In[0].Shape
-	if !c.In[1].Shape.Equal(x) || c.In[1].Type != tensor.Int64 {
-		return nil, fmt.Errorf("input %q is %v%v, but should be int64%v", c.Inputs[1], c.In[1].Type, c.In[1].Shape, x)
-	}
-	if len(x) < 3 {
-		return nil, fmt.Errorf("input %q has shape %v, but should have a batch, channels and at least one spatial axis", c.Inputs[0], x)
-	}
-	w, err := newWindow(c, x[2:], intsAttr(c, "kernel_shape"))
-	if err != nil {
-		return nil, err
-	}
-	s := x.Clone()
-	for a, n := range w.in {
-		if n > tensor.MaxDim/w.stride[a] {
-			return nil, fmt.Errorf("a stride of %d over %d is out of range", w.stride[a], n)
-		}
-		s[2+a] = (n-1)*w.stride[a] + w.kernel[a] - w.before[a] - w.after[a]
-	}
-	if err := s.Check(); err != nil {
-		return nil, err
-	}
-	planes, from, to := x[0]*x[1], x[2:].Elements(), s[2:].Elements()
-	plane, err := intTable(c, tensor.Shape{planes, 1}, func(i int) int { return i * to })
-	if err != nil {
-		return nil, err
-	}
-	index := b.Op("Sub", reshaped(b, c.Inputs[1], x, tensor.Shape{planes, from}), b.Const(plane))
-	zero := b.Op("Expand", scalarLike(c, b, 0), b.Ints(planes, to))
-	y := b.With(graph.Int("axis", 1)).Op("ScatterElements", zero, index, reshaped(b, c.Inputs[0], x, tensor.Shape{planes, from}))
-	y = reshaped(b, y, tensor.Shape{planes, to}, s)
-	if c.Has(2) {
-		want, err := intsInput(c, 2)
-		if err != nil {
-			return nil, err
-		}
-		if len(want) != len(s) {
-			return nil, fmt.Errorf("output_shape %v does not fit %v", want, s)
-		}
-		more := make([]int, 2*len(s))
-		for a, m := range want {
-			more[len(s)+a] = m - s[a]
-		}
-		y = b.Op("Pad", y, b.Ints(more...), scalarLike(c, b, 0))
-	}
-	return []string{y}, nil
-}
-
-// colWindow returns the window whose columns Col2Im takes, and the channels.
-func colWindow(c *lower.Call) (*window, int, error) {
-	x := c.In[0].Shape
-	var lists [2][]int
-	for i := range lists {
-		var err error
-		if lists[i], err = intsInput(c, 1+i); err != nil {
-			return nil, 0, err
-		}
-	}
-	for _, s := range lists {
-		if err := tensor.Shape(s).Check(); err != nil {
-			return nil, 0, err
-		}
-	}
-	w, err := newWindow(c, lists[0], lists[1])
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := w.place("NOTSET", false); err != nil {
-		return nil, 0, err
-	}
-	taps := tensor.Shape(w.kernel).Elements()
-	if len(x) != 3 || x[1]%taps != 0 || x[2] != tensor.Shape(w.out).Elements() {
-		return nil, 0, fmt.Errorf("columns of shape %v do not hold blocks of %v at %v positions", x, w.kernel, w.out)
-	}
-	return w, x[1] / taps, nil
-}
-
-func lowerCol2Im(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
-	w, channels, err := colWindow(c)
-	if err != nil {
-		return nil, err
-	}
-	batch, n := c.In[0].Shape[0], len(w.in)
-	lead := tensor.Shape{batch * channels}
-	x, err := e.Reshape(c.In[0], append(append(lead.Clone(), w.kernel...), w.out...))
-	if err != nil {
-		return nil, err
-	}
-	x, t, err := planTranspose(e, x, w, lead, nil)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]int, 2*n)
-	for a := range all {
-		all[a] = 1 + a
-	}
-	if x, err = e.Bounded(x, all...); err != nil {
-		return nil, err
-	}
-	p := &tensor.Primitive{Fn: tensor.FoldSum, Type: x.Type, Shape: t.shape, Fold: t.fold}
-	y, err := e.Emit(p, x.Access(append(append(lower.Axes(0, 1), t.k...), t.o...)))
-	if err != nil {
-		return nil, err
-	}
-	if y, err = cutTranspose(e, y, t, w, lead); err != nil {
-		return nil, err
-	}
-	return one(e.Reshape(y, append(tensor.Shape{batch, channels}, w.in...)))
-}
-
-// col2ImGrad reads the columns from the gradient: a convolution with the unit
-// kernels of a block.
-func col2ImGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
-	w, channels, err := colWindow(c)
-	if err != nil {
-		return nil, err
-	}
-	planes, taps := c.In[0].Shape[0]*channels, tensor.Shape(w.kernel).Elements()
-	unit, err := c.Account.NewConst(tensor.Float32, append(tensor.Shape{taps, 1}, w.kernel...))
-	if err != nil {
-		return nil, err
-	}
-	for i := range taps {
-		unit.Set(i*taps+i, tensor.F32(1))
-	}
-	g := reshaped(b, dy[0], c.Out[0].Shape, append(tensor.Shape{planes, 1}, w.in...))
-	g = b.With(w.attrs()...).Op("Conv", g, b.Const(unit))
-	return firstGrad(c, reshaped(b, g, append(tensor.Shape{planes, taps}, w.out...), c.In[0].Shape)), nil
 }

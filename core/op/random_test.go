@@ -9,6 +9,29 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
+var _ = add(
+	sample{name: "RandomUniform", op: "RandomUniform", attrs: sown(3, graph.Float("low", -2), graph.Float("high", 6), graph.Ints("shape", 3, 5)), want: uniform(3, -2, 6, 3, 5)},
+	sample{name: "RandomUniform, doubles", op: "RandomUniform", attrs: sown(0.5, graph.Int("dtype", int(tensor.Float64)), graph.Ints("shape", 4)), want: uniform(0.5, 0, 1, 4)},
+	sample{name: "RandomUniformLike", op: "RandomUniformLike", attrs: sown(-1, graph.Int("dtype", int(tensor.Float16))), in: []arg{ints(tensor.Int8, 0, 1, 2, 3)}, want: uniform(-1, 0, 1, 2, 3)},
+	sample{name: "RandomNormal", op: "RandomNormal", attrs: sown(7, graph.Float("mean", 1), graph.Float("scale", 0.5), graph.Ints("shape", 40)), want: gaussian(7, 1, 0.5, 40)},
+	sample{name: "RandomNormalLike", op: "RandomNormalLike", attrs: sown(0), in: []arg{f(2, 2)}, want: gaussian(0, 0, 1, 2, 2)},
+	sample{name: "Bernoulli", op: "Bernoulli", attrs: sown(5), in: []arg{given(tensor.Float32, []int{8}, 0, 1, 0.5, 0.5, 0.25, 0.75, 0.125, 0.875)}, want: trials},
+	sample{name: "Bernoulli of halves, to bool", op: "Bernoulli", attrs: sown(5, graph.Int("dtype", int(tensor.Bool))), in: []arg{given(tensor.Float16, []int{2, 2}, 0.5, 0.25, 0.75, 1)}, want: trials},
+	sample{name: "Multinomial", op: "Multinomial", attrs: sown(2, graph.Int("sample_size", 5), graph.Int("dtype", int(tensor.Int64))), in: []arg{f(2, 3)},
+		want: func(in []array) []array {
+			u := seeded(2).fractions(2*5*3, true)
+			return []array{filled([]int{2, 5}, func(at []int) float64 {
+				var logs []float64
+				for k := range 3 {
+					logs = append(logs, in[0].at([]int{at[0], k})-math.Log(-math.Log(u[(at[0]*5+at[1])*3+k])))
+				}
+				return float64(slices.Index(logs, slices.Max(logs)))
+			})}
+		}},
+)
+
+var _ = withoutGradient("RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial")
+
 // generator draws what chance draws, in integers of Go.
 type generator struct{ seed, next uint32 }
 
@@ -76,54 +99,6 @@ func trials(in []array) []array {
 	}
 	return []array{out}
 }
-
-// thinned drops elements by chance, at the given ratio, and says which stay.
-func thinned(seed int, ratio float64) func([]array) []array {
-	return func(in []array) []array {
-		g := &generator{}
-		g.seed = g.mix(uint32(seed))
-		u := g.fractions(len(in[0].v), false)
-		y, kept := array{in[0].shape, make([]float64, len(u))}, array{in[0].shape, make([]float64, len(u))}
-		for i, v := range in[0].v {
-			if u[i] >= ratio {
-				y.v[i], kept.v[i] = v/(1-ratio), 1
-			}
-		}
-		return []array{y, kept}
-	}
-}
-
-func ratio(v float64) arg { return fixed(given(tensor.Float32, nil, v)) }
-
-var yes = fixed(given(tensor.Bool, nil, 1))
-
-var _ = withoutGradient("RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial")
-
-var _ = add(
-	sample{name: "RandomUniform", op: "RandomUniform", attrs: sown(3, graph.Float("low", -2), graph.Float("high", 6), graph.Ints("shape", 3, 5)), want: uniform(3, -2, 6, 3, 5)},
-	sample{name: "RandomUniform, doubles", op: "RandomUniform", attrs: sown(0.5, graph.Int("dtype", int(tensor.Float64)), graph.Ints("shape", 4)), want: uniform(0.5, 0, 1, 4)},
-	sample{name: "RandomUniformLike", op: "RandomUniformLike", attrs: sown(-1, graph.Int("dtype", int(tensor.Float16))), in: []arg{ints(tensor.Int8, 0, 1, 2, 3)}, want: uniform(-1, 0, 1, 2, 3)},
-	sample{name: "RandomNormal", op: "RandomNormal", attrs: sown(7, graph.Float("mean", 1), graph.Float("scale", 0.5), graph.Ints("shape", 40)), want: gaussian(7, 1, 0.5, 40)},
-	sample{name: "RandomNormalLike", op: "RandomNormalLike", attrs: sown(0), in: []arg{f(2, 2)}, want: gaussian(0, 0, 1, 2, 2)},
-	sample{name: "Bernoulli", op: "Bernoulli", attrs: sown(5), in: []arg{given(tensor.Float32, []int{8}, 0, 1, 0.5, 0.5, 0.25, 0.75, 0.125, 0.875)}, want: trials},
-	sample{name: "Bernoulli of halves, to bool", op: "Bernoulli", attrs: sown(5, graph.Int("dtype", int(tensor.Bool))), in: []arg{given(tensor.Float16, []int{2, 2}, 0.5, 0.25, 0.75, 1)}, want: trials},
-	sample{name: "Multinomial", op: "Multinomial", attrs: sown(2, graph.Int("sample_size", 5), graph.Int("dtype", int(tensor.Int64))), in: []arg{f(2, 3)},
-		want: func(in []array) []array {
-			u := seeded(2).fractions(2*5*3, true)
-			return []array{filled([]int{2, 5}, func(at []int) float64 {
-				var logs []float64
-				for k := range 3 {
-					logs = append(logs, in[0].at([]int{at[0], k})-math.Log(-math.Log(u[(at[0]*5+at[1])*3+k])))
-				}
-				return float64(slices.Index(logs, slices.Max(logs)))
-			})}
-		}},
-	sample{name: "Dropout", op: "Dropout", outs: 2, in: []arg{f(2), fixed(given(tensor.Float32, nil, 0.5)), fixed(given(tensor.Bool, nil, 0))},
-		want: func(in []array) []array { return []array{in[0], {[]int{2}, []float64{1, 1}}} }},
-	sample{name: "Dropout, training", op: "Dropout", attrs: []graph.Attr{graph.Int("seed", 9)}, outs: 2, in: []arg{f(4, 5), ratio(0.25), yes}, want: thinned(9, 0.25)},
-	sample{name: "Dropout, training, by half", op: "Dropout", attrs: []graph.Attr{graph.Int("seed", 1)}, outs: 2, in: []arg{f(9), none, given(tensor.Bool, nil, 1)}, want: thinned(1, 0.5)},
-	sample{name: "Dropout, of nothing", op: "Dropout", outs: 2, in: []arg{f(3), ratio(0), yes}, want: thinned(0, 0)},
-)
 
 // What is drawn looks as it should: moments, neighbours and seeds tell nothing.
 func TestChanceIsFair(t *testing.T) {

@@ -11,10 +11,6 @@ import (
 
 // Reductions over axes, flattened in increasing order.
 
-var reduceAttrs = []graph.Attr{graph.Int("keepdims", 1), graph.Int("noop_with_empty_axes", 0)}
-
-var argAttrs = []graph.Attr{graph.Int("axis", 0), graph.Int("keepdims", 1), graph.Int("select_last_index", 0)}
-
 var _ = define(
 	lower.Operator{Name: "ReduceSum", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Lower: fold(tensor.FoldSum),
 		Grad: func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
@@ -61,17 +57,9 @@ var _ = define(
 			return []string{throughFloat(c, b, "Log", reduceLike(c, b, "ReduceSum", c.Inputs[0]))}, nil
 		})},
 	lower.Operator{Name: "ReduceLogSumExp", Min: 1, Max: 2, Outputs: 1, Attrs: reduceAttrs, Expand: inFloat32(expandLogSumExp), Grad: logSumExpGrad},
-	lower.Operator{Name: "ArgMax", Min: 1, Max: 1, Outputs: 1, Attrs: argAttrs, Lower: lowerArgMax},
-	lower.Operator{Name: "ArgMin", Min: 1, Max: 1, Outputs: 1, Attrs: argAttrs,
-		// The greatest of what is turned around: −x, or all bits of an integer.
-		Expand: func(c *lower.Call, b *graph.Builder) ([]string, error) {
-			turn := "BitwiseNot"
-			if c.In[0].Type.Float() {
-				turn = "Neg"
-			}
-			return []string{b.With(c.Attrs...).Op("ArgMax", b.Op(turn, c.Inputs[0]))}, nil
-		}},
 )
+
+var reduceAttrs = []graph.Attr{graph.Int("keepdims", 1), graph.Int("noop_with_empty_axes", 0)}
 
 // reduceAxes returns the axes that a reduction folds: all of them if it names none.
 func reduceAxes(c *lower.Call) ([]int, error) {
@@ -227,38 +215,6 @@ func reduceProdGrad(c *lower.Call, b *graph.Builder, dy []string) ([]string, err
 	y := reshaped(b, b.With(graph.Ints("perm", perm...)).Op("Transpose", c.Inputs[0]), moved, flat)
 	y = reshaped(b, productsOfOthers(b, y, kept), flat, moved)
 	return firstGrad(c, b.Op("Mul", g, b.With(graph.Ints("perm", back...)).Op("Transpose", y))), nil
-}
-
-// dropAxes returns v without the given axes, which have extent 1.
-func dropAxes(e *lower.Emitter, v lower.View, over []int) (lower.View, error) {
-	s := tensor.Shape{}
-	for a, n := range v.Shape {
-		if len(over) > 0 && over[0] == a {
-			over = over[1:]
-			continue
-		}
-		s = append(s, n)
-	}
-	return e.Reshape(v, s)
-}
-
-func lowerArgMax(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
-	if !c.In[0].Type.Numeric() {
-		return nil, fmt.Errorf("it does not take %v", c.In[0].Type)
-	}
-	a, err := axisOf(c.Int("axis"), len(c.In[0].Shape))
-	if err != nil {
-		return nil, err
-	}
-	last := tensor.Word(0)
-	if c.Flag("select_last_index") {
-		last = 1
-	}
-	v, err := e.Fold(tensor.FoldArgMax, tensor.Int64, c.In[0], []int{a}, last)
-	if err != nil || c.Flag("keepdims") {
-		return []lower.View{v}, err
-	}
-	return one(dropAxes(e, v, []int{a}))
 }
 
 // keepAxes returns a value of the shape of the output, with the axes that were

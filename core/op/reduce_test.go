@@ -8,6 +8,50 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
+var _ = add(
+	sample{name: "ReduceSum", op: "ReduceSum", in: []arg{f(3, 4)}, want: reduced(true, total, 0, 1)},
+	sample{name: "ReduceSum, an axis", op: "ReduceSum", attrs: keepdims(0), in: []arg{f(3, 4, 2), list(-2)}, want: reduced(false, total, 1)},
+	sample{name: "ReduceSum, outer axes", op: "ReduceSum", in: []arg{f(3, 40, 2), list(1, 0)}, want: reduced(true, total, 0, 1)},
+	sample{name: "ReduceSum, no axes", op: "ReduceSum", attrs: []graph.Attr{graph.Int("noop_with_empty_axes", 1)}, in: []arg{f(3, 4), list()}, want: become(3, 4)},
+	sample{name: "ReduceSum, empty list", op: "ReduceSum", attrs: keepdims(0), in: []arg{f(3, 4), list()}, want: reduced(false, total, 0, 1)},
+	sample{name: "ReduceSum, int64", op: "ReduceSum", in: []arg{ints(tensor.Int64, -9, 9, 3, 4), list(0)}, want: reduced(true, total, 0)},
+	sample{name: "ReduceSum of nothing", op: "ReduceSum", attrs: keepdims(0), in: []arg{f(2, 0), list(1)}, want: reduced(false, total, 1)},
+	sample{name: "ReduceMean", op: "ReduceMean", attrs: keepdims(0), in: []arg{f(3, 4), list(0)}, want: reduced(false, mean, 0)},
+	sample{name: "ReduceMean, all", op: "ReduceMean", in: []arg{f(3, 4)}, want: reduced(true, mean, 0, 1)},
+	sample{name: "ReduceMax", op: "ReduceMax", in: []arg{f(3, 4), list(1)}, want: reduced(true, greatest, 1)},
+	sample{name: "ReduceMax, all", op: "ReduceMax", attrs: keepdims(0), in: []arg{f(3, 4)}, want: reduced(false, greatest, 0, 1)},
+	sample{name: "ReduceMin", op: "ReduceMin", attrs: keepdims(0), in: []arg{f(3, 4), list(0)}, want: reduced(false, least, 0)},
+	sample{name: "ReduceMin of nothing", op: "ReduceMin", attrs: keepdims(0), in: []arg{f(2, 0), list(1)}, want: reduced(false, least, 1)},
+	sample{name: "ReduceMax, bool", op: "ReduceMax", in: []arg{bools(3, 4), list(1)}, want: reduced(true, greatest, 1)},
+	sample{name: "ReduceMin, bool", op: "ReduceMin", attrs: keepdims(0), in: []arg{bools(3, 4), list(0)}, want: reduced(false, least, 0)},
+	sample{name: "ReduceMax of nothing, bool", op: "ReduceMax", attrs: keepdims(0), in: []arg{bools(2, 0), list(1)}, want: reduced(false, func([]float64) float64 { return 0 }, 1)},
+	sample{name: "ReduceMin of nothing, int8", op: "ReduceMin", attrs: keepdims(0), in: []arg{ints(tensor.Int8, 0, 1, 2, 0), list(1)}, want: reduced(false, func([]float64) float64 { return 127 }, 1)},
+	sample{name: "ReduceProd", op: "ReduceProd", in: []arg{f(3, 4), list(1)}, want: reduced(true, multiplied, 1)},
+	sample{name: "ReduceProd, outer axes", op: "ReduceProd", attrs: keepdims(0), in: []arg{f(2, 3, 2), list(0, 2)}, want: reduced(false, multiplied, 0, 2)},
+	sample{name: "ReduceProd with zeros", op: "ReduceProd", in: []arg{given(tensor.Float32, []int{3, 3}, 0, 2, 3, 4, 0, 0, 5, 6, 0.5), list(1)}, want: reduced(true, multiplied, 1)},
+	sample{name: "ReduceProd of nothing", op: "ReduceProd", attrs: keepdims(0), in: []arg{f(2, 0), list(1)}, want: reduced(false, multiplied, 1)},
+	sample{name: "ReduceProd, int32", op: "ReduceProd", in: []arg{ints(tensor.Int32, -4, 4, 3, 4), list(0)}, want: reduced(true, multiplied, 0)},
+	sample{name: "ReduceProd, bfloat16", op: "ReduceProd", in: []arg{as(tensor.BFloat16, f(3, 4)), list(0)}, want: reduced(true, multiplied, 0)},
+	sample{name: "ReduceL1", op: "ReduceL1", in: []arg{f(3, 4), list(1)}, want: reduced(true, normOf(1), 1)},
+	sample{name: "ReduceL1, no axes", op: "ReduceL1", attrs: []graph.Attr{graph.Int("noop_with_empty_axes", 1)}, in: []arg{f(3, 4)}, want: pointwise(func(x []float64) float64 { return math.Abs(x[0]) })},
+	sample{name: "ReduceL2", op: "ReduceL2", attrs: keepdims(0), in: []arg{f(3, 4), list(0)}, want: reduced(false, normOf(2), 0)},
+	sample{name: "ReduceL2, int32", op: "ReduceL2", in: []arg{ints(tensor.Int32, -9, 9, 3, 4)}, want: reduced(true, func(x []float64) float64 { return math.Trunc(normOf(2)(x)) }, 0, 1)},
+	sample{name: "ReduceL2, float16", op: "ReduceL2", in: []arg{as(tensor.Float16, f(3, 4)), list(1)}, want: reduced(true, normOf(2), 1)},
+	sample{name: "ReduceSumSquare", op: "ReduceSumSquare", in: []arg{f(3, 4), list(1)}, want: reduced(true, squares, 1)},
+	sample{name: "ReduceSumSquare, no axes", op: "ReduceSumSquare", attrs: []graph.Attr{graph.Int("noop_with_empty_axes", 1)}, in: []arg{f(3, 4), list()}, want: func(in []array) []array { return power(2)(in[:1]) }},
+	sample{name: "ReduceLogSum", op: "ReduceLogSum", in: []arg{positive(3, 4), list(-1)}, want: reduced(true, func(x []float64) float64 { return math.Log(total(x)) }, 1)},
+	sample{name: "ReduceLogSum of nothing", op: "ReduceLogSum", in: []arg{f(2, 0), list(1)}, want: reduced(true, func(x []float64) float64 { return math.Inf(-1) }, 1)},
+	sample{name: "ReduceLogSumExp", op: "ReduceLogSumExp", attrs: keepdims(0), in: []arg{f(3, 4), list(1)}, want: reduced(false, logSumExp, 1)},
+	sample{name: "ReduceLogSumExp of large numbers", op: "ReduceLogSumExp", in: []arg{fixed(given(tensor.Float32, []int{2, 2}, 1000, 1001, -1000, -1000)), list(1)}, want: func([]array) []array {
+		return []array{{[]int{2, 1}, []float64{1001.313261687, -999.306852819}}}
+	}},
+	sample{name: "ReduceLogSumExp of infinities", op: "ReduceLogSumExp", in: []arg{fixed(given(tensor.Float32, []int{2, 2}, math.Inf(-1), math.Inf(-1), math.Inf(1), 1)), list(1)}, want: func([]array) []array {
+		return []array{{[]int{2, 1}, []float64{math.Inf(-1), math.Inf(1)}}}
+	}},
+	sample{name: "ReduceLogSumExp, float64", op: "ReduceLogSumExp", in: []arg{as(tensor.Float64, f(3, 4)), list(1)}, want: reduced(true, logSumExp, 1)},
+	sample{name: "ReduceLogSumExp, int32", op: "ReduceLogSumExp", in: []arg{ints(tensor.Int32, 1, 9, 3, 4), list(1)}, want: reduced(true, func(x []float64) float64 { return math.Trunc(logSumExp(x)) }, 1)},
+)
+
 // reduced is the meaning of a reduction over axes; f takes the elements in order.
 func reduced(keep bool, f func([]float64) float64, over ...int) func([]array) []array {
 	return func(in []array) []array {
@@ -68,77 +112,6 @@ func least(x []float64) float64 {
 
 func keepdims(v int) []graph.Attr { return []graph.Attr{graph.Int("keepdims", v)} }
 
-var _ = add(
-	sample{name: "ReduceSum", op: "ReduceSum", in: []arg{f(3, 4)}, want: reduced(true, total, 0, 1)},
-	sample{name: "ReduceSum, an axis", op: "ReduceSum", attrs: keepdims(0), in: []arg{f(3, 4, 2), list(-2)}, want: reduced(false, total, 1)},
-	sample{name: "ReduceSum, outer axes", op: "ReduceSum", in: []arg{f(3, 40, 2), list(1, 0)}, want: reduced(true, total, 0, 1)},
-	sample{name: "ReduceSum, no axes", op: "ReduceSum", attrs: []graph.Attr{graph.Int("noop_with_empty_axes", 1)}, in: []arg{f(3, 4), list()}, want: become(3, 4)},
-	sample{name: "ReduceSum, empty list", op: "ReduceSum", attrs: keepdims(0), in: []arg{f(3, 4), list()}, want: reduced(false, total, 0, 1)},
-	sample{name: "ReduceSum, int64", op: "ReduceSum", in: []arg{ints(tensor.Int64, -9, 9, 3, 4), list(0)}, want: reduced(true, total, 0)},
-	sample{name: "ReduceSum of nothing", op: "ReduceSum", attrs: keepdims(0), in: []arg{f(2, 0), list(1)}, want: reduced(false, total, 1)},
-	sample{name: "ReduceMean", op: "ReduceMean", attrs: keepdims(0), in: []arg{f(3, 4), list(0)}, want: reduced(false, mean, 0)},
-	sample{name: "ReduceMean, all", op: "ReduceMean", in: []arg{f(3, 4)}, want: reduced(true, mean, 0, 1)},
-	sample{name: "ReduceMax", op: "ReduceMax", in: []arg{f(3, 4), list(1)}, want: reduced(true, greatest, 1)},
-	sample{name: "ReduceMax, all", op: "ReduceMax", attrs: keepdims(0), in: []arg{f(3, 4)}, want: reduced(false, greatest, 0, 1)},
-	sample{name: "ReduceMin", op: "ReduceMin", attrs: keepdims(0), in: []arg{f(3, 4), list(0)}, want: reduced(false, least, 0)},
-	sample{name: "ReduceMin of nothing", op: "ReduceMin", attrs: keepdims(0), in: []arg{f(2, 0), list(1)}, want: reduced(false, least, 1)},
-	sample{name: "ArgMax", op: "ArgMax", attrs: axisIs(-1), in: []arg{ints(tensor.Int64, 0, 3, 4, 6)},
-		want: reduced(true, func(x []float64) float64 { return float64(slices.Index(x, greatest(x))) }, 1)},
-	sample{name: "ArgMax, last of equals", op: "ArgMax", attrs: append(keepdims(0), graph.Int("select_last_index", 1)), in: []arg{ints(tensor.Int32, 0, 3, 6, 4)},
-		want: reduced(false, func(x []float64) float64 {
-			slices.Reverse(x)
-			return float64(len(x) - 1 - slices.Index(x, greatest(x)))
-		}, 0)},
-	sample{name: "ArgMin", op: "ArgMin", attrs: axisIs(-1), in: []arg{f(4, 6)}, want: reduced(true, func(x []float64) float64 { return float64(slices.Index(x, least(x))) }, 1)},
-	sample{name: "ArgMin, uint8, last of equals", op: "ArgMin", attrs: append(keepdims(0), graph.Int("select_last_index", 1)), in: []arg{ints(tensor.Uint8, 0, 3, 6, 4)},
-		want: reduced(false, func(x []float64) float64 {
-			slices.Reverse(x)
-			return float64(len(x) - 1 - slices.Index(x, least(x)))
-		}, 0)},
-	sample{name: "ReduceMax, bool", op: "ReduceMax", in: []arg{bools(3, 4), list(1)}, want: reduced(true, greatest, 1)},
-	sample{name: "ReduceMin, bool", op: "ReduceMin", attrs: keepdims(0), in: []arg{bools(3, 4), list(0)}, want: reduced(false, least, 0)},
-	sample{name: "ReduceMax of nothing, bool", op: "ReduceMax", attrs: keepdims(0), in: []arg{bools(2, 0), list(1)}, want: reduced(false, func([]float64) float64 { return 0 }, 1)},
-	sample{name: "ReduceMin of nothing, int8", op: "ReduceMin", attrs: keepdims(0), in: []arg{ints(tensor.Int8, 0, 1, 2, 0), list(1)}, want: reduced(false, func([]float64) float64 { return 127 }, 1)},
-	sample{name: "ReduceProd", op: "ReduceProd", in: []arg{f(3, 4), list(1)}, want: reduced(true, multiplied, 1)},
-	sample{name: "ReduceProd, outer axes", op: "ReduceProd", attrs: keepdims(0), in: []arg{f(2, 3, 2), list(0, 2)}, want: reduced(false, multiplied, 0, 2)},
-	sample{name: "ReduceProd with zeros", op: "ReduceProd", in: []arg{given(tensor.Float32, []int{3, 3}, 0, 2, 3, 4, 0, 0, 5, 6, 0.5), list(1)}, want: reduced(true, multiplied, 1)},
-	sample{name: "ReduceProd of nothing", op: "ReduceProd", attrs: keepdims(0), in: []arg{f(2, 0), list(1)}, want: reduced(false, multiplied, 1)},
-	sample{name: "ReduceProd, int32", op: "ReduceProd", in: []arg{ints(tensor.Int32, -4, 4, 3, 4), list(0)}, want: reduced(true, multiplied, 0)},
-	sample{name: "ReduceProd, bfloat16", op: "ReduceProd", in: []arg{as(tensor.BFloat16, f(3, 4)), list(0)}, want: reduced(true, multiplied, 0)},
-	sample{name: "ReduceL1", op: "ReduceL1", in: []arg{f(3, 4), list(1)}, want: reduced(true, normOf(1), 1)},
-	sample{name: "ReduceL1, no axes", op: "ReduceL1", attrs: []graph.Attr{graph.Int("noop_with_empty_axes", 1)}, in: []arg{f(3, 4)}, want: pointwise(func(x []float64) float64 { return math.Abs(x[0]) })},
-	sample{name: "ReduceL2", op: "ReduceL2", attrs: keepdims(0), in: []arg{f(3, 4), list(0)}, want: reduced(false, normOf(2), 0)},
-	sample{name: "ReduceL2, int32", op: "ReduceL2", in: []arg{ints(tensor.Int32, -9, 9, 3, 4)}, want: reduced(true, func(x []float64) float64 { return math.Trunc(normOf(2)(x)) }, 0, 1)},
-	sample{name: "ReduceL2, float16", op: "ReduceL2", in: []arg{as(tensor.Float16, f(3, 4)), list(1)}, want: reduced(true, normOf(2), 1)},
-	sample{name: "ReduceSumSquare", op: "ReduceSumSquare", in: []arg{f(3, 4), list(1)}, want: reduced(true, squares, 1)},
-	sample{name: "ReduceSumSquare, no axes", op: "ReduceSumSquare", attrs: []graph.Attr{graph.Int("noop_with_empty_axes", 1)}, in: []arg{f(3, 4), list()}, want: func(in []array) []array { return power(2)(in[:1]) }},
-	sample{name: "ReduceLogSum", op: "ReduceLogSum", in: []arg{positive(3, 4), list(-1)}, want: reduced(true, func(x []float64) float64 { return math.Log(total(x)) }, 1)},
-	sample{name: "ReduceLogSum of nothing", op: "ReduceLogSum", in: []arg{f(2, 0), list(1)}, want: reduced(true, func(x []float64) float64 { return math.Inf(-1) }, 1)},
-	sample{name: "ReduceLogSumExp", op: "ReduceLogSumExp", attrs: keepdims(0), in: []arg{f(3, 4), list(1)}, want: reduced(false, logSumExp, 1)},
-	sample{name: "ReduceLogSumExp of large numbers", op: "ReduceLogSumExp", in: []arg{fixed(given(tensor.Float32, []int{2, 2}, 1000, 1001, -1000, -1000)), list(1)}, want: func([]array) []array {
-		return []array{{[]int{2, 1}, []float64{1001.313261687, -999.306852819}}}
-	}},
-	sample{name: "ReduceLogSumExp of infinities", op: "ReduceLogSumExp", in: []arg{fixed(given(tensor.Float32, []int{2, 2}, math.Inf(-1), math.Inf(-1), math.Inf(1), 1)), list(1)}, want: func([]array) []array {
-		return []array{{[]int{2, 1}, []float64{math.Inf(-1), math.Inf(1)}}}
-	}},
-	sample{name: "ReduceLogSumExp, float64", op: "ReduceLogSumExp", in: []arg{as(tensor.Float64, f(3, 4)), list(1)}, want: reduced(true, logSumExp, 1)},
-	sample{name: "ReduceLogSumExp, int32", op: "ReduceLogSumExp", in: []arg{ints(tensor.Int32, 1, 9, 3, 4), list(1)}, want: reduced(true, func(x []float64) float64 { return math.Trunc(logSumExp(x)) }, 1)},
-	sample{name: "CumSum", op: "CumSum", in: []arg{f(3, 5), list(1)}, want: cumulated(1, false, false, total)},
-	sample{name: "CumSum, exclusive", op: "CumSum", attrs: exclusive, in: []arg{f(5, 2), list(-2)}, want: cumulated(0, true, false, total)},
-	sample{name: "CumSum, reverse", op: "CumSum", attrs: reverse, in: []arg{f(3, 5), list(1)}, want: cumulated(1, false, true, total)},
-	sample{name: "CumSum, exclusive and reverse", op: "CumSum", attrs: append(exclusive, reverse...), in: []arg{f(40), list(0)}, want: cumulated(0, true, true, total)},
-	sample{name: "CumSum, int32", op: "CumSum", in: []arg{ints(tensor.Int32, -9, 9, 6), fixed(given(tensor.Int32, nil, 0))}, want: cumulated(0, false, false, total)},
-	sample{name: "CumSum, float16", op: "CumSum", in: []arg{as(tensor.Float16, f(6)), list(0)}, want: cumulated(0, false, false, total)},
-	sample{name: "CumProd", op: "CumProd", in: []arg{f(2, 5), list(1)}, want: cumulated(1, false, false, multiplied)},
-	sample{name: "CumProd, exclusive", op: "CumProd", attrs: exclusive, in: []arg{f(4, 2), list(0)}, want: cumulated(0, true, false, multiplied)},
-	sample{name: "CumProd, reverse", op: "CumProd", attrs: reverse, in: []arg{f(2, 5), list(1)}, want: cumulated(1, false, true, multiplied)},
-	sample{name: "CumProd, exclusive and reverse", op: "CumProd", attrs: append(exclusive, reverse...), in: []arg{f(2, 3, 2), list(1)}, want: cumulated(1, true, true, multiplied)},
-	sample{name: "CumProd with zeros", op: "CumProd", in: []arg{given(tensor.Float32, []int{5}, 2, 0, 3, 0, 4), list(0)}, want: cumulated(0, false, false, multiplied)},
-	sample{name: "CumProd, int64", op: "CumProd", in: []arg{ints(tensor.Int64, -3, 3, 6), list(0)}, want: cumulated(0, false, false, multiplied)},
-)
-
-var _ = withoutGradient("ArgMin")
-
 var (
 	exclusive = []graph.Attr{graph.Int("exclusive", 1)}
 	reverse   = []graph.Attr{graph.Int("reverse", 1)}
@@ -176,22 +149,4 @@ func logSumExp(x []float64) (s float64) {
 		s += math.Exp(v)
 	}
 	return math.Log(s)
-}
-
-// cumulated is the meaning of a running fold along an axis.
-func cumulated(axis int, exclusive, reverse bool, f func([]float64) float64) func([]array) []array {
-	return func(in []array) []array {
-		x := in[0]
-		return []array{filled(x.shape, func(at []int) float64 {
-			var terms []float64
-			other := slices.Clone(at)
-			for i := range x.shape[axis] {
-				if reverse && i > at[axis] || !reverse && i < at[axis] || i == at[axis] && !exclusive {
-					other[axis] = i
-					terms = append(terms, x.at(other))
-				}
-			}
-			return f(terms)
-		})}
-	}
 }

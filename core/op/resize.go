@@ -31,25 +31,6 @@ type resized struct {
 	start, end    float64 // of the region, in parts of the axis
 }
 
-// floatsInput returns the constant floats of input i.
-func floatsInput(c *lower.Call, i int) ([]float64, error) {
-	t, err := c.Constant(i)
-	if err != nil {
-		return nil, err
-	}
-	if !t.Type.Float() || len(t.Shape) > 1 || t.Len() > maxVector {
-		return nil, fmt.Errorf("input %q is %v%v, but should be a short list of floats", c.Inputs[i], t.Type, t.Shape)
-	}
-	out := make([]float64, t.Len())
-	for j := range out {
-		out[j] = tensor.FloatOf(t.Type, t.At(j))
-	}
-	return out, nil
-}
-
-// hasElements reports whether input i is there and has elements.
-func hasElements(c *lower.Call, i int) bool { return c.Has(i) && c.In[i].Shape.Elements() > 0 }
-
 // resizedAxes returns what becomes of each axis that the inputs speak of.
 func resizedAxes(c *lower.Call) ([]resized, error) {
 	s := c.In[0].Shape

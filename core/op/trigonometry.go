@@ -26,14 +26,14 @@ var _ = define(
 	// 2·arctan(x / (1 + √(1−x²)))
 	lower.Operator{Name: "Asin", Min: 1, Max: 1, Outputs: 1,
 		Expand: formula(func(c *lower.Call, b *graph.Builder, x string) string {
-			return twice(c, b, b.Op("Atan", b.Op("Div", x, b.Op("Add", circle(c, b, x), floatLike(c, b, 1)))))
+			return twice(b, b.Op("Atan", b.Op("Div", x, b.Op("Add", circle(c, b, x), floatLike(c, b, 1)))))
 		}),
 		Grad: slope(func(c *lower.Call, b *graph.Builder, x string) string { return b.Op("Reciprocal", circle(c, b, x)) })},
 	// 2·arctan √((1−x)/(1+x))
 	lower.Operator{Name: "Acos", Min: 1, Max: 1, Outputs: 1,
 		Expand: formula(func(c *lower.Call, b *graph.Builder, x string) string {
 			one := floatLike(c, b, 1)
-			return twice(c, b, b.Op("Atan", b.Op("Sqrt", b.Op("Div", b.Op("Sub", one, x), b.Op("Add", one, x)))))
+			return twice(b, b.Op("Atan", b.Op("Sqrt", b.Op("Div", b.Op("Sub", one, x), b.Op("Add", one, x)))))
 		}),
 		Grad: slope(func(c *lower.Call, b *graph.Builder, x string) string {
 			return b.Op("Neg", b.Op("Reciprocal", circle(c, b, x)))
@@ -81,7 +81,7 @@ var _ = define(
 	lower.Operator{Name: "Atanh", Min: 1, Max: 1, Outputs: 1,
 		Expand: formula(func(c *lower.Call, b *graph.Builder, x string) string {
 			a := b.Op("Abs", x)
-			u := b.Op("Div", twice(c, b, a), b.Op("Sub", floatLike(c, b, 1), a))
+			u := b.Op("Div", twice(b, a), b.Op("Sub", floatLike(c, b, 1), a))
 			return signed(c, b, x, b.Op("Mul", log1p(c, b, u), floatLike(c, b, 0.5)))
 		}),
 		Grad: slope(func(c *lower.Call, b *graph.Builder, x string) string {
@@ -90,24 +90,7 @@ var _ = define(
 		})},
 )
 
-// formula is the expansion of an operator on floats that gives one result.
-func formula(f func(c *lower.Call, b *graph.Builder, x string) string) expandFunc {
-	return inFloat32(func(c *lower.Call, b *graph.Builder) ([]string, error) {
-		if err := wantFloats(c); err != nil {
-			return nil, err
-		}
-		return []string{f(c, b, c.Inputs[0])}, nil
-	})
-}
-
-// slope is the gradient of a function whose derivative is given.
-func slope(f func(c *lower.Call, b *graph.Builder, x string) string) func(*lower.Call, *graph.Builder, []string) ([]string, error) {
-	return func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
-		return firstGrad(c, b.Op("Mul", dy[0], f(c, b, c.Inputs[0]))), nil
-	}
-}
-
-func twice(c *lower.Call, b *graph.Builder, x string) string { return b.Op("Add", x, x) }
+func twice(b *graph.Builder, x string) string { return b.Op("Add", x, x) }
 
 // circle is √(1−x²), from factors that are exact near ±1.
 func circle(c *lower.Call, b *graph.Builder, x string) string {

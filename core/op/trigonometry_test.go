@@ -9,13 +9,6 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// within is a float32 input between lo and hi.
-func within(lo, hi float64, shape ...int) arg {
-	return arg{t: tensor.Float32, shape: shape, draw: func(r *rand.Rand, _ int) float64 {
-		return float64(float32(lo + r.Float64()*(hi-lo)))
-	}}
-}
-
 var _ = add(
 	elementwise("Sin", within(-9, 9, 2, 5), math.Sin),
 	elementwise("Cos", within(-9, 9, 2, 5), math.Cos),
@@ -31,6 +24,13 @@ var _ = add(
 	sample{name: "Sinh on float16", op: "Sinh", in: []arg{as(tensor.Float16, f(5))}, want: pointwise(func(x []float64) float64 { return math.Sinh(x[0]) })},
 	sample{name: "Asinh on float64", op: "Asinh", in: []arg{as(tensor.Float64, f(5))}, want: pointwise(func(x []float64) float64 { return math.Asinh(x[0]) })},
 )
+
+// within is a float32 input between lo and hi.
+func within(lo, hi float64, shape ...int) arg {
+	return arg{t: tensor.Float32, shape: shape, draw: func(r *rand.Rand, _ int) float64 {
+		return float64(float32(lo + r.Float64()*(hi-lo)))
+	}}
+}
 
 // apply runs an operator on elements.
 func apply(t *testing.T, op string, attrs []graph.Attr, in ...*tensor.Tensor) *tensor.Tensor {

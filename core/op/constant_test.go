@@ -1,0 +1,22 @@
+package op_test
+
+import (
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+var _ = add(
+	sample{name: "OptionalGetElement", op: "OptionalGetElement", in: []arg{f(2, 3)}, want: func(in []array) []array { return in }},
+	sample{name: "OptionalHasElement", op: "OptionalHasElement", in: []arg{f(2)}, want: results(array{nil, []float64{1}})},
+	sample{name: "OptionalHasElement, nothing", op: "OptionalHasElement", in: []arg{none}, want: results(array{nil, []float64{0}})},
+	sample{name: "Constant", op: "Constant", attrs: []graph.Attr{graph.Tensor("value", tensor.Must(tensor.From(tensor.Shape{2}, []float32{1, 2})))}, want: vector(1, 2)},
+	sample{name: "Constant, integers", op: "Constant", attrs: []graph.Attr{graph.Ints("value_ints", 3, -4)}, want: vector(3, -4)},
+	sample{name: "Constant, an integer", op: "Constant", attrs: []graph.Attr{graph.Int("value_int", 3)}, want: func([]array) []array { return []array{{nil, []float64{3}}} }},
+	sample{name: "Constant, a float", op: "Constant", attrs: []graph.Attr{graph.Float("value_float", 0.5)}, want: func([]array) []array { return []array{{nil, []float64{0.5}}} }},
+	sample{name: "Constant, floats", op: "Constant", attrs: []graph.Attr{{Name: "value_floats", Kind: graph.AttrFloats, Floats: []float32{0.5, 2}}}, want: vector(0.5, 2)},
+	sample{name: "ConstantOfShape", op: "ConstantOfShape", attrs: []graph.Attr{graph.Tensor("value", tensor.Must(tensor.From(tensor.Shape{1}, []int64{7})))}, in: []arg{list(2)}, want: vector(7, 7)},
+	sample{name: "ConstantOfShape, zeros", op: "ConstantOfShape", in: []arg{list(2)}, want: vector(0, 0)},
+	sample{name: "Identity", op: "Identity", in: []arg{f(2, 3)}, want: become(2, 3)},
+)
+
+var _ = withoutGradient("OptionalHasElement")

@@ -1,0 +1,51 @@
+package op_test
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+var _ = add(
+	sample{name: "Range", op: "Range", in: limits(tensor.Int64, 3, 12, 2), want: counts(3, 2, 5)},
+	sample{name: "Range, down", op: "Range", in: limits(tensor.Int32, 3, -4, -3), want: counts(3, -3, 3)},
+	sample{name: "Range, nothing", op: "Range", in: limits(tensor.Int16, 3, 3, 1), want: counts(3, 1, 0)},
+	sample{name: "Range, of floats", op: "Range", in: limits(tensor.Float32, 1, 2, 0.25), want: counts(1, 0.25, 4)},
+	sample{name: "Range, long", op: "Range", in: limits(tensor.Int64, -5000, 5000, 1), want: counts(-5000, 1, 10000)},
+)
+
+// counts is n numbers from a start, a step apart.
+func counts(start, step float64, n int) func([]array) []array {
+	return func([]array) []array {
+		return []array{filled([]int{n}, func(at []int) float64 { return start + step*float64(at[0]) })}
+	}
+}
+
+func limits(t tensor.DType, v ...float64) (out []arg) {
+	for _, x := range v {
+		out = append(out, fixed(given(t, nil, x)))
+	}
+	return out
+}
+
+func tiled(times ...int) func([]array) []array {
+	return func(in []array) []array {
+		shape := slices.Clone(in[0].shape)
+		for a := range shape {
+			shape[a] *= times[a]
+		}
+		return picked(shape, 0, func(at []int) ([]int, bool) {
+			for a := range at {
+				at[a] %= in[0].shape[a]
+			}
+			return at, true
+		})(in)
+	}
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,39 @@
+package op_test
+
+import (
+	"slices"
+
+	"github.com/tally-network/tally/core/graph"
+	"github.com/tally-network/tally/core/tensor"
+)
+
+var _ = add(
+	sample{name: "ReverseSequence", op: "ReverseSequence", in: []arg{f(4, 3, 2), given(tensor.Int64, []int{3}, 4, 0, 3)}, want: reversed(0, 1)},
+	sample{name: "ReverseSequence, batch first", op: "ReverseSequence", attrs: []graph.Attr{graph.Int("batch_axis", 0), graph.Int("time_axis", 1)},
+		in: []arg{f(3, 5), given(tensor.Int64, []int{3}, 5, 2, 1)}, want: reversed(1, 0)},
+)
+
+func reversed(time, batch int) func([]array) []array {
+	return func(in []array) []array {
+		return picked(in[0].shape, 0, func(at []int) ([]int, bool) {
+			if n := int(in[1].v[at[batch]]); at[time] < n {
+				at[time] = n - 1 - at[time]
+			}
+			return at, true
+		})(in)
+	}
+}
+
+// written is a cache after an update from the given places on.
+func written(axis int, starts []int, circular bool) func([]array) []array {
+	return func(in []array) []array {
+		return scattered([]array{in[0], {}, in[1]}, setting, func(at []int) []int {
+			at = slices.Clone(at)
+			at[axis] += starts[at[0]]
+			if circular {
+				at[axis] %= in[0].shape[axis]
+			}
+			return at
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package op_test
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tally-network/tally/core/tensor"
+)
+
+var _ = add(
+	sample{name: "Softmax", op: "Softmax", in: []arg{f(3, 5)}, want: softmax(1)},
+	sample{name: "Softmax, first axis", op: "Softmax", attrs: axisIs(0), in: []arg{f(3, 5)}, want: softmax(0)},
+	sample{name: "LogSoftmax", op: "LogSoftmax", in: []arg{f(3, 5)}, want: logSoftmax(1)},
+	sample{name: "LogSoftmax, middle axis", op: "LogSoftmax", attrs: axisIs(1), in: []arg{f(2, 5, 3)}, want: logSoftmax(1)},
+	sample{name: "Hardmax", op: "Hardmax", in: []arg{as(tensor.Float32, few(3, 5))}, want: hardmax(1)},
+	sample{name: "Hardmax, first axis", op: "Hardmax", attrs: axisIs(0), in: []arg{as(tensor.Float16, few(5, 3))}, want: hardmax(0)},
+)
+
+var _ = withoutGradient("Hardmax")
+
+// logSoftmax is the meaning of LogSoftmax over an axis.
+func logSoftmax(axis int) func([]array) []array {
+	return func(in []array) []array {
+		x := in[0]
+		return []array{filled(x.shape, func(at []int) float64 {
+			sum := 0.0
+			other := slices.Clone(at)
+			for other[axis] = range x.shape[axis] {
+				sum += math.Exp(x.at(other))
+			}
+			return x.at(at) - math.Log(sum)
+		})}
+	}
+}
+
+func softmax(axis int) func([]array) []array {
+	return func(in []array) []array {
+		y := logSoftmax(axis)(in)
+		for i, v := range y[0].v {
+			y[0].v[i] = math.Exp(v)
+		}
+		return y
+	}
+}
+
+// layerNorm is the meaning of LayerNormalization from an axis on.
+func layerNorm(axis int, epsilon float64, outs int) func([]array) []array {
+	return func(in []array) []array {
+		x := in[0]
+		n := elements(x.shape[axis:])
+		y := array{x.shape, make([]float64, len(x.v))}
+		kept := slices.Clone(x.shape)
+		for d := axis; d < len(kept); d++ {
+			kept[d] = 1
+		}
+		means, inverses := array{shape: kept}, array{shape: kept}
+		at := make([]int, len(x.shape))
+		for lo := 0; lo < len(x.v); lo += n {
+			row := x.v[lo : lo+n]
+			m, v := mean(row), 0.0
+			for _, e := range row {
+				v += (e - m) * (e - m) / float64(n)
+			}
+			inverse := 1 / math.Sqrt(v+epsilon)
+			means.v, inverses.v = append(means.v, m), append(inverses.v, inverse)
+			for i, e := range row {
+				tensor.Shape(x.shape).Coords(lo+i, at)
+				y.v[lo+i] = (e - m) * inverse * in[1].at(at)
+				if len(in) > 2 {
+					y.v[lo+i] += in[2].at(at)
+				}
+			}
+		}
+		return []array{y, means, inverses}[:outs]
+	}
+}
+
+func hardmax(axis int) func([]array) []array {
+	return func(in []array) []array {
+		x := in[0]
+		return []array{filled(x.shape, func(at []int) float64 {
+			other := slices.Clone(at)
+			for other[axis] = range x.shape[axis] {
+				if v := x.at(other); v > x.at(at) || v == x.at(at) && other[axis] < at[axis] {
+					return 0
+				}
+			}
+			return 1
+		})}
+	}
+}
