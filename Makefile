@@ -1,6 +1,6 @@
 # What can be done with this repository. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before coalitions soak siege race bench kernels proto room
+.PHONY: help demo build test lint gofmt vet staticcheck proto-check unit demo-check test-arm64 test-v3 fuzz blocks faults adversary adversary-before coalitions soak siege race bench bench-peers bench-pair kernels proto room
 export CGO_ENABLED = 0
 
 # Arguments of tally demo; time for each fuzz target; time and first seed of the
@@ -120,17 +120,24 @@ bench: build ## Measure: every name of tally bench, then the hot packages
 	done
 	go test -run '^$$' -bench . -benchmem ./core/... ./engine/... ./format/... ./bench
 
-# PyTorch is that of Debian's python3-torch unless TORCH_PYTHON names another
-# Python; MODELS is a folder of ONNX models.
-TORCH_PYTHON ?= /usr/bin/python3
-MODELS       ?=
-bench-peers: build .cache/peers/done ## Compare the engine with OpenBLAS, PyTorch and onnxruntime (MODELS=DIR, PEERS="--only gemm")
-	@$(TORCH_PYTHON) -c 'import torch' 2>/dev/null || { echo "$(TORCH_PYTHON) has no PyTorch: apt-get install python3-torch, or TORCH_PYTHON=PYTHON" >&2; exit 1; }
-	.cache/peers/bin/python bench/peers/compare.py --tally bin/tally --torch $(TORCH_PYTHON) --models "$(MODELS)" $(PEERS)
+# MODELS is a folder of ONNX models; those that bench/peers exports unless it is given.
+MODELS ?= .cache/models
+bench-peers: build .cache/peers/done $(filter .cache/models,$(MODELS)) ## Compare the engine with NumPy, PyTorch, JAX and onnxruntime (MODELS=DIR, PEERS="--only gemm")
+	.cache/peers/bin/python bench/peers/compare.py --tally bin/tally --models "$(MODELS)" $(PEERS)
 
-.cache/peers/done: bench/peers/requirements.txt
+bench-pair: build .cache/peers/done ## Compare bin/tally with another binary, OLD, row by row (PEERS="--only train")
+	.cache/peers/bin/python bench/peers/paired.py --models "$(MODELS)" $(PEERS) "$(OLD)" bin/tally
+
+# PyTorch is installed without the GPU libraries that it asks for.
+.cache/peers/done: bench/peers/requirements.txt bench/peers/torch.txt bench/peers/gpuless.py
 	python3 -m venv .cache/peers
 	.cache/peers/bin/pip install --quiet -r bench/peers/requirements.txt
+	.cache/peers/bin/pip install --quiet --no-deps -r bench/peers/torch.txt
+	.cache/peers/bin/python bench/peers/gpuless.py
+	@touch $@
+
+.cache/models: .cache/peers/done bench/peers/models.py
+	.cache/peers/bin/python bench/peers/models.py $@
 	@touch $@
 
 kernels: ## Generate the assembly of engine/cpu/asm

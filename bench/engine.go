@@ -70,15 +70,20 @@ func (w *work) measure(ctx context.Context, name string, threads int) ([]Row, er
 }
 
 func engineWorks() (out []work) {
-	for _, n := range []int{512, 1024, 2048} {
-		out = append(out, product(fmt.Sprintf("gemm/fp32/%d", n), tensor.Float32, n, n, n))
+	for _, kind := range []string{"/fp32/", changing} {
+		for _, n := range []int{512, 1024, 2048} {
+			out = append(out, product(fmt.Sprintf("gemm%s%d", kind, n), tensor.Float32, n, n, n))
+		}
+		out = append(out,
+			product("gemm"+kind+"16x4096x4096", tensor.Float32, 16, 4096, 4096),
+			vectorProduct("gemv"+kind+"4096", 4096),
+		)
 	}
 	out = append(out,
 		product("gemm/mixed/1024", tensor.BFloat16, 1024, 1024, 1024),
 		product("gemm/int8/1024", tensor.Int8, 1024, 1024, 1024),
-		product("gemm/fp32/16x4096x4096", tensor.Float32, 16, 4096, 4096),
 		batched("gemm/batched/64x128x64x128", 64, 128, 64, 128),
-		vectorProduct("gemv/fp32/4096", 4096),
+		batched("gemm/batched/changing/64x128x64x128", 64, 128, 64, 128),
 		hashing("root/sha256", 4096),
 		training("train/demo/step_ms", "ms", demoStep, milliseconds),
 		training("train/gpt/tokens_per_s", "tokens/s", gptStep, func(s float64) float64 { return gptBatch * gptContext / s }),
@@ -90,15 +95,19 @@ func engineWorks() (out []work) {
 
 func milliseconds(s float64) float64 { return s * 1e3 }
 
-// primitive is the work of one primitive over normal operands: operations at a
-// time, in units of 10⁹ a second.
+// changing is the part of a row's name that says that operands may change from run to run;
+// they are constants in other rows.
+const changing = "/changing/"
+
+// primitive is the work of one primitive over normal operands: operations at a time, in
+// units of 10⁹ a second.
 func primitive(name, unit string, p *tensor.Primitive, operations float64) work {
 	return work{name: name, unit: unit, prepare: func(ctx context.Context, threads int) (func() error, func(float64) float64, error) {
 		var args []*tensor.Tensor
 		for _, a := range p.Args {
 			args = append(args, normal(a.Type, a.Shape))
 		}
-		prog, in := alone(p, args)
+		prog, in := alone(p, strings.Contains(name, changing), args)
 		do, err := runner(ctx, prog, in, threads)
 		return do, func(s float64) float64 { return operations / s / 1e9 }, err
 	}}

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,8 +38,26 @@ func inference(name, path string) work {
 	}}
 }
 
-// loadModel makes the program of a model, for normal inputs of the shapes that it
-// states.
+// drawn returns random values for an input: normal numbers, or small whole ones, as tokens
+// are.
+func drawn(t tensor.DType, s tensor.Shape) *tensor.Tensor {
+	if t.Float() {
+		return normal(t, s)
+	}
+	below := 100
+	if t == tensor.Bool {
+		below = 2
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	x := tensor.Must(tensor.New(t, s))
+	for i := range x.Len() {
+		x.Set(i, tensor.Word(r.IntN(below)))
+	}
+	return x
+}
+
+// loadModel makes the program of a model, for random inputs of the shapes that it
+// states. External data may lie in the model's folder and below.
 func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	fail := func(err error) (*graph.Program, graph.Inputs, error) { return nil, graph.Inputs{}, err }
 	f, err := os.Open(path)
@@ -50,15 +69,22 @@ func loadModel(path string) (*graph.Program, graph.Inputs, error) {
 	if err != nil {
 		return fail(err)
 	}
-	g, err := onnx.Read(f, info.Size(), onnx.Options{})
+	folder, _ := filepath.Split(path) // as it is written: cleaned of link/.. it is another
+	root, err := os.OpenRoot(folder + ".")
+	if err != nil {
+		return fail(err)
+	}
+	defer root.Close()
+	opt := onnx.Options{Files: root}
+	g, err := onnx.Read(f, info.Size(), opt)
 	if err != nil {
 		return fail(err)
 	}
 	given := model.Values{}
 	for _, v := range g.Inputs {
-		given[v.Name] = normal(v.Type, v.Shape)
+		given[v.Name] = drawn(v.Type, v.Shape)
 	}
-	m, err := model.Load(f, info.Size(), onnx.Options{}, lower.FP32, given)
+	m, err := model.Load(f, info.Size(), opt, lower.FP32, given)
 	if err != nil {
 		return fail(err)
 	}

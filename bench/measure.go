@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -70,21 +71,30 @@ func trainer(ctx context.Context, p *graph.Program, in graph.Inputs, threads int
 	}, nil
 }
 
-// alone is a program that computes one primitive from constants, and keeps
-// nothing: as if it stood inside a longer one.
-func alone(p *tensor.Primitive, args []*tensor.Tensor) (*graph.Program, graph.Inputs) {
+// alone is a program that computes one primitive and keeps nothing, as if it stood inside a
+// longer one. Its arguments are constants, as the weights of inference are and so packed
+// once, or may change from run to run.
+func alone(p *tensor.Primitive, change bool, args []*tensor.Tensor) (*graph.Program, graph.Inputs) {
+	prog, s := &graph.Program{Groups: 1}, &graph.State{}
+	keep := func(name string, t *tensor.Tensor, from graph.Ref) {
+		prog.Slots = append(prog.Slots, graph.Slot{Name: name, Type: t.Type, Shape: t.Shape})
+		s.Tensors, prog.Outputs = append(s.Tensors, t), append(prog.Outputs, from)
+	}
 	n := graph.Opcode{Primitive: p}
-	for i := range args {
-		n.From = append(n.From, graph.Ref{Kind: graph.RefConst, Index: i})
+	for i, t := range args {
+		ref := graph.Ref{Kind: graph.RefConst, Index: i}
+		if change {
+			ref.Kind = graph.RefSlot
+			keep(fmt.Sprintf("argument%d", i), t, ref)
+		} else {
+			prog.Consts = append(prog.Consts, t)
+		}
+		n.From = append(n.From, ref)
 	}
 	// A scalar of the result is kept, for what nobody reads is not computed.
 	corner := &tensor.Primitive{Fn: tensor.Copy, Type: p.Type, Imm: []tensor.Word{0}, Args: []tensor.Access{{Type: p.Type, Shape: p.Shape, Dims: make([]tensor.Dim, len(p.Shape))}}}
-	slots := []graph.Slot{{Name: "corner", Type: p.Type}}
-	prog := &graph.Program{
-		Groups: 1, Consts: args, Slots: slots,
-		Nodes:   []graph.Opcode{n, {Primitive: corner, From: []graph.Ref{{Kind: graph.RefNode}}}},
-		Outputs: []graph.Ref{{Kind: graph.RefNode, Index: 1}},
-	}
-	zero := tensor.Must(tensor.New(p.Type, nil))
-	return prog, graph.Inputs{States: []*graph.State{{Slots: slots, Tensors: []*tensor.Tensor{zero}}}}
+	prog.Nodes = []graph.Opcode{n, {Primitive: corner, From: []graph.Ref{{Kind: graph.RefNode}}}}
+	keep("corner", tensor.Must(tensor.New(p.Type, nil)), graph.Ref{Kind: graph.RefNode, Index: 1})
+	s.Slots = prog.Slots
+	return prog, graph.Inputs{States: []*graph.State{s}}
 }
