@@ -15,7 +15,7 @@ type asking struct {
 	who       string // asks; "" if nobody does
 	custodian string // is asked
 	times     int    // about each unit; 0: once, about one unit that the lease's seed picks
-	has       func(q proof.Question) bool
+	has       func(q proof.Sample) bool
 	asked     map[int]int // by unit
 	forger    string      // a custodian whose fragments are wrong
 
@@ -28,7 +28,7 @@ type asking struct {
 // block returns the hash of a block, from which questions are drawn.
 func (s *scene) block() canon.Hash {
 	k, seed := &s.asking, s.seed()
-	if k.proposes == 0 || !slices.ContainsFunc(s.lease.Requests(), func(r *job.Request) bool { return r.Due == 0 }) || k.blocks.Float64() >= k.proposes {
+	if k.proposes == 0 || !slices.ContainsFunc(s.lease.Questions(), func(r *job.Question) bool { return r.Due == 0 }) || k.blocks.Float64() >= k.proposes {
 		return seed
 	}
 	for !s.likes(seed) {
@@ -40,8 +40,8 @@ func (s *scene) block() canon.Hash {
 // likes reports whether the asked custodian could answer what would be drawn from a block.
 func (s *scene) likes(seed canon.Hash) bool {
 	l, _, err := job.Apply(s.lease, job.Tick{Seed: seed}, s.now)
-	return err != nil || !slices.ContainsFunc(l.Requests(), func(r *job.Request) bool {
-		q, drawn := l.Question(r)
+	return err != nil || !slices.ContainsFunc(l.Questions(), func(r *job.Question) bool {
+		q, drawn := l.Sample(r)
 		return drawn && !s.asking.has(q)
 	})
 }
@@ -54,7 +54,7 @@ func (s *scene) ask() (acted bool, err error) {
 		if k.who == "" || k.asked[i] >= max(k.times, 1) || k.times == 0 && i != int(s.lease.Seed[0])%len(s.lease.Units) {
 			continue
 		}
-		if u.Status < job.Counted || !u.Keeps(k.custodian) || s.lease.Request(k.custodian, i) != nil {
+		if u.Status < job.Counted || !u.Keeps(k.custodian) || s.lease.Question(k.custodian, i) != nil {
 			continue
 		}
 		if s.lease.Phase == job.Closing && s.now >= s.lease.WindowEnd {
@@ -74,8 +74,8 @@ func (s *scene) ask() (acted bool, err error) {
 
 // answer lets custodians show what they are asked for and have.
 func (s *scene) answer() (acted bool, err error) {
-	for _, r := range s.lease.Requests() {
-		q, drawn := s.lease.Question(r)
+	for _, r := range s.lease.Questions() {
+		q, drawn := s.lease.Sample(r)
 		if !drawn || s.now > r.Due || s.asking.has != nil && !s.asking.has(q) {
 			continue
 		}

@@ -64,13 +64,13 @@ func others(t *training, pay float64) (out []experiment) {
 
 // questions adds the adversaries who are asked for what they should keep, or ask.
 func questions(add func(name string, a assurance, play func(s *scene) []string)) {
-	last := func(q proof.Question) bool { return q.State == segments }
+	last := func(q proof.Sample) bool { return q.State == segments }
 	for _, k := range []struct {
 		name     string
-		has      func(proof.Question) bool
+		has      func(proof.Sample) bool
 		proposes float64
 	}{
-		{"custodian that keeps nothing", func(proof.Question) bool { return false }, 0},
+		{"custodian that keeps nothing", func(proof.Sample) bool { return false }, 0},
 		{"custodian that keeps the last checkpoint", last, 0},
 		{"custodian that redraws questions", last, 1.0 / 3},
 	} {
@@ -83,7 +83,7 @@ func questions(add func(name string, a assurance, play func(s *scene) []string))
 		})
 	}
 	add("custodian of a fragment that keeps nothing", fragments, func(s *scene) []string {
-		s.asking = asking{who: honestChallenger, custodian: s.lease.Files.Custodians[3].Account, has: func(proof.Question) bool { return false }}
+		s.asking = asking{who: honestChallenger, custodian: s.lease.Files.Custodians[3].Account, has: func(proof.Sample) bool { return false }}
 		return []string{s.asking.custodian}
 	})
 	add("custodian of a wrong fragment", fragments, func(s *scene) []string {

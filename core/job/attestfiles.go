@@ -44,7 +44,7 @@ type Files struct {
 	Due        int64           // protocol time, ms, until which they are in time; 0 once a quorum has spoken
 	Said       Word            // by a quorum; Silent until then
 
-	Requests []Request // open questions to its custodians
+	Questions []Question // open questions to its custodians
 }
 
 // says counts the custodians with a word.
@@ -195,7 +195,7 @@ func (l *Lease) tickFiles(e *Tick, now int64) ([]Effect, error) {
 
 // freeFiles returns the bonds of the custodians of the order's files, and what they are asked.
 func (l *Lease) freeFiles() (effects []Effect) {
-	effects = l.dropRequests(OfFiles, func(*Request) bool { return true })
+	effects = l.dropQuestions(OfFiles, func(*Question) bool { return true })
 	for i := range l.Files.Custodians {
 		k := &l.Files.Custodians[i]
 		effects = append(effects, release(k.Account, k.Bond, "files")...)
@@ -215,7 +215,7 @@ func (l *Lease) dropFileCustodian(account string, now int64) (effects []Effect, 
 		}
 		return k.Account == account
 	})
-	effects = append(effects, l.dropRequests(OfFiles, func(r *Request) bool { return r.Custodian == account })...)
+	effects = append(effects, l.dropQuestions(OfFiles, func(r *Question) bool { return r.Custodian == account })...)
 	if l.Phase != Active || f.Said != Had || l.Begun() || f.says(Had) >= l.Order.Conditions.Quorum() {
 		return effects, nil
 	}
@@ -285,5 +285,5 @@ func (f *Files) Code(w *canon.Codec) {
 	w.Int(&f.Draws, MaxUnits+1)
 	w.I64(&f.Due)
 	w.U8((*uint8)(&f.Said))
-	canon.Seq(w, &f.Requests, maxCustodians, 38, codeRequest)
+	canon.Seq(w, &f.Questions, maxCustodians, 38, codeQuestion)
 }

@@ -256,7 +256,7 @@ func TestFileCustodianShowsWhatItHas(t *testing.T) {
 		k.do(Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 0})
 		k.refused("already", Ask{By: "another", Custodian: who, Unit: OfFiles, Attempt: 0})
 		k.pass(1)
-		q, drawn := k.lease.Question(k.lease.Request(who, OfFiles))
+		q, drawn := k.lease.Sample(k.lease.Question(who, OfFiles))
 		if !drawn || q.State > 0 {
 			t.Fatalf("asked for %+v", q)
 		}
@@ -271,7 +271,7 @@ func TestFileCustodianShowsWhatItHas(t *testing.T) {
 			t.Fatal("a wrong answer was taken")
 		}
 		k.do(Answer{By: who, Unit: OfFiles, Shown: a})
-		if k.purse[who] != k.lease.Params.AskFee || len(k.lease.Requests()) != 0 {
+		if k.purse[who] != k.lease.Params.AskFee || len(k.lease.Questions()) != 0 {
 			t.Fatalf("the custodian has %d for its answer", k.purse[who])
 		}
 	}
@@ -295,7 +295,7 @@ func TestFileCustodianThatHasNothing(t *testing.T) {
 		}
 		w.do(Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 0})
 		w.pass(1)
-		w.now = w.lease.Request(who, OfFiles).Due + 1
+		w.now = w.lease.Question(who, OfFiles).Due + 1
 		before := w.stakeOf(who)
 		w.tick()
 		l := &w.lease
@@ -341,8 +341,8 @@ func TestLateAboutUnitAndFiles(t *testing.T) {
 		k.do(Ask{By: asker, Custodian: who, Unit: first, Attempt: 0})
 		k.do(Ask{By: asker, Custodian: who, Unit: OfFiles - first, Attempt: 0})
 		k.pass(7)
-		if lost := stake - k.stakeOf(who); len(k.lease.Requests()) != 0 || lost < bond || k.lease.Files.custodian(who) != nil {
-			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Requests())
+		if lost := stake - k.stakeOf(who); len(k.lease.Questions()) != 0 || lost < bond || k.lease.Files.custodian(who) != nil {
+			t.Fatalf("it lost %d, of %d for the unit alone; open are %v", lost, bond, k.lease.Questions())
 		}
 	}
 }
@@ -355,7 +355,7 @@ func TestQuestionsEndWithTheDraw(t *testing.T) {
 	w.pass(w.lease.Files.Due - w.now)
 	w.do(Ask{By: asker, Custodian: who, Unit: OfFiles, Attempt: 0})
 	w.pass(1)
-	if w.lease.Files.Draws != 2 || len(w.lease.Requests()) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
-		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Requests(), w.purse[asker])
+	if w.lease.Files.Draws != 2 || len(w.lease.Questions()) != 0 || w.purse[asker] != stake || w.stakeOf(who) != stake {
+		t.Fatalf("%+v, %v; the asker has %d", w.lease.Files, w.lease.Questions(), w.purse[asker])
 	}
 }

@@ -61,7 +61,7 @@ func (l *Lease) Check() error {
 	if err := l.checkFiles(); err != nil {
 		return err
 	}
-	if err := l.checkRequests(); err != nil {
+	if err := l.checkQuestions(); err != nil {
 		return err
 	}
 	if err := l.checkCount(); err != nil {
@@ -135,7 +135,7 @@ func (l *Lease) checkPast(i int) error {
 
 func (l *Lease) checkShown(i int, f *Forced) error {
 	p, r := &l.Order.Problem, f.Unit.Receipt
-	if f.Index != i || f.Until > l.TruthUntil || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil || len(f.Unit.Requests) > 0 || f.Unit.Attend != 0 {
+	if f.Index != i || f.Until > l.TruthUntil || r == nil || len(r.Checkpoints) != p.Segments()+1 || find(l.Providers, f.Unit.Provider) == nil || len(f.Unit.Questions) > 0 || f.Unit.Attend != 0 {
 		return fmt.Errorf("a forced attempt of unit %d is none", i)
 	}
 	for _, a := range f.Unit.Audits {

@@ -7,8 +7,8 @@ import (
 
 // Code walks all fields of l.
 func (l *Lease) Code(w *canon.Codec) {
-	l.Terms().Code(w)
-	l.Course().Code(w)
+	l.Fixed().Code(w)
+	l.Mutable().Code(w)
 	codeShares(w, &l.Ledger.SlashPaid, byName)
 	canon.Seq(w, &l.Merges, MaxUnits, 38, func(w *canon.Codec, m *Merge) { m.Code(w) })
 	canon.Seq(w, &l.Units, MaxUnits, 10, func(w *canon.Codec, u *Unit) { u.Code(w) })
@@ -44,10 +44,10 @@ func (l *Lease) codePast(w *canon.Codec) {
 	}
 }
 
-type terms Lease
+type fixed Lease
 
 // Code walks the fields that are fixed when a lease begins.
-func (l *terms) Code(w *canon.Codec) {
+func (l *fixed) Code(w *canon.Codec) {
 	l.Order.Code(w)
 	l.Params.Code(w)
 	w.U64(&l.FeeBps)
@@ -60,11 +60,11 @@ func (l *terms) Code(w *canon.Codec) {
 	}
 }
 
-type course Lease
+type mutable Lease
 
 // Code walks the fields that events change, but units, merges, and who was paid out of
 // bonds. The terms must be known: parties go by their numbers in these.
-func (l *course) Code(w *canon.Codec) {
+func (l *mutable) Code(w *canon.Codec) {
 	name := (*Lease)(l).roster().code
 	canon.Seq(w, &l.Leads, MaxParties+1, 3, func(w *canon.Codec, d *Leader) {
 		name(w, &d.Account)
@@ -210,7 +210,7 @@ func (u *Unit) Code(w *canon.Codec) {
 	w.Blob(&u.Proof, 64)
 	canon.Seq(w, &u.Attested, maxKept, 3, codeAttestation)
 	canon.Seq(w, &u.Audits, maxAuditors, 38, codeAudit)
-	canon.Seq(w, &u.Requests, maxKept, 38, codeRequest)
+	canon.Seq(w, &u.Questions, maxKept, 38, codeQuestion)
 	canon.Seq(w, &u.Withheld, maxTries, 1, func(w *canon.Codec, s *string) { w.String(s, maxAccount) })
 	w.Bool(&u.Plain)
 	w.I64(&u.Due)

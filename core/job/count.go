@@ -42,8 +42,8 @@ type sight struct {
 	whole bool
 }
 
-// See tells a lease that of its units only those given are known, the rest an
-// outline.
+// See tells a lease that of its units only those given are known, the rest a
+// skeleton.
 func (l *Lease) See(units []int) { l.sight = &sight{units: units} }
 
 // look notes how the known units are counted now.
@@ -213,7 +213,7 @@ func (l *Lease) Begun() bool { return l.Count.Begun }
 func (l *Lease) checkCount() error {
 	c := *l
 	c.Recount()
-	if string(canon.Marshal(c.Course())) != string(canon.Marshal(l.Course())) {
+	if string(canon.Marshal(c.Mutable())) != string(canon.Marshal(l.Mutable())) {
 		return fmt.Errorf("the units of round %d are counted as %+v, and are %+v", l.Round, l.Count, c.Count)
 	}
 	return nil

@@ -112,7 +112,7 @@ func (l *Lease) dropCustodians(i int) (effects []Effect) {
 		drop := !a.Failed && (!a.Done && !cuts || !l.trusts(a.Custodian))
 		if drop {
 			effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
-			effects = append(effects, l.dropRequests(i, func(r *Request) bool { return r.Custodian == a.Custodian })...)
+			effects = append(effects, l.dropQuestions(i, func(r *Question) bool { return r.Custodian == a.Custodian })...)
 		}
 		return drop
 	})
@@ -158,7 +158,7 @@ func (l *Lease) failCustodian(custodian string, unit int, by, why string, now in
 	}
 	effects := l.slash(custodian, *bond, shares)
 	*bond = 0
-	effects = append(effects, l.dropRequests(unit, func(r *Request) bool { return r.Custodian == custodian })...)
+	effects = append(effects, l.dropQuestions(unit, func(r *Question) bool { return r.Custodian == custodian })...)
 	l.bar(custodian)
 	at := uint64(l.Files.Draws)
 	if unit == OfFiles {
@@ -229,7 +229,7 @@ func (l *Lease) freeCustodians(i int) (effects []Effect) {
 	for _, a := range l.Units[i].Attested {
 		effects = append(effects, release(a.Custodian, a.Bond, "attestation")...)
 	}
-	return append(effects, l.dropRequests(i, func(*Request) bool { return true })...)
+	return append(effects, l.dropQuestions(i, func(*Question) bool { return true })...)
 }
 
 func codeAttestation(w *canon.Codec, a *Attestation) {

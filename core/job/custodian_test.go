@@ -73,11 +73,11 @@ func newKeptOf(t *testing.T, m Match) *kept {
 // shown is the right answer of a custodian that is asked about the first unit.
 func (k *kept) shown(custodian string) proof.Shown {
 	k.t.Helper()
-	r := k.lease.Request(custodian, 0)
+	r := k.lease.Question(custodian, 0)
 	if r == nil {
 		k.t.Fatalf("%s is not asked", custodian)
 	}
-	q, drawn := k.lease.Question(r)
+	q, drawn := k.lease.Sample(r)
 	if !drawn {
 		k.t.Fatal("nothing is drawn yet")
 	}
@@ -212,7 +212,7 @@ func TestRightAnswerEarnsTheFee(t *testing.T) {
 		k.do(Ask{By: asker, Custodian: who, Unit: 0, Attempt: 0})
 		k.refused("next block", Answer{By: who})
 		k.pass(1)
-		q, _ := k.lease.Question(k.lease.Request(who, 0))
+		q, _ := k.lease.Sample(k.lease.Question(who, 0))
 		seen[q.State] = true
 		k.do(Answer{By: who, Shown: k.shown(who)})
 		if k.purse[who] != k.lease.Params.AskFee || k.purse[asker] != stake-k.lease.Params.AskFee {
@@ -248,18 +248,18 @@ func TestAskIsRefused(t *testing.T) {
 	k.refused("already", Ask{By: "another", Custodian: who, Unit: 0, Attempt: 0})
 }
 
-// Questions are stored with what they are about: of a lease's course they make nothing
+// Questions are stored with what they are about: of a lease's mutable part they make nothing
 // longer but the counts of the custodians that are asked.
 func TestQuestionsDoNotGrowTheCourse(t *testing.T) {
 	k := newKeptOf(t, testMatch())
 	k.attestAll(0)
-	size := func() int { return len(canon.Marshal(k.lease.Course())) }
+	size := func() int { return len(canon.Marshal(k.lease.Mutable())) }
 	before, custodians := size(), len(k.lease.Units[0].Attested)
 	for i := range custodians {
 		k.do(Ask{By: asker, Custodian: k.custodian(i), Unit: 0})
 	}
 	if more := size() - before; more > 4*custodians {
-		t.Errorf("questions to %d custodians add %d bytes to the course", custodians, more)
+		t.Errorf("questions to %d custodians add %d bytes to the mutable part", custodians, more)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestManyQuestionsTakeMoreTime(t *testing.T) {
 	k.do(Ask{By: asker, Custodian: other, Unit: 0, Attempt: 0})
 	k.pass(1)
 	for i, want := range []int64{1, 1, 1, 2, 2} { // by unit: two are about the first
-		if r := k.lease.Requests()[i]; r.Due != k.now+want*k.lease.Params.AnswerTime {
+		if r := k.lease.Questions()[i]; r.Due != k.now+want*k.lease.Params.AnswerTime {
 			t.Errorf("question %d is due in %d ms", i, r.Due-k.now)
 		}
 	}
@@ -310,7 +310,7 @@ func TestQuestionsOfOtherLeasesTakeTime(t *testing.T) {
 		k.attest(0)
 		k.do(Ask{By: asker, Custodian: k.custodian(0), Unit: 0, Open: open})
 		k.pass(1)
-		if r := k.lease.Requests()[0]; r.Due != k.now+want*k.lease.Params.AnswerTime {
+		if r := k.lease.Questions()[0]; r.Due != k.now+want*k.lease.Params.AnswerTime {
 			t.Errorf("with %d questions open elsewhere, an answer is due in %d ms", open, r.Due-k.now)
 		}
 	}
@@ -359,7 +359,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		"negative extent": func(_ *kept, a *proof.Shown) { a.Shape = tensor.Shape{-1, -1} },
 		"nothing":         func(_ *kept, a *proof.Shown) { *a = proof.Shown{} },
 		"another seed": func(k *kept, a *proof.Shown) {
-			q, _ := k.lease.Question(k.lease.Request(k.custodian(0), 0))
+			q, _ := k.lease.Sample(k.lease.Question(k.custodian(0), 0))
 			for q.Seed = canon.Sum("another"); ; q.Seed = canon.Sum("next", q.Seed[:]) {
 				if b, _ := q.ShowState(k.states[q.State]); string(b.Tile) != string(a.Tile) {
 					*a = b
@@ -368,7 +368,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			}
 		},
 		"another state": func(k *kept, a *proof.Shown) {
-			q, _ := k.lease.Question(k.lease.Request(k.custodian(0), 0))
+			q, _ := k.lease.Sample(k.lease.Question(k.custodian(0), 0))
 			*a, _ = q.ShowState(k.states[(q.State+1)%len(k.states)])
 		},
 	} {
@@ -378,7 +378,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			who := k.custodian(0)
 			for { // until a tile of the large tensor of a state is drawn
 				k.ask(who)
-				q, _ := k.lease.Question(k.lease.Request(who, 0))
+				q, _ := k.lease.Sample(k.lease.Question(who, 0))
 				if a := k.shown(who); q.State >= 0 && a.Slot.Index == 0 {
 					break
 				}
@@ -413,7 +413,7 @@ func TestCustodianThatDoesNotAnswer(t *testing.T) {
 			bond := k.lease.Units[0].Attested[0].Bond
 			k.ask(who)
 			a := k.shown(who)
-			k.now = k.lease.Request(who, 0).Due + 1
+			k.now = k.lease.Question(who, 0).Due + 1
 			k.refused("late", Answer{By: who, Shown: a})
 			k.tick()
 			l := &k.lease
@@ -464,8 +464,8 @@ func TestVoidUnitFreesItsCustodians(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.do(CloseDispute{ID: 1, Loser: dispute.Defender})
-	if k.held[who] != 0 || k.purse[asker] != stake || len(k.lease.Requests()) != 0 {
-		t.Fatalf("%d held, the asker has %d, %v", k.held[who], k.purse[asker], k.lease.Requests())
+	if k.held[who] != 0 || k.purse[asker] != stake || len(k.lease.Questions()) != 0 {
+		t.Fatalf("%d held, the asker has %d, %v", k.held[who], k.purse[asker], k.lease.Questions())
 	}
 	k.refused("not under way", Answer{By: who, Shown: a})
 	k.refused("unit 0 is open", Ask{By: asker, Custodian: who, Unit: 0, Attempt: 1})
@@ -521,7 +521,7 @@ func newShared(t *testing.T) (k *kept, who string) {
 func (k *kept) convict(who string) {
 	k.t.Helper()
 	k.ask(who)
-	k.now = k.lease.Request(who, 0).Due + 1
+	k.now = k.lease.Question(who, 0).Due + 1
 	k.tick()
 	if !slices.Contains(k.lease.Barred, who) {
 		k.t.Fatalf("%s is not convicted", who)
@@ -637,7 +637,7 @@ func TestConvictionLooksAtFewUnitsABlock(t *testing.T) {
 		if w.lease.Wake() > w.now {
 			t.Fatal("nothing is due")
 		}
-		units := w.lease.Reach(Tick{}, w.now).Units
+		units := w.lease.Touched(Tick{}, w.now).Units
 		if len(units) == 0 || len(units) > sweepUnits {
 			t.Fatalf("a tick reads %d units", len(units))
 		}

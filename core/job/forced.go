@@ -67,7 +67,7 @@ func (e Reveal) apply(l *Lease, now int64) ([]Effect, error) {
 		f.Until = max(f.Until, now+l.Order.Conditions.UnitTimeout)
 	}
 	f.Unit.Attested, f.Unit.Audits = slices.Clone(u.Attested), slices.Clone(u.Audits)
-	f.Unit.Requests, f.Unit.Attend = nil, 0
+	f.Unit.Questions, f.Unit.Attend = nil, 0
 	effects := l.freeCustodians(e.Unit) // what they keep is of no use any more
 	for i := range f.Unit.Attested {
 		f.Unit.Attested[i].Bond = 0

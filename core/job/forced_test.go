@@ -855,7 +855,7 @@ func TestForcedAttemptIsAskedNothing(t *testing.T) {
 	if err := w.reveal(0, true); err != nil {
 		t.Fatal(err)
 	}
-	if f := w.lease.Forced()[0]; len(f.Unit.Requests) > 0 || f.Unit.Attend != 0 {
+	if f := w.lease.Forced()[0]; len(f.Unit.Questions) > 0 || f.Unit.Attend != 0 {
 		t.Errorf("%+v", f.Unit)
 	}
 	w.settle()

@@ -70,7 +70,7 @@ func (k *kept) keep(custodian string) int {
 
 func (k *kept) shownFragment(custodian string) proof.Shown {
 	k.t.Helper()
-	q, drawn := k.lease.Question(k.lease.Request(custodian, 0))
+	q, drawn := k.lease.Sample(k.lease.Question(custodian, 0))
 	if !drawn {
 		k.t.Fatal("nothing is drawn yet")
 	}
@@ -142,7 +142,7 @@ func TestCustodianOfAFragmentAnswers(t *testing.T) {
 	who := k.custodian(3)
 	for range 40 {
 		k.ask(who)
-		q, _ := k.lease.Question(k.lease.Request(who, 0))
+		q, _ := k.lease.Sample(k.lease.Question(who, 0))
 		seen[q.State] = true
 		a := k.shownFragment(who)
 		if q.State > 0 {
@@ -159,7 +159,7 @@ func TestCustodianOfAFragmentAnswers(t *testing.T) {
 		t.Fatalf("asked for %v", seen)
 	}
 	k.ask(who)
-	k.now = k.lease.Request(who, 0).Due + 1
+	k.now = k.lease.Question(who, 0).Due + 1
 	k.tick()
 	k.pass(1)
 	next := k.custodian(4)
@@ -209,7 +209,7 @@ func TestCustodianOfAWrongFragmentIsExposed(t *testing.T) {
 	}
 	k.pass(1)
 	next := k.custodian(4)
-	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Requests()) != 0 {
+	if u := &k.lease.Units[0]; u.Status != Received || next == liar || len(k.lease.Questions()) != 0 {
 		t.Fatalf("the unit is %v, kept by %s", u.Status, next)
 	}
 	k.refused("no attestation", Expose{"c", liar, 0, 0, *w})

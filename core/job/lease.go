@@ -187,7 +187,7 @@ type Unit struct {
 	Proof      []byte        // the provider's signature of the receipt
 	Attested   []Attestation // its custodians, drawn after the receipt
 	Audits     []Audit       // drawn with them
-	Requests   []Request     // open questions to its custodians
+	Questions  []Question    // open questions to its custodians
 	Withheld   []string      // providers of earlier attempts whose data could not be had
 	Plain      bool          // its provider has shown that it was not forced
 
@@ -291,7 +291,7 @@ const Insurance = "insurance"
 func (l Lease) clone() Lease {
 	l.Leads = slices.Clone(l.Leads)
 	l.Files.Custodians = slices.Clone(l.Files.Custodians)
-	l.Files.Requests = slices.Clone(l.Files.Requests)
+	l.Files.Questions = slices.Clone(l.Files.Questions)
 	l.Asked = slices.Clone(l.Asked)
 	l.Units = slices.Clone(l.Units)
 	l.Past = slices.Clone(l.Past)
@@ -305,7 +305,7 @@ func (l Lease) clone() Lease {
 	l.Ledger.Prizes = slices.Clone(l.Ledger.Prizes)
 	for i := range l.Units {
 		u := &l.Units[i]
-		u.Attested, u.Audits, u.Withheld, u.Requests = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld), slices.Clone(u.Requests)
+		u.Attested, u.Audits, u.Withheld, u.Questions = slices.Clone(u.Attested), slices.Clone(u.Audits), slices.Clone(u.Withheld), slices.Clone(u.Questions)
 		l.Past[i] = slices.Clone(l.Past[i])
 		for j := range l.Past[i] {
 			p := &l.Past[i][j]

@@ -60,7 +60,7 @@ func NewLease(m Match, now int64) (Lease, []Effect, error) {
 	if l.Ledger.Escrow, err = sum(q.Price, m.Deposit); err != nil {
 		return Lease{}, nil, err
 	}
-	l.Outline()
+	l.MakeSkeleton()
 	l.enter(0)
 	l.sight = nil
 	draw := func(label string, n int) []Party {

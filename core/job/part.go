@@ -7,20 +7,20 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// A lease is stored in parts, so that an event reads and writes little. Parts are its
-// terms, its course, each merge, each unit, a receipt's checkpoints, each earlier attempt of which
-// something counts, a merge's inputs, and who was paid out of bonds. The course has an
-// entry for each party and open dispute. Of units it has only numbers.
+// A lease is stored in parts, so that an event reads and writes little: its fixed part,
+// its mutable part, each merge, each unit, a receipt's checkpoints, each earlier attempt
+// of which something counts, a merge's inputs, and who was paid out of bonds. The
+// mutable part has an entry for each party and open dispute. Of units it has only numbers.
 
-// Terms returns the part of l that is fixed when it begins.
-func (l *Lease) Terms() canon.Coded { return (*terms)(l) }
+// Fixed returns the part of l that is fixed when it begins.
+func (l *Lease) Fixed() canon.Coded { return (*fixed)(l) }
 
-// Course returns the part of l that events change, but units and merges.
-func (l *Lease) Course() canon.Coded { return (*course)(l) }
+// Mutable returns the part of l that events change, but units and merges.
+func (l *Lease) Mutable() canon.Coded { return (*mutable)(l) }
 
-// Outline gives a lease of which only terms and course are known the units and
-// merges that these imply: units of merged rounds are accepted, the others open.
-func (l *Lease) Outline() {
+// MakeSkeleton gives a lease the units and merges that its fixed and its mutable part
+// imply: units of merged rounds are accepted, the others open.
+func (l *Lease) MakeSkeleton() {
 	p := &l.Order.Problem
 	l.Units, l.Past, l.Merges = make([]Unit, p.Units()), make([][]Past, p.Units()), make([]Merge, p.Rounds)
 	for i := range l.Units {
@@ -31,8 +31,8 @@ func (l *Lease) Outline() {
 	}
 }
 
-// Part names what of a lease an event reads or changes beside its terms and
-// course.
+// Part names what of a lease an event reads or changes beside its fixed and
+// its mutable part.
 type Part struct {
 	Units  []int // in order
 	Bare   []int // other units, in order: their present attempt alone, which the event does not change
@@ -63,10 +63,10 @@ func (l *Lease) rounds(lo, hi int) (p Part) {
 	return p
 }
 
-// Reach returns what e may read or change at protocol time now. Of the rest an outline
+// Touched returns what e may read or change at protocol time now. Of the rest a skeleton
 // will do, for Apply and for Wake after it. It does not depend on what is still to be
 // filled in from the lease.
-func (l *Lease) Reach(e Event, now int64) (p Part) {
+func (l *Lease) Touched(e Event, now int64) (p Part) {
 	units, merges := []int(nil), []int(nil)
 	switch e := e.(type) {
 	case Assign:

@@ -10,8 +10,8 @@ import (
 	"github.com/tally-network/tally/core/dispute"
 )
 
-// inParts stores the lease in parts, applies the event to those within its
-// reach, and checks that nothing else was needed: every event of every test
+// inParts stores the lease in parts, applies the event to those that it
+// touches, and checks that nothing else was needed: every event of every test
 // comes through here.
 func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 	w.t.Helper()
@@ -23,57 +23,57 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 			w.t.Fatal(err)
 		}
 	}
-	load(canon.Marshal(full.Terms()), part.Terms())
-	load(canon.Marshal(full.Course()), part.Course())
-	part.Outline()
-	reach := part.Reach(e, w.now)
-	part.See(reach.Units)
+	load(canon.Marshal(full.Fixed()), part.Fixed())
+	load(canon.Marshal(full.Mutable()), part.Mutable())
+	part.MakeSkeleton()
+	touched := part.Touched(e, w.now)
+	part.See(touched.Units)
 	whole := map[int][]canon.Hash{} // checkpoints that are not read
-	if reach.SlashPaid {
+	if touched.SlashPaid {
 		part.Ledger.SlashPaid = slices.Clone(full.Ledger.SlashPaid)
 	}
-	for _, i := range reach.Units {
+	for _, i := range touched.Units {
 		part.Units[i] = full.Units[i]
-		if !reach.NoPast {
+		if !touched.NoPast {
 			part.Past[i] = full.Past[i]
 		}
-		if bare, points := full.Units[i].Split(); reach.NoRoots {
+		if bare, points := full.Units[i].Split(); touched.NoRoots {
 			part.Units[i], whole[i] = bare, points
 		}
 	}
-	for _, i := range reach.Bare {
+	for _, i := range touched.Bare {
 		part.Units[i], _ = full.Units[i].Split()
 	}
-	for _, r := range reach.Merges {
+	for _, r := range touched.Merges {
 		part.Merges[r] = full.Merges[r]
-		if reach.NoRoots {
+		if touched.NoRoots {
 			part.Merges[r].Inputs = nil
 		}
 	}
 	got, done, err := Apply(part, e, w.now)
 	if (err == nil) != (want == nil) || !reflect.DeepEqual(done, effects) {
-		w.t.Fatalf("%T with %+v: effects %v, %v; with the whole lease %v, %v", e, reach, done, err, effects, want)
+		w.t.Fatalf("%T with %+v: effects %v, %v; with the whole lease %v, %v", e, touched, done, err, effects, want)
 	}
 	if err != nil {
 		return
 	}
 	if got.Phase == Settled && !reflect.DeepEqual(got.Settlement(), next.Settlement()) {
-		w.t.Fatalf("%T with %+v settles otherwise than with all", e, reach)
+		w.t.Fatalf("%T with %+v settles otherwise than with all", e, touched)
 	}
 	// Write back what was read; the rest must be as the whole lease has it.
 	back := next.clone()
 	old := full.clone()
 	back.Ledger.SlashPaid = got.Ledger.SlashPaid
-	if !reach.SlashPaid {
+	if !touched.SlashPaid {
 		back.Ledger.SlashPaid = old.Ledger.SlashPaid
 		for _, s := range got.Ledger.SlashPaid {
 			back.Ledger.SlashPaid = addShare(back.Ledger.SlashPaid, s)
 		}
 	}
 	back.Units, back.Past, back.Merges = old.Units, old.Past, old.Merges
-	for _, i := range reach.Units {
+	for _, i := range touched.Units {
 		back.Units[i] = got.Units[i]
-		if !reach.NoRoots {
+		if !touched.NoRoots {
 			back.Past[i] = got.Past[i]
 		}
 		if r := got.Units[i].Receipt; r != nil && len(r.Checkpoints) == 1 {
@@ -82,21 +82,21 @@ func (w *world) inParts(e Event, next Lease, effects []Effect, want error) {
 			back.Units[i].Receipt = &all
 		}
 		if got.WakeUnit(i) != next.WakeUnit(i) {
-			w.t.Fatalf("%T with %+v: unit %d wakes at %d, of the whole lease at %d", e, reach, i, got.WakeUnit(i), next.WakeUnit(i))
+			w.t.Fatalf("%T with %+v: unit %d wakes at %d, of the whole lease at %d", e, touched, i, got.WakeUnit(i), next.WakeUnit(i))
 		}
 	}
-	for _, r := range reach.Merges {
+	for _, r := range touched.Merges {
 		inputs := back.Merges[r].Inputs
 		back.Merges[r] = got.Merges[r]
-		if reach.NoRoots && got.Merges[r].Inputs == nil && !got.Merges[r].Root.IsZero() {
+		if touched.NoRoots && got.Merges[r].Inputs == nil && !got.Merges[r].Root.IsZero() {
 			back.Merges[r].Inputs = inputs
 		}
 	}
 	if got.WakeSelf() != next.WakeSelf() {
-		w.t.Fatalf("%T with %+v: wakes at %d, the whole lease at %d", e, reach, got.WakeSelf(), next.WakeSelf())
+		w.t.Fatalf("%T with %+v: wakes at %d, the whole lease at %d", e, touched, got.WakeSelf(), next.WakeSelf())
 	}
-	if string(canon.Marshal(&back)) != string(canon.Marshal(&next)) || string(canon.Marshal(got.Course())) != string(canon.Marshal(next.Course())) {
-		w.t.Fatalf("%T with %+v leaves another lease than with all", e, reach)
+	if string(canon.Marshal(&back)) != string(canon.Marshal(&next)) || string(canon.Marshal(got.Mutable())) != string(canon.Marshal(next.Mutable())) {
+		w.t.Fatalf("%T with %+v leaves another lease than with all", e, touched)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestListsEndWhereReadingDoes(t *testing.T) {
 		t.Error("a dispute was opened beyond the limit")
 	}
 	w.lease.Disputes[0].Segment = MaxSegments + 1
-	if _, err := canon.Encoded(w.lease.Course()); err == nil {
+	if _, err := canon.Encoded(w.lease.Mutable()); err == nil {
 		t.Error("a dispute about a segment that no unit has is stored")
 	}
 	l := w.lease.clone()

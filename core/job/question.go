@@ -13,13 +13,13 @@ import (
 // OfFiles stands for the order's files where a question to a custodian names a unit.
 const OfFiles = -1
 
-// Request is an open question to a custodian. What it must show is drawn from a
+// Question is an open question to a custodian. What it must show is drawn from a
 // block after the one in which it was asked.
-type Request struct {
+type Question struct {
 	By, Custodian string
 	Unit          int        // or OfFiles
 	Fee           uint64     // By's, for an answer in time
-	At            int64      // protocol time of the request
+	At            int64      // protocol time of the question
 	Ahead         int        // questions that count as asked of the custodian before it
 	Seed          canon.Hash // what is asked follows from it, once Due is not 0
 	Due           int64      // protocol time until which an answer is in time
@@ -76,13 +76,13 @@ func (e Ask) apply(l *Lease, now int64) ([]Effect, error) {
 		return nil, fmt.Errorf("no attestation of %s to %s stands", e.Custodian, Kept(e.Unit))
 	case e.By == e.Custodian:
 		return nil, fmt.Errorf("%s cannot ask itself", e.By)
-	case l.Request(e.Custodian, e.Unit) != nil:
+	case l.Question(e.Custodian, e.Unit) != nil:
 		return nil, fmt.Errorf("%s is asked about %s already", e.Custodian, Kept(e.Unit))
 	}
 	ahead := l.ahead(e.Custodian, e.Open)
 	l.countAsked(e.Custodian, 1)
-	of := l.requests(e.Unit)
-	*of = append(*of, Request{By: e.By, Custodian: e.Custodian, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: ahead})
+	of := l.questions(e.Unit)
+	*of = append(*of, Question{By: e.By, Custodian: e.Custodian, Unit: e.Unit, Fee: l.Params.AskFee, At: now, Ahead: ahead})
 	return []Effect{{Lock, e.By, l.Params.AskFee, "ask"}, {Emit, e.Custodian, uint64(e.Unit), "asked"}}, nil
 }
 
@@ -106,18 +106,18 @@ func Kept(unit int) string {
 	return fmt.Sprintf("unit %d", unit)
 }
 
-// requests returns the open questions about a unit, or about the order's files.
-func (l *Lease) requests(unit int) *[]Request {
+// questions returns the open questions about a unit, or about the order's files.
+func (l *Lease) questions(unit int) *[]Question {
 	if unit == OfFiles {
-		return &l.Files.Requests
+		return &l.Files.Questions
 	}
-	return &l.Units[unit].Requests
+	return &l.Units[unit].Questions
 }
 
-// Requests returns all open questions: first those about the order's files, then by unit.
-func (l *Lease) Requests() (out []*Request) {
+// Questions returns all open questions: first those about the order's files, then by unit.
+func (l *Lease) Questions() (out []*Question) {
 	for unit := OfFiles; unit < len(l.Units); unit++ {
-		of := *l.requests(unit)
+		of := *l.questions(unit)
 		for i := range of {
 			out = append(out, &of[i])
 		}
@@ -142,13 +142,13 @@ func (l *Lease) countAsked(custodian string, n int) {
 	}
 }
 
-// Request returns the open question to a custodian about a unit, or about the order's files,
+// Question returns the open question to a custodian about a unit, or about the order's files,
 // nil if there is none.
-func (l *Lease) Request(custodian string, unit int) *Request {
+func (l *Lease) Question(custodian string, unit int) *Question {
 	if unit < OfFiles || unit >= len(l.Units) {
 		return nil
 	}
-	of := *l.requests(unit)
+	of := *l.questions(unit)
 	for i := range of {
 		if of[i].Custodian == custodian {
 			return &of[i]
@@ -157,20 +157,20 @@ func (l *Lease) Request(custodian string, unit int) *Request {
 	return nil
 }
 
-// Question returns what a request asks for, once that is drawn.
-func (l *Lease) Question(r *Request) (q proof.Question, drawn bool) {
-	if r.Due == 0 {
-		return q, false
+// Sample returns what the answer to a question must show, once that is drawn.
+func (l *Lease) Sample(q *Question) (sample proof.Sample, drawn bool) {
+	if q.Due == 0 {
+		return sample, false
 	}
 	records := l.Order.Problem.Data
-	if r.Unit == OfFiles { // they hold the state that the order starts from, and the records
-		return proof.Ask(r.Seed, []canon.Hash{l.Order.Problem.Start}, records), true
+	if q.Unit == OfFiles { // they hold the state that the order starts from, and the records
+		return proof.SampleStates(q.Seed, []canon.Hash{l.Order.Problem.Start}, records), true
 	}
-	u := &l.Units[r.Unit]
-	if p := u.attestation(r.Custodian).Fragment; p != nil {
-		return proof.AskFragment(r.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
+	u := &l.Units[q.Unit]
+	if p := u.attestation(q.Custodian).Fragment; p != nil {
+		return proof.SampleFragments(q.Seed, p.Root, len(u.Receipt.Checkpoints)-1, records), true
 	}
-	return proof.Ask(r.Seed, u.Receipt.Checkpoints, records), true
+	return proof.SampleStates(q.Seed, u.Receipt.Checkpoints, records), true
 }
 
 // Answer shows what a custodian was asked for.
@@ -184,46 +184,46 @@ func (e Answer) apply(l *Lease, now int64) ([]Effect, error) {
 	if err := l.askable(e.Unit, e.Attempt); err != nil {
 		return nil, err
 	}
-	r := l.Request(e.By, e.Unit)
-	if r == nil {
+	q := l.Question(e.By, e.Unit)
+	if q == nil {
 		return nil, fmt.Errorf("nobody asks %s about %s", e.By, Kept(e.Unit))
 	}
-	q, drawn := l.Question(r)
+	sample, drawn := l.Sample(q)
 	switch {
 	case !drawn:
 		return nil, fmt.Errorf("what is asked is drawn in the next block")
-	case now > r.Due:
-		return nil, fmt.Errorf("the answer is late: it was due at protocol time %d ms", r.Due)
+	case now > q.Due:
+		return nil, fmt.Errorf("the answer is late: it was due at protocol time %d ms", q.Due)
 	}
-	if err := q.Check(&e.Shown); err != nil {
+	if err := sample.Check(&e.Shown); err != nil {
 		return nil, err
 	}
-	fee, of := r.Fee, l.requests(e.Unit)
-	*of = slices.DeleteFunc(*of, func(r Request) bool { return r.Custodian == e.By })
+	fee, of := q.Fee, l.questions(e.Unit)
+	*of = slices.DeleteFunc(*of, func(q Question) bool { return q.Custodian == e.By })
 	l.countAsked(e.By, -1)
 	return []Effect{{Unlock, e.By, fee, "answer"}, {Emit, e.By, uint64(e.Unit), "answered"}}, nil
 }
 
-// tickRequests draws what requests of earlier blocks ask for, and convicts custodians
+// tickQuestions draws what questions of earlier blocks ask for, and convicts custodians
 // whose time has run out.
-func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err error) {
-	var late []Request
+func (l *Lease) tickQuestions(seed canon.Hash, now int64) (effects []Effect, err error) {
+	var late []Question
 	for _, unit := range append([]int{OfFiles}, l.known()...) {
-		of := *l.requests(unit)
+		of := *l.questions(unit)
 		for i := range of {
-			switch r := &of[i]; {
-			case r.Due == 0 && now > r.At:
-				r.Seed, r.Due = l.drawRequest(seed, r), now+l.answerTime(r)
-			case r.Due != 0 && now > r.Due:
-				late = append(late, *r)
+			switch q := &of[i]; {
+			case q.Due == 0 && now > q.At:
+				q.Seed, q.Due = l.drawQuestion(seed, q), now+l.answerTime(q)
+			case q.Due != 0 && now > q.Due:
+				late = append(late, *q)
 			}
 		}
 	}
-	for _, r := range late {
-		if l.Request(r.Custodian, r.Unit) == nil {
+	for _, q := range late {
+		if l.Question(q.Custodian, q.Unit) == nil {
 			continue // of a custodian of the files that was just convicted about a unit
 		}
-		more, err := l.failCustodian(r.Custodian, r.Unit, r.By, "unanswered", now)
+		more, err := l.failCustodian(q.Custodian, q.Unit, q.By, "unanswered", now)
 		if err != nil {
 			return nil, err
 		}
@@ -235,31 +235,31 @@ func (l *Lease) tickRequests(seed canon.Hash, now int64) (effects []Effect, err 
 // answerTime returns how long a custodian has for an answer, with the questions that it had
 // before: so many asked together cannot make it late, and none can be asked to keep
 // others from being asked.
-func (l *Lease) answerTime(r *Request) int64 {
-	return l.Params.AnswerTime * int64(1+r.Ahead/l.Params.AnswerLoad)
+func (l *Lease) answerTime(q *Question) int64 {
+	return l.Params.AnswerTime * int64(1+q.Ahead/l.Params.AnswerLoad)
 }
 
-// drawRequest makes every request ask for something else.
-func (l *Lease) drawRequest(seed canon.Hash, r *Request) canon.Hash {
+// drawQuestion returns the seed of a question: each gets another, and asks for something else.
+func (l *Lease) drawQuestion(seed canon.Hash, q *Question) canon.Hash {
 	id := l.Order.ID()
 	return canon.Sum(canon.DomainDraw, canon.Encode(func(e *canon.Encoder) {
-		e.String("request")
+		e.String("question")
 		e.Hash(seed)
 		e.Hash(id)
-		e.Uint(uint64(r.Unit - OfFiles)) // 0: the files
-		e.String(r.Custodian)
+		e.Uint(uint64(q.Unit - OfFiles)) // 0: the files
+		e.String(q.Custodian)
 	}))
 }
 
-// dropRequests takes questions about a unit, or about the order's files, back, and
+// dropQuestions takes questions about a unit, or about the order's files, back, and
 // returns their fees.
-func (l *Lease) dropRequests(unit int, which func(r *Request) bool) (effects []Effect) {
-	of := l.requests(unit)
-	*of = slices.DeleteFunc(*of, func(r Request) bool {
-		drop := which(&r)
+func (l *Lease) dropQuestions(unit int, which func(q *Question) bool) (effects []Effect) {
+	of := l.questions(unit)
+	*of = slices.DeleteFunc(*of, func(q Question) bool {
+		drop := which(&q)
 		if drop {
-			l.countAsked(r.Custodian, -1)
-			effects = append(effects, Effect{Unlock, r.By, r.Fee, "ask"})
+			l.countAsked(q.Custodian, -1)
+			effects = append(effects, Effect{Unlock, q.By, q.Fee, "ask"})
 		}
 		return drop
 	})
@@ -268,37 +268,37 @@ func (l *Lease) dropRequests(unit int, which func(r *Request) bool) (effects []E
 
 // Locked returns the fees that the lease holds for answers.
 func (l *Lease) Locked() (fees uint64) {
-	for _, r := range l.Requests() {
-		fees += r.Fee
+	for _, q := range l.Questions() {
+		fees += q.Fee
 	}
 	return fees
 }
 
 // wakeOf returns the protocol time from which a question needs a Tick, Never if none
 // does.
-func wakeOf(requests []Request) int64 {
+func wakeOf(questions []Question) int64 {
 	wake := int64(Never)
-	for _, r := range requests {
-		wake = min(wake, max(r.At, r.Due)+1)
+	for _, q := range questions {
+		wake = min(wake, max(q.At, q.Due)+1)
 	}
 	return wake
 }
 
-// checkRequests: requests are about attestations that stand, each once, and counted.
-func (l *Lease) checkRequests() error {
+// checkQuestions: questions are about attestations that stand, each once, and counted.
+func (l *Lease) checkQuestions() error {
 	open, total := map[string]int{}, 0
-	for _, r := range l.Requests() {
+	for _, q := range l.Questions() {
 		switch {
 		case l.Phase == Settled:
-			return fmt.Errorf("settled, and %s is asked about %s", r.Custodian, Kept(r.Unit))
-		case r.Unit < OfFiles || r.Unit >= len(l.Units) || l.Request(r.Custodian, r.Unit) != r:
-			return fmt.Errorf("%s is asked about %s twice, or the question stands with another unit", r.Custodian, Kept(r.Unit))
-		case l.wordBond(r.Custodian, r.Unit) == nil:
-			return fmt.Errorf("%s is asked about %s, to which it has not attested", r.Custodian, Kept(r.Unit))
-		case r.Fee != l.Params.AskFee:
-			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", r.Custodian, r.Fee, l.Params.AskFee)
+			return fmt.Errorf("settled, and %s is asked about %s", q.Custodian, Kept(q.Unit))
+		case q.Unit < OfFiles || q.Unit >= len(l.Units) || l.Question(q.Custodian, q.Unit) != q:
+			return fmt.Errorf("%s is asked about %s twice, or the question stands with another unit", q.Custodian, Kept(q.Unit))
+		case l.wordBond(q.Custodian, q.Unit) == nil:
+			return fmt.Errorf("%s is asked about %s, to which it has not attested", q.Custodian, Kept(q.Unit))
+		case q.Fee != l.Params.AskFee:
+			return fmt.Errorf("%s is asked for a fee of %d utally, not %d", q.Custodian, q.Fee, l.Params.AskFee)
 		}
-		open[r.Custodian]++
+		open[q.Custodian]++
 		total++
 	}
 	for i, a := range l.Asked {
@@ -315,18 +315,18 @@ func (l *Lease) checkRequests() error {
 	return nil
 }
 
-func codeRequest(w *canon.Codec, r *Request) {
-	w.String(&r.By, maxAccount)
-	w.String(&r.Custodian, maxAccount)
-	of := r.Unit - OfFiles
+func codeQuestion(w *canon.Codec, q *Question) {
+	w.String(&q.By, maxAccount)
+	w.String(&q.Custodian, maxAccount)
+	of := q.Unit - OfFiles
 	w.Int(&of, MaxUnits-OfFiles)
-	r.Unit = of + OfFiles
-	w.U64(&r.Fee)
-	w.I64(&r.At)
-	w.Int(&r.Ahead, MaxUnits)
-	w.Hash(&r.Seed)
-	w.I64(&r.Due)
+	q.Unit = of + OfFiles
+	w.U64(&q.Fee)
+	w.I64(&q.At)
+	w.Int(&q.Ahead, MaxUnits)
+	w.Hash(&q.Seed)
+	w.I64(&q.Due)
 }
 
-// maxAskFee keeps the fees of all requests of a lease from overflowing.
+// maxAskFee keeps the fees of all questions of a lease from overflowing.
 const maxAskFee = math.MaxUint64 / (MaxUnits + 1) / maxKept

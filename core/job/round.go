@@ -16,7 +16,7 @@ type PostMerge struct {
 	Data  File
 }
 
-// Check returns why the merge is refused, nil if it is not. It needs only an outline of the
+// Check returns why the merge is refused, nil if it is not. It needs only a skeleton of the
 // lease.
 func (e PostMerge) Check(l *Lease) error {
 	switch {

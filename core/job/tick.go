@@ -19,7 +19,7 @@ type Tick struct {
 func (e Tick) apply(l *Lease, now int64) ([]Effect, error) {
 	settles := l.settles(now)
 	effects := l.tickSweep(now)
-	more, err := l.tickRequests(e.Seed, now)
+	more, err := l.tickQuestions(e.Seed, now)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (l *Lease) Wake() int64 {
 
 // WakeSelf is Wake of a lease but for its units.
 func (l *Lease) WakeSelf() int64 {
-	wake := wakeOf(l.Files.Requests)
+	wake := wakeOf(l.Files.Questions)
 	at := func(t int64) { wake = min(wake, t) }
 	if l.Sweep > 0 && l.Phase != Settled {
 		return 0
@@ -208,7 +208,7 @@ func (l *Lease) WakeSelf() int64 {
 // Never if other events must come first.
 func (l *Lease) WakeUnit(i int) int64 {
 	u := &l.Units[i]
-	wake := wakeOf(u.Requests)
+	wake := wakeOf(u.Questions)
 	if u.Attend != 0 {
 		wake = min(wake, u.Attend)
 	}

@@ -56,7 +56,7 @@ func TestQuestionsAboutFragments(t *testing.T) {
 	records := p.truth.Tensors[3]
 	asked := map[int]int{}
 	for i := range 1000 {
-		q := proof.AskFragment(seed(i), canon.Root(p.roots), len(p.roots), records.Root())
+		q := proof.SampleFragments(seed(i), canon.Root(p.roots), len(p.roots), records.Root())
 		asked[q.State]++
 		if q.State < 0 {
 			a := q.ShowTensor(records)

@@ -134,12 +134,12 @@ func TestCustodianAnswersAfterARestart(t *testing.T) {
 		n.Moved(n.Name(drawn[unit]), int64(l.Params.AskFee))
 	}
 	n.Lease(id, "both questions drawn", func(l *job.Lease) bool {
-		return len(l.Requests()) == 2 && !slices.ContainsFunc(l.Requests(), func(r *job.Request) bool { return r.Due == 0 })
+		return len(l.Questions()) == 2 && !slices.ContainsFunc(l.Questions(), func(r *job.Question) bool { return r.Due == 0 })
 	})
 	for _, custodian := range custodians {
 		n.Begin(custodian)
 	}
-	n.Lease(id, "both answers", func(l *job.Lease) bool { return len(l.Requests()) == 0 })
+	n.Lease(id, "both answers", func(l *job.Lease) bool { return len(l.Questions()) == 0 })
 	for unit := range 2 {
 		n.Await("an answer", func(e role.Event) bool {
 			return e.Role == n.Name(drawn[unit]) && e.Kind == role.Answered && e.Unit == unit

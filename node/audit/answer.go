@@ -18,7 +18,7 @@ import (
 // answers starts the answers to what this custodian is asked in a lease. One that is
 // under way is not cancelled: its question goes from the chain before it has ended.
 func (a *auditor) answers(ctx context.Context, l *job.Lease) {
-	for _, r := range l.Requests() {
+	for _, r := range l.Questions() {
 		if r.Custodian != a.kit.Account.Address || r.Due == 0 {
 			continue
 		}
@@ -28,13 +28,13 @@ func (a *auditor) answers(ctx context.Context, l *job.Lease) {
 }
 
 // show answers one question about a unit, or about the order's files.
-func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Request) error {
+func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Question) error {
 	unit := r.Unit
 	l, err := a.kit.Fill(ctx, l, l.AboutUnit(unit))
 	if err != nil {
 		return err
 	}
-	q, _ := l.Question(r)
+	q, _ := l.Sample(r)
 	shown, err := a.tile(ctx, l, unit, q)
 	if err != nil {
 		return fmt.Errorf("answer about %s: %w", job.Kept(unit), err)
@@ -52,7 +52,7 @@ func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Request) error 
 }
 
 // tile opens what a question asks for.
-func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Question) (proof.Shown, error) {
+func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Sample) (proof.Shown, error) {
 	if q.State < 0 {
 		w, err := a.kit.Work(ctx, l)
 		if err != nil {

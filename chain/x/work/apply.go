@@ -25,7 +25,7 @@ func (k *Keeper) Begin(ctx context.Context, m job.Match) (job.Quote, error) {
 		return job.Quote{}, errorsmod.Wrap(ErrRefused, err.Error())
 	}
 	id := l.Order.ID()
-	switch has, err := k.terms.Has(ctx, id[:]); {
+	switch has, err := k.fixed.Has(ctx, id[:]); {
 	case err != nil:
 		return job.Quote{}, err
 	case has:
@@ -57,7 +57,7 @@ func (k *Keeper) apply(ctx context.Context, id canon.Hash, e job.Event) (*job.Le
 // before reads what of a lease an event may change. Where the event lies does not
 // depend on what is still to be filled in from the lease.
 func (k *Keeper) before(ctx context.Context, id canon.Hash, e job.Event) (*loaded, error) {
-	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Reach(e, module.Now(ctx)) })
+	return k.load(ctx, id, func(l *job.Lease) job.Part { return l.Touched(e, module.Now(ctx)) })
 }
 
 // ungassed is a context in which nothing costs gas: for what grows with the order, happens

@@ -123,8 +123,8 @@ func attestationView(a job.Attestation) workv1.Attestation {
 	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Fragment: FragmentToProto(a.Fragment)}
 }
 
-func requestView(r job.Request) workv1.Request {
-	v := workv1.Request{Sender: r.By, Custodian: r.Custodian, Unit: uint32(max(r.Unit, 0)), Files: r.Unit == job.OfFiles, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
+func questionView(r job.Question) workv1.Question {
+	v := workv1.Question{Sender: r.By, Custodian: r.Custodian, Unit: uint32(max(r.Unit, 0)), Files: r.Unit == job.OfFiles, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
 	if r.Due != 0 {
 		v.Seed = r.Seed[:]
 	}

@@ -73,13 +73,13 @@ func (a asked) askMsg(custodian chaintest.Account) *workv1.MsgAsk {
 // answerMsg answers the first open question.
 func (a asked) answerMsg() *workv1.MsgAnswer {
 	a.T.Helper()
-	r := a.Unit(0).Requests[0]
+	r := a.Unit(0).Questions[0]
 	seed, err := canon.HashOf(r.Seed)
 	if err != nil {
 		a.T.Fatal(err)
 	}
 	root := a.Order.Problem.Start
-	q := proof.Ask(seed, a.Checkpoints(0, root), a.records.Root())
+	q := proof.SampleStates(seed, a.Checkpoints(0, root), a.records.Root())
 	shown := q.ShowTensor(a.records)
 	if q.State >= 0 {
 		if shown, err = q.ShowState(a.state); err != nil {
@@ -94,7 +94,7 @@ func TestCustodianAnswers(t *testing.T) {
 	custodian, fee := a.custodian(), job.DefaultParams.AskFee
 	before, purse := a.Balance(custodian.Address), a.Balance(worktest.Challenger.Address)
 	a.Deliver(worktest.Challenger, a.askMsg(custodian))
-	if r := a.Unit(0).Requests; len(r) != 1 || r[0].Due != 0 || len(r[0].Seed) != 0 || a.Balance(moduleAddress(work.Name)) != fee {
+	if r := a.Unit(0).Questions; len(r) != 1 || r[0].Due != 0 || len(r[0].Seed) != 0 || a.Balance(moduleAddress(work.Name)) != fee {
 		t.Fatalf("%+v, %d locked", r, a.Balance(moduleAddress(work.Name)))
 	}
 	early := &workv1.MsgAnswer{Custodian: custodian.String(), Order: a.ID.String(), Shown: canon.Marshal(&proof.Shown{})}
@@ -102,7 +102,7 @@ func TestCustodianAnswers(t *testing.T) {
 	if r := a.NextBlock(time.Second).TxResults[0]; r.Code == 0 {
 		t.Fatal("an answer came before the question")
 	}
-	if r := a.Unit(0).Requests[0]; r.Due != a.Now().Add(answerTime).UnixMilli() || len(r.Seed) == 0 {
+	if r := a.Unit(0).Questions[0]; r.Due != a.Now().Add(answerTime).UnixMilli() || len(r.Seed) == 0 {
 		t.Fatalf("%+v at %d", r, a.Now().UnixMilli())
 	}
 	m := a.answerMsg()
@@ -186,12 +186,12 @@ func TestFileCustodianIsAskedOnChain(t *testing.T) {
 	ask.Attempt = 0
 	a.Deliver(worktest.Challenger, ask)
 	a.NextBlock(time.Second)
-	r := a.Lease().Files.Requests[0]
+	r := a.Lease().Files.Questions[0]
 	seed, err := canon.HashOf(r.Seed)
 	if err != nil || !r.Files || r.Unit != 0 {
 		t.Fatalf("%+v: %v", r, err)
 	}
-	q := proof.Ask(seed, []canon.Hash{a.Order.Problem.Start}, a.records.Root())
+	q := proof.SampleStates(seed, []canon.Hash{a.Order.Problem.Start}, a.records.Root())
 	shown := q.ShowTensor(a.records)
 	if q.State >= 0 {
 		if shown, err = q.ShowState(a.state); err != nil {
@@ -204,7 +204,7 @@ func TestFileCustodianIsAskedOnChain(t *testing.T) {
 	a.Refuse(work.ErrRefused, custodian, &about)
 	before := a.Balance(custodian.Address)
 	a.Deliver(custodian, m)
-	if got := a.Balance(custodian.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Files.Requests) != 0 {
+	if got := a.Balance(custodian.Address) - before; got != job.DefaultParams.AskFee || len(a.Lease().Files.Questions) != 0 {
 		t.Fatalf("the custodian got %d for its answer", got)
 	}
 

@@ -64,7 +64,7 @@ func (k *Keeper) CloseDispute(ctx context.Context, order canon.Hash, id uint64, 
 // MissAnswer tells a lease that a defender has missed an answer, or has moved
 // again. In between it gets no new work anywhere.
 func (k *Keeper) MissAnswer(ctx context.Context, order canon.Hash, id uint64, missed bool) error {
-	before, err := k.load(ctx, order, outline)
+	before, err := k.load(ctx, order, skeleton)
 	if err != nil {
 		return err
 	}

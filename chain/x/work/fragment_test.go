@@ -87,13 +87,13 @@ func TestCustodianOfAFragmentAnswers(t *testing.T) {
 	for { // until a fragment is drawn
 		a.Deliver(worktest.Challenger, a.askMsg(custodian))
 		a.NextBlock(time.Second)
-		r := a.Unit(0).Requests[0]
+		r := a.Unit(0).Questions[0]
 		seed, err := canon.HashOf(r.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fragment, roots := a.fragments(3, false)
-		q := proof.AskFragment(seed, canon.Root(roots), len(roots), a.records.Root())
+		q := proof.SampleFragments(seed, canon.Root(roots), len(roots), a.records.Root())
 		shown := q.ShowTensor(a.records)
 		if q.State > 0 {
 			if shown, err = q.ShowFragment(fragment, roots); err != nil {

@@ -46,13 +46,13 @@ func FuzzShown(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	q := proof.Ask(canon.Hash{1}, nil, t.Root())
+	q := proof.SampleStates(canon.Hash{1}, nil, t.Root())
 	a := q.ShowTensor(t)
 	if err := q.Check(&a); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(canon.Marshal(&a))
-	s := proof.Question{Seed: canon.Hash{1}}
+	s := proof.Sample{Seed: canon.Hash{1}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := work.ShownFromBytes(b)
 		if err != nil {

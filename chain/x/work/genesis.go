@@ -119,7 +119,7 @@ func (k *Keeper) ExportGenesis(ctx context.Context) (*workv1.GenesisState, error
 
 // each hands every lease, whole, to f.
 func (k *Keeper) each(ctx context.Context, f func(canon.Hash, *job.Lease) error) error {
-	return k.terms.Walk(ctx, nil, func(raw, _ []byte) (bool, error) {
+	return k.fixed.Walk(ctx, nil, func(raw, _ []byte) (bool, error) {
 		id, err := canon.HashOf(raw)
 		if err != nil {
 			return true, err

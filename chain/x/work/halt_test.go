@@ -39,7 +39,7 @@ func TestHaltCostsNobodyAClock(t *testing.T) {
 			a.Compute(0, "p0")
 			a.Deliver(worktest.Challenger, a.askMsg(a.custodian()))
 			a.NextBlock(time.Second)
-			return a.Play, func() bool { return len(a.Unit(0).Requests) == 0 }
+			return a.Play, func() bool { return len(a.Unit(0).Questions) == 0 }
 		},
 		"lead": func(t *testing.T) (*worktest.Play, func() bool) {
 			p := begin(t)

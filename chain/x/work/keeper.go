@@ -55,10 +55,10 @@ type Keeper struct {
 	dropped collections.Map[uint64, string] // disputes that ended without a verdict, and why, until x/dispute has asked
 
 	// Parts of leases; an absent unit or merge is a blank one.
-	terms  collections.Map[[]byte, []byte]
-	course collections.Map[[]byte, []byte]
-	merges collections.Map[part, []byte]
-	units  collections.Map[part, []byte]
+	fixed   collections.Map[[]byte, []byte]
+	mutable collections.Map[[]byte, []byte]
+	merges  collections.Map[part, []byte]
+	units   collections.Map[part, []byte]
 
 	// What few events need: the checkpoints of a unit's receipt, whose last the unit
 	// holds, what counts of its earlier attempts, and the inputs of a merge.
@@ -101,11 +101,11 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 	parts := collections.PairKeyCodec(collections.BytesKey, collections.Uint32Key)
 	k := &Keeper{
 		bank: bank, escrow: e, stakes: s, power: p,
-		rules:  module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
-		terms:  collections.NewMap(sb, collections.NewPrefix(1), "terms", collections.BytesKey, collections.BytesValue),
-		course: collections.NewMap(sb, collections.NewPrefix(2), "course", collections.BytesKey, collections.BytesValue),
-		merges: collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
-		units:  collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
+		rules:   module.RulesOf(sb, 0, 11, codec.CollValue[workv1.Params](cdc), checkParams),
+		fixed:   collections.NewMap(sb, collections.NewPrefix(1), "fixed", collections.BytesKey, collections.BytesValue),
+		mutable: collections.NewMap(sb, collections.NewPrefix(2), "mutable", collections.BytesKey, collections.BytesValue),
+		merges:  collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
+		units:   collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
 		settlements: collections.NewMap(sb, collections.NewPrefix(settlementPrefix), "settlements",
 			collections.BytesKey, collections.BytesValue),
 		wakes: collections.NewKeySet(sb, collections.NewPrefix(6), "wakes",

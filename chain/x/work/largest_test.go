@@ -165,7 +165,7 @@ func crowd(l *job.Lease) {
 		custodian := l.Auditors[i%len(l.Auditors)].Account
 		u.Attested[0].Custodian = custodian
 		if i > 0 {
-			u.Requests = []job.Request{{By: chaintest.Named("c").String(), Custodian: custodian, Unit: i, Fee: l.Params.AskFee, At: 1 << 40, Due: 1 << 41}}
+			u.Questions = []job.Question{{By: chaintest.Named("c").String(), Custodian: custodian, Unit: i, Fee: l.Params.AskFee, At: 1 << 40, Due: 1 << 41}}
 			asked[custodian]++
 		}
 		forced, refuted := *u.Receipt, *u.Receipt
@@ -189,7 +189,7 @@ func crowd(l *job.Lease) {
 func TestFullLeaseFitsATransaction(t *testing.T) {
 	const limit = app.MaxGas / 3
 	k, l, ctx := doneBy(t, 1, job.MaxParties, 256, job.MaxParties, crowd)
-	t.Logf("%d bytes of course, %d of terms", len(canon.Marshal(l.Course())), len(canon.Marshal(l.Terms())))
+	t.Logf("%d bytes that change, %d that are fixed", len(canon.Marshal(l.Mutable())), len(canon.Marshal(l.Fixed())))
 	stranger := chaintest.Named("c").String()
 	for name, e := range map[string]job.Event{
 		"question": job.Ask{By: stranger, Custodian: l.Units[0].Attested[0].Custodian, Attempt: 2},

@@ -189,7 +189,7 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.load(ctx, id, outline)
+	l, err := s.load(ctx, id, skeleton)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l, err := q.load(ctx, id, outline)
+	l, err := q.load(ctx, id, skeleton)
 	if err != nil {
 		return nil, asStatus(err)
 	}
@@ -90,7 +90,7 @@ func (q queryServer) Roots(ctx context.Context, r *workv1.QueryRootsRequest) (*w
 	if n := len(r.Units); n == 0 || n > job.MaxUnits {
 		return nil, status.Errorf(codes.InvalidArgument, "checkpoints of %d units are asked for: name 1 to %d, as units", n, job.MaxUnits)
 	}
-	switch has, err := q.terms.Has(ctx, id[:]); {
+	switch has, err := q.fixed.Has(ctx, id[:]); {
 	case err != nil:
 		return nil, err
 	case !has:
@@ -157,7 +157,7 @@ func (q queryServer) Leases(ctx context.Context, r *workv1.QueryLeasesRequest) (
 			func(k byPhase, _ collections.NoValue) (workv1.Lease, error) { return q.summary(ctx, k.K2()) },
 			query.WithCollectionPaginationPairPrefix[int32, []byte](int32(r.Phase)))
 	default:
-		leases, page, err = query.CollectionPaginate(ctx, q.terms, r.Pagination,
+		leases, page, err = query.CollectionPaginate(ctx, q.fixed, r.Pagination,
 			func(id []byte, _ []byte) (workv1.Lease, error) { return q.summary(ctx, id) })
 	}
 	return &workv1.QueryLeasesResponse{Leases: leases, Pagination: page}, err

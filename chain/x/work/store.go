@@ -20,44 +20,44 @@ import (
 	"github.com/tally-network/tally/core/job"
 )
 
-// loaded is a lease and what of it was read: course, and the units and merges that
-// part names. The rest is an outline. Of parts that were read it holds the bytes.
+// loaded is a lease and what of it was read: its mutable part, and the units and merges that
+// part names. The rest is a skeleton. Of parts that were read it holds the bytes.
 type loaded struct {
 	job.Lease
-	part   job.Part
-	course []byte
+	part    job.Part
+	mutable []byte
 
 	units, checkpoints, merges, inputs map[int][]byte
 
 	past map[uint64][]byte // by attemptOf
 }
 
-// gasUnit is charged for each unit of an order that a message is about: its outline is
+// gasUnit is charged for each unit of an order that a message is about: its skeleton is
 // made and copied, whatever the message reads (tally bench hardening --only cost).
 const gasUnit = 40
 
-// outline is a reach: terms and course alone.
-func outline(*job.Lease) (p job.Part) { return p }
+// skeleton names no part: of the lease, only what is fixed and what is mutable is read.
+func skeleton(*job.Lease) (p job.Part) { return p }
 
-// load reads the parts of a lease that reach tells from its outline.
-func (k *Keeper) load(ctx context.Context, id canon.Hash, reach func(*job.Lease) job.Part) (*loaded, error) {
+// load reads the parts of a lease that touched names, given its skeleton.
+func (k *Keeper) load(ctx context.Context, id canon.Hash, touched func(*job.Lease) job.Part) (*loaded, error) {
 	l := &loaded{}
-	terms, err := k.terms.Get(ctx, id[:])
+	fixed, err := k.fixed.Get(ctx, id[:])
 	if errors.Is(err, collections.ErrNotFound) {
 		return nil, errorsmod.Wrap(ErrNoLease, id.String())
 	}
 	if err != nil {
 		return nil, err
 	}
-	if l.course, err = k.course.Get(ctx, id[:]); err != nil {
+	if l.mutable, err = k.mutable.Get(ctx, id[:]); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(canon.Unmarshal(terms, l.Terms()), canon.Unmarshal(l.course, l.Course())); err != nil {
+	if err := errors.Join(canon.Unmarshal(fixed, l.Fixed()), canon.Unmarshal(l.mutable, l.Mutable())); err != nil {
 		return nil, fmt.Errorf("read lease %s: %w", id, err)
 	}
-	l.Outline()
-	charge(ctx, gasUnit*uint64(len(l.Units)), "outline")
-	l.part = reach(&l.Lease)
+	l.MakeSkeleton()
+	charge(ctx, gasUnit*uint64(len(l.Units)), "skeleton")
+	l.part = touched(&l.Lease)
 	l.See(l.part.Units)
 	if err := k.fill(ctx, id, l); err != nil {
 		return nil, fmt.Errorf("read parts of lease %s: %w", id, err)
@@ -209,12 +209,12 @@ var (
 
 // save stores what has changed between before and after.
 func (k *Keeper) save(ctx context.Context, id canon.Hash, before *loaded, after *job.Lease) error {
-	course, err := canon.Encoded(after.Course())
+	mutable, err := canon.Encoded(after.Mutable())
 	if err != nil {
 		return fmt.Errorf("store lease %s: %w", id, err)
 	}
-	if !bytes.Equal(course, before.course) {
-		if err := k.course.Set(ctx, id[:], course); err != nil {
+	if !bytes.Equal(mutable, before.mutable) {
+		if err := k.mutable.Set(ctx, id[:], mutable); err != nil {
 			return err
 		}
 	}
@@ -319,11 +319,11 @@ func write[K any](ctx context.Context, m collections.Map[K, []byte], at K, old, 
 
 // enter stores a lease that is not in the store, with its indexes.
 func (k *Keeper) enter(ctx context.Context, id canon.Hash, l *job.Lease) error {
-	terms, err := canon.Encoded(l.Terms())
+	fixed, err := canon.Encoded(l.Fixed())
 	if err != nil {
 		return fmt.Errorf("store lease %s: %w", id, err)
 	}
-	if err := k.terms.Set(ctx, id[:], terms); err != nil {
+	if err := k.fixed.Set(ctx, id[:], fixed); err != nil {
 		return err
 	}
 	whole := l.Everything()

@@ -169,11 +169,11 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 		}
 		return o.ID()
 	}
-	store, course := svc.OpenKVStore(ctx), byte(2)
+	store, mutable := svc.OpenKVStore(ctx), byte(2)
 	broken := map[canon.Hash][]byte{}
 	for i := range uint64(300) {
 		id := begin(i)
-		key := append([]byte{course}, id[:]...)
+		key := append([]byte{mutable}, id[:]...)
 		var err error
 		if broken[id], err = store.Get(key); err != nil || len(broken[id]) == 0 {
 			t.Fatal(broken[id], err)
@@ -217,7 +217,7 @@ func TestUnreadableLeasesHoldUpNobody(t *testing.T) {
 		}
 	}
 	for id, b := range broken { // order: any
-		if err := store.Set(append([]byte{course}, id[:]...), b); err != nil {
+		if err := store.Set(append([]byte{mutable}, id[:]...), b); err != nil {
 			t.Fatal(err)
 		}
 	}

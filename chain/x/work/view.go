@@ -44,7 +44,7 @@ func filesView(f *job.Files) workv1.Files {
 		Custodians: list(f.Custodians, func(k job.FileCustodian) workv1.FileCustodian {
 			return workv1.FileCustodian{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
 		}),
-		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Requests: list(f.Requests, requestView),
+		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Questions: list(f.Questions, questionView),
 	}
 }
 
@@ -79,7 +79,7 @@ func attemptView(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
 		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
-		Audits: list(u.Audits, auditView), Requests: list(u.Requests, requestView),
+		Audits: list(u.Audits, auditView), Questions: list(u.Questions, questionView),
 	}
 	if u.Receipt != nil {
 		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()

@@ -429,11 +429,11 @@ func (c *composer) shown() any {
 	if c.l == nil {
 		return &proof.Shown{}
 	}
-	r := c.l.Request(c.actor.String(), c.Unit)
+	r := c.l.Question(c.actor.String(), c.Unit)
 	if r == nil || c.o.mind == nil {
 		return &proof.Shown{}
 	}
-	q, drawn := c.l.Question(r)
+	q, drawn := c.l.Sample(r)
 	switch {
 	case !drawn || q.Of > 0:
 		return &proof.Shown{}

@@ -35,9 +35,9 @@ type game struct {
 
 // Functions, so that testdata/before/adapt.patch can replace them: there a lease has one
 // list of each.
-func forced(l *job.Lease) []*job.Forced     { return l.Forced() }
-func verdicts(l *job.Lease) []job.Verdict   { return l.Verdicts() }
-func questions(l *job.Lease) []*job.Request { return l.Requests() }
+func forced(l *job.Lease) []*job.Forced      { return l.Forced() }
+func verdicts(l *job.Lease) []job.Verdict    { return l.Verdicts() }
+func questions(l *job.Lease) []*job.Question { return l.Questions() }
 
 // query asks the state as clients do.
 func (p *play) query(method string, request, reply proto.Message) error {

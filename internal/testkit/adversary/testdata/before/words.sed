@@ -10,3 +10,11 @@ s/ForcedDrawn/LotDrawn/g
 s/ForcedDrawDue/LotDue/g
 s/ForcedDrawInput/LotInput/g
 s/ForcedSeed/LotSeed/g
+s/proof\.SampleFragments/proof.AskFragment/g
+s/proof\.SampleStates/proof.Ask/g
+s/job\.Question\b/job.Request/g
+s/\.Question(/.Request(/g
+s/\.Questions()/.Requests()/g
+s/\.Sample(/.Question(/g
+s/proof\.Sample\b/proof.Question/g
+s/\.Touched(/.Reach(/g

@@ -9,40 +9,40 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// Question is what somebody who says that it keeps the data of a receipt must
-// show: one tile of one of the receipt's states, or of the training records.
-// Everything is drawn from a seed that was not known when the question was asked:
-// the state, the tensor among those of the state, the tile among those of the
-// tensor. Who keeps fragments is asked for a tile of its fragment of a state.
-type Question struct {
+// Sample is the one tile that a custodian must show, to answer a question about what it
+// attested to: a tile of one of the receipt's states, or of the training records.
+// Everything is drawn from a seed that was not known when the question was asked: the
+// state, the tensor of the state, the tile of the tensor. A custodian of fragments shows
+// a tile of its fragment of a state.
+type Sample struct {
 	Root  canon.Hash // of a state, of the records, or over the fragments
 	State int        // place of the state among the receipt's checkpoints; −1: the records
 	Of    int        // how many fragments Root is over; 0: it is not over fragments
 	Seed  canon.Hash
 }
 
-// Ask returns the question that a seed puts to who keeps the given states and
-// records.
-func Ask(seed canon.Hash, states []canon.Hash, records canon.Hash) Question {
+// SampleStates draws from a seed what a custodian of whole states, and of the records, must
+// show.
+func SampleStates(seed canon.Hash, states []canon.Hash, records canon.Hash) Sample {
 	if i := int(below(seed[:], 0, uint64(len(states)+1))); i < len(states) {
-		return Question{Root: states[i], State: i, Seed: seed}
+		return Sample{Root: states[i], State: i, Seed: seed}
 	}
-	return Question{Root: records, State: -1, Seed: seed}
+	return Sample{Root: records, State: -1, Seed: seed}
 }
 
-// AskFragment returns the question that a seed puts to who keeps the records, and of
-// each checkpoint after the first, of which there are so many, its fragment.
-func AskFragment(seed canon.Hash, fragments canon.Hash, of int, records canon.Hash) Question {
+// SampleFragments draws from a seed what a custodian of fragments, and of the records, must
+// show. It keeps one fragment of each of so many checkpoints: all but the first.
+func SampleFragments(seed canon.Hash, fragments canon.Hash, of int, records canon.Hash) Sample {
 	if i := int(below(seed[:], 0, uint64(of+1))); i < of {
-		return Question{Root: fragments, State: i + 1, Of: of, Seed: seed}
+		return Sample{Root: fragments, State: i + 1, Of: of, Seed: seed}
 	}
-	return Question{Root: records, State: -1, Seed: seed}
+	return Sample{Root: records, State: -1, Seed: seed}
 }
 
-func (q *Question) slot(slots int) int { return int(below(q.Seed[:], 1, uint64(slots))) }
-func (q *Question) tile(tiles int) int { return int(below(q.Seed[:], 2, uint64(tiles))) }
+func (s *Sample) slot(slots int) int { return int(below(s.Seed[:], 1, uint64(slots))) }
+func (s *Sample) tile(tiles int) int { return int(below(s.Seed[:], 2, uint64(tiles))) }
 
-// Shown is the answer to a question: the tensor opened in its state, and the tile
+// Shown is a sample as it is answered: the tensor opened in its state, and the tile
 // opened in the tensor. The records are no part of a state: their Slot is empty.
 type Shown struct {
 	Beside []canon.Hash // of a fragment: its path among the fragments of the receipt's checkpoints
@@ -61,22 +61,22 @@ const (
 	maxPath = 64
 )
 
-// ShowState answers a question about a state.
-func (q Question) ShowState(s *graph.State) (Shown, error) {
-	return show(s, q.slot, q.tile)
+// ShowState answers a sample of a state.
+func (s Sample) ShowState(state *graph.State) (Shown, error) {
+	return show(state, s.slot, s.tile)
 }
 
-// ShowFragment answers a question about a fragment, given the roots of all.
-func (q Question) ShowFragment(fragment *graph.State, roots []canon.Hash) (Shown, error) {
-	a, err := show(fragment, q.slot, q.tile)
+// ShowFragment answers a sample of a fragment, given the roots of all.
+func (s Sample) ShowFragment(fragment *graph.State, roots []canon.Hash) (Shown, error) {
+	a, err := show(fragment, s.slot, s.tile)
 	if err == nil {
-		a.Beside = canon.NewTree(roots).Prove(q.State - 1)
+		a.Beside = canon.NewTree(roots).Prove(s.State - 1)
 	}
 	return a, err
 }
 
-// ShowTensor answers a question about the training records.
-func (q Question) ShowTensor(t *tensor.Tensor) Shown { return showTile(t, q.tile) }
+// ShowTensor answers a sample of the training records.
+func (s Sample) ShowTensor(t *tensor.Tensor) Shown { return showTile(t, s.tile) }
 
 // show opens what is picked among the tensors of a state and the tiles of a tensor.
 func show(s *graph.State, slot, tile func(n int) int) (Shown, error) {
@@ -102,15 +102,15 @@ func showTile(t *tensor.Tensor, tile func(n int) int) Shown {
 	return a
 }
 
-// Check returns an error unless a answers the question. The roots bind how many
+// Check returns an error unless a is what was drawn. The roots bind how many
 // tensors a state has, and how many tiles a tensor: nobody can choose what to show.
-func (q Question) Check(a *Shown) error {
-	root, err := a.tensor(q.tile)
+func (s Sample) Check(a *Shown) error {
+	root, err := a.tensor(s.tile)
 	if err != nil {
 		return err
 	}
-	if q.State < 0 {
-		if root != q.Root || a.Slot.N != 0 || len(a.Beside) != 0 {
+	if s.State < 0 {
+		if root != s.Root || a.Slot.N != 0 || len(a.Beside) != 0 {
 			return errors.New("the tile does not lead to the order's training records, which are no state's tensor")
 		}
 		return nil
@@ -119,10 +119,10 @@ func (q Question) Check(a *Shown) error {
 	if err != nil {
 		return err
 	}
-	if i := q.slot(a.Slot.N); a.Slot.Index != i {
+	if i := s.slot(a.Slot.N); a.Slot.Index != i {
 		return fmt.Errorf("tensor %d of %d is shown, tensor %d is asked for", a.Slot.Index, a.Slot.N, i)
 	}
-	return a.leads(state, q.Root, q.State, q.Of)
+	return a.leads(state, s.Root, s.State, s.Of)
 }
 
 // tensor returns the root of the tensor that a tile leads to, if it is the one that

@@ -40,9 +40,9 @@ func TestQuestions(t *testing.T) {
 	states := []canon.Hash{canon.Sum("other"), root}
 	asked := map[string]int{}
 	shown := map[string]proof.Shown{}
-	questions := map[string]proof.Question{}
+	questions := map[string]proof.Sample{}
 	for i := range 3000 {
-		q := proof.Ask(seed(i), states, records.Root())
+		q := proof.SampleStates(seed(i), states, records.Root())
 		if q.State == 0 {
 			asked["other"]++
 			continue
@@ -88,7 +88,7 @@ func BenchmarkCheckShown(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := proof.Question{Root: root, Seed: seed(1)}
+	q := proof.Sample{Root: root, Seed: seed(1)}
 	a, err := q.ShowState(s)
 	if err != nil {
 		b.Fatal(err)
