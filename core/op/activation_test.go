@@ -51,6 +51,13 @@ var _ = add(
 	sample{name: "Shrink, uint8", op: "Shrink", attrs: []graph.Attr{graph.Float("lambd", 1.5), graph.Float("bias", 1)}, in: []arg{ints(tensor.Uint8, 0, 4, 9)}, want: shrink(1.5, 1)},
 )
 
+var _ = refuse(
+	refusal{`attribute "alpha" is not supported`, "Relu", []graph.Attr{graph.Float("alpha", 1)}, []arg{f(1)}, 1},
+	refusal{"does not broadcast to [2]", "PRelu", nil, []arg{f(2), f(3, 2)}, 1},
+	refusal{"out of range for int8", "Shrink", []graph.Attr{graph.Float("bias", 1e20)}, []arg{as(tensor.Int8, few(2))}, 1},
+	refusal{`approximation "fast" is not supported`, "Gelu", []graph.Attr{graph.String("approximate", "fast")}, []arg{f(2)}, 1},
+)
+
 func elementwise(name string, in arg, f func(float64) float64, attrs ...graph.Attr) sample {
 	return sample{name: name, op: name, attrs: attrs, in: []arg{in}, want: pointwise(func(x []float64) float64 { return f(x[0]) })}
 }

@@ -24,3 +24,7 @@ var _ = add(
 )
 
 var _ = withoutGradient("ArgMin")
+
+var _ = refuse(
+	refusal{"axis 0 does not exist", "ArgMax", nil, []arg{f()}, 1},
+)

@@ -58,6 +58,16 @@ var _ = add(
 
 var _ = withoutGradient("Ceil", "Floor", "Round", "Sign")
 
+var _ = refuse(
+	refusal{"it has 1 inputs, but takes 2", "Add", nil, []arg{f(1)}, 1},
+	refusal{"input 0 is missing", "Sub", nil, []arg{none, f(1)}, 1},
+	refusal{"are float32 and int64; cast one", "Mul", nil, []arg{f(2), few(2)}, 1},
+	refusal{"it does not take bool", "Add", nil, []arg{bools(2), bools(2)}, 1},
+	refusal{"do not broadcast", "Add", nil, []arg{f(2), f(3)}, 1},
+	refusal{"takes integers, or any numbers with fmod 1", "Mod", nil, []arg{f(2), f(2)}, 1},
+	refusal{"should be one number", "Clip", nil, []arg{f(2), f(2)}, 1},
+)
+
 // pointwise is the meaning of an operator on elements, with broadcasting.
 func pointwise(f func(x []float64) float64) func([]array) []array {
 	return func(in []array) []array {

@@ -28,6 +28,18 @@ var _ = add(
 		in: []arg{as(tensor.Float16, f(1, 1, 2, 2)), as(tensor.Float16, f(1, 1, 3, 2)), as(tensor.Float16, f(1, 1, 3, 2))}, want: attending{}.open()},
 )
 
+var _ = refuse(
+	refusal{"does not go with queries", "Attention", nil, []arg{f(1, 1, 2, 2), f(1, 2, 2), f(1, 1, 2, 2)}, 1},
+	refusal{"0 heads do not divide", "Attention", nil, []arg{f(1, 2, 2), f(1, 2, 2), f(1, 2, 2)}, 1},
+	refusal{"do not share 2 heads", "Attention", nil, []arg{f(1, 3, 2, 2), f(1, 2, 2, 2), f(1, 2, 2, 2)}, 1},
+	refusal{"which do not go together", "Attention", nil, []arg{f(1, 1, 2, 2), f(1, 1, 2, 3), f(1, 1, 2, 2)}, 1},
+	refusal{"past_key and past_value go together", "Attention", nil, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2), none, f(1, 1, 1, 2)}, 1},
+	refusal{"does not broadcast to [1 1 2 3]", "Attention", nil, []arg{f(1, 1, 2, 2), f(1, 1, 3, 2), f(1, 1, 3, 2), f(4, 3)}, 1},
+	refusal{"qk_matmul_output_mode 4", "Attention", []graph.Attr{graph.Int("qk_matmul_output_mode", 4)}, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
+	refusal{"scale -1 is not supported", "Attention", []graph.Attr{graph.Float("scale", -1)}, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
+	refusal{"no type of floats", "Attention", []graph.Attr{graph.Int("softmax_precision", 7)}, []arg{f(1, 1, 2, 2), f(1, 1, 2, 2), f(1, 1, 2, 2)}, 1},
+)
+
 // heads gives [batch, places, heads·size] the axes [batch, heads, places, size].
 func heads(x array, n int) array {
 	if len(x.shape) != 3 {

@@ -19,6 +19,11 @@ var _ = add(
 	sample{name: "MeanVarianceNormalization, all axes", op: "MeanVarianceNormalization", attrs: []graph.Attr{graph.Ints("axes", 0, -1)}, in: []arg{as(tensor.Float16, f(3, 4))}, want: meanVariance(false)},
 )
 
+var _ = refuse(
+	refusal{"in training_mode only", "BatchNormalization", nil, []arg{f(2, 3), f(3), f(3), f(3), f(3)}, 3},
+	refusal{"axis 3 does not exist", "MeanVarianceNormalization", nil, []arg{f(2, 3, 4)}, 1},
+)
+
 // batchNorm is the meaning of BatchNormalization with the given statistics.
 func batchNorm(epsilon float64) func([]array) []array {
 	return func(in []array) []array {

@@ -19,6 +19,11 @@ var _ = add(
 
 var _ = withoutGradient("BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
 
+var _ = refuse(
+	refusal{"is not LEFT or RIGHT", "BitShift", nil, []arg{few(2), few(2)}, 1},
+	refusal{"does not take float32, but integers", "BitwiseAnd", nil, []arg{f(2), f(2)}, 1},
+)
+
 func bitwise(f func(x, y int64) int64) func([]array) []array {
 	return pointwise(func(x []float64) float64 { return float64(f(int64(x[0]), int64(x[len(x)-1]))) })
 }

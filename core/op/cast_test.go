@@ -27,3 +27,8 @@ var _ = add(
 )
 
 var _ = withoutGradient("BitCast")
+
+var _ = refuse(
+	refusal{"element type 8 is not supported", "Cast", []graph.Attr{graph.Int("to", 8)}, []arg{f(2)}, 1},
+	refusal{"elements of different sizes", "BitCast", to(tensor.Int64), []arg{f(2)}, 1},
+)

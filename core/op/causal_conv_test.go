@@ -7,3 +7,8 @@ var _ = add(
 	sample{name: "CausalConvWithState, short", op: "CausalConvWithState", attrs: []graph.Attr{graph.String("activation", "silu")}, outs: 2, in: []arg{f(1, 2, 1), f(2, 1, 4)},
 		want: remembering(func(x float64) float64 { return x * sigmoid(x) })},
 )
+
+var _ = refuse(
+	refusal{"past_state has shape", "CausalConvWithState", nil, []arg{f(1, 2, 3), f(2, 1, 3), none, f(1, 2, 3)}, 1},
+	refusal{`activation "relu" is not supported`, "CausalConvWithState", []graph.Attr{graph.String("activation", "relu")}, []arg{f(1, 2, 3), f(2, 1, 3)}, 1},
+)

@@ -13,6 +13,11 @@ var _ = add(
 	sample{name: "Concat of one", op: "Concat", attrs: []graph.Attr{graph.Int("axis", 0)}, in: []arg{f(2)}, want: concatenated(0)},
 )
 
+var _ = refuse(
+	refusal{"may differ on axis 0 alone", "Concat", axisIs(0), []arg{f(2, 3), f(2, 2)}, 1},
+	refusal{"axis 2 does not exist", "Concat", axisIs(2), []arg{f(2), f(2)}, 1},
+)
+
 func concatenated(axis int) func([]array) []array {
 	return func(in []array) []array {
 		shape := append([]int(nil), in[0].shape...)

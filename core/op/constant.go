@@ -36,17 +36,9 @@ var _ = define(
 			return one(v.Broadcast(s), err)
 		}},
 	identity("Identity"),
-	identity("OptionalGetElement"), // every value is there
-	lower.Operator{Name: "OptionalHasElement", Min: 0, Max: 1, Outputs: 1,
-		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
-			t, err := tensor.Bools(tensor.Shape{}, c.Has(0))
-			if err != nil {
-				return nil, err
-			}
-			return []lower.View{e.Const(t)}, nil
-		}},
 )
 
+// identity is an operator that leaves its input.
 func identity(name string) lower.Operator {
 	return lower.Operator{Name: name, Min: 1, Max: 1, Outputs: 1,
 		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) { return c.In, nil },

@@ -6,9 +6,6 @@ import (
 )
 
 var _ = add(
-	sample{name: "OptionalGetElement", op: "OptionalGetElement", in: []arg{f(2, 3)}, want: func(in []array) []array { return in }},
-	sample{name: "OptionalHasElement", op: "OptionalHasElement", in: []arg{f(2)}, want: results(array{nil, []float64{1}})},
-	sample{name: "OptionalHasElement, nothing", op: "OptionalHasElement", in: []arg{none}, want: results(array{nil, []float64{0}})},
 	sample{name: "Constant", op: "Constant", attrs: []graph.Attr{graph.Tensor("value", tensor.Must(tensor.From(tensor.Shape{2}, []float32{1, 2})))}, want: vector(1, 2)},
 	sample{name: "Constant, integers", op: "Constant", attrs: []graph.Attr{graph.Ints("value_ints", 3, -4)}, want: vector(3, -4)},
 	sample{name: "Constant, an integer", op: "Constant", attrs: []graph.Attr{graph.Int("value_int", 3)}, want: func([]array) []array { return []array{{nil, []float64{3}}} }},
@@ -19,4 +16,9 @@ var _ = add(
 	sample{name: "Identity", op: "Identity", in: []arg{f(2, 3)}, want: become(2, 3)},
 )
 
-var _ = withoutGradient("OptionalHasElement")
+var _ = refuse(
+	refusal{"is not between 0 and 2^40", "ConstantOfShape", nil, []arg{list(-1)}, 1},
+	refusal{"exactly one value", "Constant", nil, nil, 1},
+	refusal{"its value is missing", "Constant", []graph.Attr{graph.Tensor("value", nil)}, nil, 1},
+	refusal{"should have one", "ConstantOfShape", []graph.Attr{graph.Tensor("value", tensor.Must(tensor.New(tensor.Int32, tensor.Shape{0})))}, []arg{list(1)}, 1},
+)

@@ -21,6 +21,12 @@ var _ = add(
 	sample{name: "CumProd, int64", op: "CumProd", in: []arg{ints(tensor.Int64, -3, 3, 6), list(0)}, want: cumulated(0, false, false, multiplied)},
 )
 
+var _ = refuse(
+	refusal{"input \"x1\" must be constant", "CumSum", nil, []arg{f(2), few()}, 1},
+	refusal{"should be one axis", "CumSum", nil, []arg{f(2), list(0, 1)}, 1},
+	refusal{"axis 1 does not exist", "CumProd", nil, []arg{f(2), list(1)}, 1},
+)
+
 // cumulated is the meaning of a running fold along an axis.
 func cumulated(axis int, exclusive, reverse bool, f func([]float64) float64) func([]array) []array {
 	return func(in []array) []array {

@@ -19,6 +19,10 @@ var _ = add(
 	sample{name: "STFT, both sides, no window", op: "STFT", attrs: []graph.Attr{graph.Int("onesided", 0)}, in: []arg{f(1, 7, 1), one(3), none, one(4)}, want: framed(3, 4, 4)},
 )
 
+var _ = refuse(
+	refusal{"forward transform of the conjugate", "DFT", []graph.Attr{inverse}, []arg{f(1, 6, 2)}, 1},
+)
+
 // transform is the meaning of DFT of length n along an axis to k places, with
 // the given number of parts. mirrored says that of the input only the first
 // half is there.

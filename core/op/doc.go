@@ -7,6 +7,7 @@
 // Each family of operators has one file, named after what one would search for, which
 // defines them. input.go holds what operators ask of their inputs and attributes,
 // build.go what expansions and gradients write, and emit.go what lowerings emit.
+// CONTRIBUTING.md, "Add an operator", walks through the steps.
 //
 // # Invariants
 //

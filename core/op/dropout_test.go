@@ -13,6 +13,12 @@ var _ = add(
 	sample{name: "Dropout, of nothing", op: "Dropout", outs: 2, in: []arg{f(3), ratio(0), yes}, want: thinned(0, 0)},
 )
 
+var _ = refuse(
+	refusal{"it has 3 outputs, but gives 1 to 2", "Dropout", nil, []arg{f(1)}, 3},
+	refusal{"give it the attribute seed", "Dropout", nil, []arg{f(2), ratio(0.5), yes}, 1},
+	refusal{"should be one value", "Dropout", nil, []arg{f(2), f(2), yes}, 1},
+)
+
 // thinned drops elements by chance, at the given ratio, and says which stay.
 func thinned(seed int, ratio float64) func([]array) []array {
 	return func(in []array) []array {

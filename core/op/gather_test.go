@@ -33,6 +33,14 @@ var _ = add(
 		}},
 )
 
+var _ = refuse(
+	refusal{"with 1 axes of batches", "GatherND", []graph.Attr{graph.Int("batch_dims", 1)}, []arg{f(2, 3), few(3, 1)}, 1},
+	refusal{"indices are int32 or int64", "Gather", nil, []arg{f(4), f(1)}, 1},
+	refusal{"do not go with data", "GatherElements", nil, []arg{f(4), few(1, 1)}, 1},
+	refusal{"reach outside data", "GatherElements", nil, []arg{f(4, 2), few(1, 3)}, 1},
+	refusal{"do not select from data", "GatherND", nil, []arg{f(4), few(1, 2)}, 1},
+)
+
 // index returns the place that a possibly negative index means, −1 for none.
 func index(v float64, n int) int {
 	i := int(v)

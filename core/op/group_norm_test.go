@@ -15,6 +15,13 @@ var _ = add(
 		in: []arg{as(tensor.Float16, f(2, 3, 2, 2)), as(tensor.Float16, positive(3)), as(tensor.Float16, f(3))}, want: groupNorm(3, 0.5)},
 )
 
+var _ = refuse(
+	refusal{"3 channels do not make 2 groups", "GroupNormalization", []graph.Attr{graph.Int("num_groups", 2)}, []arg{f(2, 3, 1), f(3), f(3)}, 1},
+	refusal{"3 channels do not make 0 groups", "GroupNormalization", nil, []arg{f(2, 3, 1), f(3), f(3)}, 1},
+	refusal{"a number for each channel", "InstanceNormalization", nil, []arg{f(2, 3, 1), f(3), f(2)}, 1},
+	refusal{"should have at least 3 axes", "InstanceNormalization", nil, []arg{f(2, 3), f(3), f(3)}, 1},
+)
+
 // grouped is x with each element divided by a function of those that share its
 // group.
 func grouped(x array, group func(at []int) int, f func(v float64, all []float64) float64) array {

@@ -23,6 +23,11 @@ var _ = add(
 	sample{name: "RMSNormalization to float16", op: "RMSNormalization", in: []arg{f(3, 8), as(tensor.Float16, f(8))}, want: rmsNorm(1, 1e-5)},
 )
 
+var _ = refuse(
+	refusal{"stash_type is int64, but should be a float", "LayerNormalization", []graph.Attr{graph.Int("stash_type", 7)}, []arg{f(2), f(2)}, 1},
+	refusal{"does not broadcast to [2]", "LayerNormalization", nil, []arg{f(2), f(3)}, 1},
+)
+
 func epsilon(v float32) graph.Attr { return graph.Float("epsilon", v) }
 
 func variance(x []float64) float64 {

@@ -19,6 +19,12 @@ var _ = add(
 		in: []arg{f(1, 2, 4), f(1, 2, 2), f(1, 2, 2), none, none, f(1, 2, 1)}, want: remembered(2, 1, 0, false, true)},
 )
 
+var _ = refuse(
+	refusal{`update_rule "fast" is not supported`, "LinearAttention", headCounts(1, 1, rule("fast")), []arg{f(1, 1, 2), f(1, 1, 2), f(1, 1, 2)}, 1},
+	refusal{"decay (input 5) is required", "LinearAttention", headCounts(1, 1), []arg{f(1, 1, 2), f(1, 1, 2), f(1, 1, 2)}, 1},
+	refusal{"may have 1 to 4096", "LinearAttention", headCounts(1, 1, rule("linear")), []arg{f(1, 20000, 1), f(1, 20000, 1), f(1, 20000, 1)}, 1},
+)
+
 // remembered is LinearAttention: state [batch, shared, size, width], step by step.
 func remembered(n, shared int, scale float64, gated, delta bool) func([]array) []array {
 	return func(in []array) []array {

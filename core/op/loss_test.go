@@ -35,6 +35,12 @@ var _ = add(
 		in: []arg{as(tensor.Float16, f(4, 5)), ints(tensor.Int64, 0, 4, 4), as(tensor.Float16, positive(5))}, want: likelihood("sum", -1)},
 )
 
+var _ = refuse(
+	refusal{"weights are float32[2], but should be float32[3]", "NegativeLogLikelihoodLoss", nil, []arg{f(2, 3), few(2), f(2)}, 1},
+	refusal{`reduction "max" is not supported`, "NegativeLogLikelihoodLoss", []graph.Attr{reduction("max")}, []arg{f(2, 3), few(2)}, 1},
+	refusal{"labels have shape [3], but should have [2]", "SoftmaxCrossEntropyLoss", nil, []arg{f(2, 3), few(3)}, 1},
+)
+
 // crossEntropy is the meaning of SoftmaxCrossEntropyLoss.
 func crossEntropy(reduction string, ignore float64) func([]array) []array {
 	return func(in []array) []array {

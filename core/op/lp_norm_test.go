@@ -11,6 +11,10 @@ var _ = add(
 	sample{name: "LpNormalization of zeros", op: "LpNormalization", in: []arg{fixed(given(tensor.Float64, []int{2, 2}, 0, 0, 3, 4))}, want: alongAxis(1, divided(2))},
 )
 
+var _ = refuse(
+	refusal{"p is 3, but should be 1 or 2", "LpNormalization", []graph.Attr{graph.Int("p", 3)}, []arg{f(2)}, 1},
+)
+
 // alongAxis groups by all coordinates but one.
 func alongAxis(axis int, f func(v float64, all []float64) float64) func([]array) []array {
 	return func(in []array) []array {

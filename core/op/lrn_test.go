@@ -14,6 +14,11 @@ var _ = add(
 	sample{name: "LRN, one channel", op: "LRN", attrs: []graph.Attr{graph.Int("size", 1)}, in: []arg{as(tensor.Float16, f(2, 3))}, want: localResponse(1, 1e-4, 0.75, 1)},
 )
 
+var _ = refuse(
+	refusal{"it sums over 0 channels", "LRN", nil, []arg{f(2, 3)}, 1},
+	refusal{"it sums over 1099511627776 channels", "LRN", []graph.Attr{graph.Int("size", 1<<40)}, []arg{f(2, 3)}, 1},
+)
+
 func localResponse(size int, alpha, beta, bias float64) func([]array) []array {
 	return func(in []array) []array {
 		x := in[0]

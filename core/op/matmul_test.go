@@ -24,6 +24,15 @@ var _ = add(
 	sample{name: "Gemm without C", op: "Gemm", attrs: []graph.Attr{graph.Int("transB", 1)}, in: []arg{f(3, 4), f(2, 4)}, want: scaledProduct(1, 0, false, true)},
 )
 
+var _ = refuse(
+	refusal{"cannot be multiplied", "MatMul", nil, []arg{as(tensor.Int8, few(2, 2)), as(tensor.Int8, few(2, 2))}, 1},
+	refusal{"alpha is 0.5, but should be an integer", "Gemm", []graph.Attr{graph.Float("alpha", 0.5)}, []arg{few(2, 2), few(2, 2)}, 1},
+	refusal{"do not fit: 3 against 4", "MatMul", nil, []arg{f(2, 3), f(4, 2)}, 1},
+	refusal{"cannot be multiplied", "MatMul", nil, []arg{f(), f(4)}, 1},
+	refusal{"should be a matrix", "Gemm", nil, []arg{f(2), f(2, 2)}, 1},
+	refusal{"does not broadcast to [2 2]", "Gemm", nil, []arg{f(2, 2), f(2, 2), f(3, 1, 1)}, 1},
+)
+
 // product is the meaning of MatMul.
 func product(in []array) []array {
 	a, b := in[0], in[1]

@@ -18,6 +18,11 @@ var _ = add(
 
 var _ = withoutGradient("NonMaxSuppression")
 
+var _ = refuse(
+	refusal{"must be constant", "NonMaxSuppression", nil, []arg{f(1, 4, 4), f(1, 1, 4)}, 1},
+	refusal{"should be float32 [batch count 4]", "NonMaxSuppression", nil, []arg{four, scored(1, 1, 2, 3)}, 1},
+)
+
 // boxed are boxes of a batch, four numbers each.
 func boxed(v ...float64) arg {
 	return fixed(given(tensor.Float32, []int{1, len(v) / 4, 4}, v...))

@@ -11,4 +11,10 @@ var _ = add(
 	sample{name: "NonZero, a scalar", op: "NonZero", in: []arg{fixed(given(tensor.Bool, nil, 1))}, want: results(array{[]int{0, 1}, nil})},
 )
 
+var _ = refuse(
+	refusal{"must be constant", "NonZero", nil, []arg{f(2)}, 1},
+	refusal{"must be constant", "Compress", nil, []arg{f(2), bools(2)}, 1},
+	refusal{"selects element 2 of the 2", "Compress", axisIs(0), []arg{f(2, 3), fixed(given(tensor.Bool, []int{3}, 0, 0, 1))}, 1},
+)
+
 func listed(v ...float64) array { return array{[]int{len(v)}, v} }

@@ -13,6 +13,11 @@ var _ = add(
 	sample{name: "OneHot, unsigned", op: "OneHot", attrs: axisIs(-1), in: []arg{given(tensor.Uint64, []int{3}, 1, 4, math.MaxInt64), list(4), bools(2)}, want: hot(1, 4)},
 )
 
+var _ = refuse(
+	refusal{"the depth is -1", "OneHot", nil, []arg{few(2), list(-1), f(2)}, 1},
+	refusal{"should be numbers and two values", "OneHot", nil, []arg{few(2), list(3), f(3)}, 1},
+)
+
 // hot is one-hot vectors along an axis.
 func hot(axis, depth int) func([]array) []array {
 	return func(in []array) []array {

@@ -1,6 +1,8 @@
 package op_test
 
 import (
+	"math"
+
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -33,6 +35,16 @@ var _ = add(
 		want: padded([]int{6, 11}, []int{0, 0}, []int{2, 3}, []int{3, 1}, wrapped)},
 	sample{name: "Pad, around booleans", op: "Pad", attrs: padMode("wrap"), in: []arg{bools(4), list(1, 2)},
 		want: padded([]int{7}, []int{0}, []int{4}, []int{1}, wrapped)},
+)
+
+var _ = refuse(
+	refusal{`mode "mirror" is not supported`, "Pad", padMode("mirror"), []arg{f(4), list(1, 1)}, 1},
+	refusal{"are too wide for 2 elements", "Pad", padMode("reflect"), []arg{f(2), list(0, 1<<30)}, 1},
+	refusal{"it is empty", "Pad", padMode("edge"), []arg{f(2, 0), list(0, 1, 0, 0)}, 1},
+	refusal{"should be one float32", "Pad", nil, []arg{f(2), list(0, 1), few(1)}, 1},
+	refusal{"3 pads are given for 1 axes", "Pad", nil, []arg{f(4), list(1, 1, 1)}, 1},
+	refusal{"leave nothing", "Pad", nil, []arg{f(4), list(-3, -3)}, 1},
+	refusal{"pad 9223372036854775807 is out of range", "Pad", nil, []arg{f(4), list(math.MaxInt64, 0)}, 1},
 )
 
 // inside moves coordinates by −before and reports whether they exist.

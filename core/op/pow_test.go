@@ -32,6 +32,10 @@ var _ = add(
 	sample{name: "Pow of int64, float32", op: "Pow", in: []arg{ints(tensor.Int64, 1, 9, 7), exponents(2, 3, 0.5, -1, 0, 1.7, 12)}, want: pointwise(truncated)},
 )
 
+var _ = refuse(
+	refusal{"float32 does not have powers of type bool", "Pow", nil, []arg{f(2), bools(2)}, 1},
+)
+
 func powers(x []float64) float64 { return math.Pow(x[0], x[1]) }
 
 func truncated(x []float64) float64 { return math.Trunc(math.Pow(x[0], x[1])) }

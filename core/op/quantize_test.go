@@ -35,6 +35,15 @@ var _ = add(
 
 var _ = withoutGradient("QuantizeLinear")
 
+var _ = refuse(
+	refusal{"both should be int8, uint8, int16 or uint16", "QuantizeLinear", []graph.Attr{graph.Int("output_dtype", 7)}, []arg{f(2), f()}, 1},
+	refusal{"which is not supported", "QuantizeLinear", []graph.Attr{graph.Int("output_dtype", 21)}, []arg{f(2), f()}, 1},
+	refusal{"does not go with axis 1 of [2 3] in blocks of 0", "QuantizeLinear", nil, []arg{f(2, 3), f(2)}, 1},
+	refusal{"in blocks of 4", "DequantizeLinear", []graph.Attr{graph.Int("block_size", 4)}, []arg{bytes(2, 3), f(2, 3)}, 1},
+	refusal{"scale and zero point have shapes", "DequantizeLinear", nil, []arg{bytes(2, 3), f(), bytes(3)}, 1},
+	refusal{"does not bring int64", "DequantizeLinear", nil, []arg{few(2), f()}, 1},
+)
+
 // ofBlock reads a scale or zero point: one, one for each place on an axis, or
 // one for each block of places.
 func ofBlock(s array, at []int, axis, size int) float64 {

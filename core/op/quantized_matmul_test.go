@@ -30,6 +30,14 @@ var _ = add(
 
 var _ = withoutGradient("MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv")
 
+var _ = refuse(
+	refusal{"does not go with matrices of shape [3 4]", "MatMulInteger", nil, []arg{bytes(3, 4), bytes(4, 2), bytes(4)}, 1},
+	refusal{"should be int8 or uint8", "MatMulInteger", nil, []arg{f(3, 4), bytes(4, 2)}, 1},
+	refusal{"should be one number", "ConvInteger", nil, []arg{bytes(1, 2, 4), bytes(1, 2, 2), bytes(2)}, 1},
+	refusal{"does not go with kernels", "ConvInteger", nil, []arg{bytes(1, 2, 4), bytes(1, 2, 2), none, bytes(2)}, 1},
+	refusal{"the scales are float32, float32 and float16", "QLinearMatMul", nil, []arg{bytes(1, 1), f(), bytes(), bytes(1, 1), f(), bytes(), as(tensor.Float16, f()), bytes()}, 1},
+)
+
 // integerProduct is a matrix product of a and b, each less its zero point.
 func integerProduct(a, az, b, bz array) array {
 	less := func(x, z array) array {

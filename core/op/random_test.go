@@ -32,6 +32,14 @@ var _ = add(
 
 var _ = withoutGradient("RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial")
 
+var _ = refuse(
+	refusal{"give it the attribute seed", "RandomNormal", []graph.Attr{graph.Ints("shape", 2)}, nil, 1},
+	refusal{"more than 2^32 elements", "RandomNormal", sown(1, graph.Ints("shape", 1<<33)), nil, 1},
+	refusal{"it draws floats, not int64", "RandomUniformLike", sown(1), []arg{few(2)}, 1},
+	refusal{"should be a float", "Bernoulli", sown(1), []arg{few(2)}, 1},
+	refusal{"should be floats [batch classes]", "Multinomial", sown(1), []arg{f(2)}, 1},
+)
+
 // generator draws what chance draws, in integers of Go.
 type generator struct{ seed, next uint32 }
 

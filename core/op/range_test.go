@@ -1,6 +1,7 @@
 package op_test
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
@@ -12,6 +13,13 @@ var _ = add(
 	sample{name: "Range, nothing", op: "Range", in: limits(tensor.Int16, 3, 3, 1), want: counts(3, 1, 0)},
 	sample{name: "Range, of floats", op: "Range", in: limits(tensor.Float32, 1, 2, 0.25), want: counts(1, 0.25, 4)},
 	sample{name: "Range, long", op: "Range", in: limits(tensor.Int64, -5000, 5000, 1), want: counts(-5000, 1, 10000)},
+)
+
+var _ = refuse(
+	refusal{"has no end", "Range", nil, limits(tensor.Int64, 0, 1, 0), 1},
+	refusal{"has no end", "Range", nil, limits(tensor.Float32, 0, math.NaN(), 1), 1},
+	refusal{"more than 2^40", "Range", nil, limits(tensor.Int64, 0, 1<<41, 1), 1},
+	refusal{"must be constant", "Range", nil, []arg{few(), few(), few()}, 1},
 )
 
 // counts is n numbers from a start, a step apart.

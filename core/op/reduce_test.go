@@ -52,6 +52,11 @@ var _ = add(
 	sample{name: "ReduceLogSumExp, int32", op: "ReduceLogSumExp", in: []arg{ints(tensor.Int32, 1, 9, 3, 4), list(1)}, want: reduced(true, func(x []float64) float64 { return math.Trunc(logSumExp(x)) }, 1)},
 )
 
+var _ = refuse(
+	refusal{"axis -3 does not exist", "ReduceSum", nil, []arg{f(2, 2), list(-3)}, 1},
+	refusal{"the number of terms, 256, is no int8", "ReduceMean", nil, []arg{ints(tensor.Int8, 0, 1, 256)}, 1},
+)
+
 // reduced is the meaning of a reduction over axes; f takes the elements in order.
 func reduced(keep bool, f func([]float64) float64, over ...int) func([]array) []array {
 	return func(in []array) []array {

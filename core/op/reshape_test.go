@@ -20,6 +20,20 @@ var _ = add(
 	sample{name: "Size", op: "Size", in: []arg{f(2, 3, 4)}, want: func([]array) []array { return []array{{nil, []float64{24}}} }},
 )
 
+var _ = refuse(
+	refusal{"must be constant", "Reshape", nil, []arg{f(2), few(1)}, 1},
+	refusal{"should be a short list of integers", "Reshape", nil, []arg{f(2), fixed(f(1))}, 1},
+	refusal{"does not fit the 6 elements", "Reshape", nil, []arg{f(6), list(4)}, 1},
+	refusal{"does not fit the 6 elements", "Reshape", nil, []arg{f(6), list(-1, 4)}, 1},
+	refusal{"has the extent -1", "Reshape", nil, []arg{f(6), list(-1, -1)}, 1},
+	refusal{"copies axis 1", "Reshape", nil, []arg{f(6), list(6, 0)}, 1},
+	refusal{"is not between 0 and 2^40", "Reshape", nil, []arg{f(6), list(1<<62, 1<<62)}, 1},
+	refusal{"axes, limit 8", "Unsqueeze", nil, []arg{f(1, 1, 1, 1, 1, 1, 1), list(0, 1, 2)}, 1},
+	refusal{"name one twice", "Unsqueeze", nil, []arg{f(1), list(0, 0)}, 1},
+	refusal{"axis 3 does not exist", "Flatten", []graph.Attr{graph.Int("axis", 3)}, []arg{f(2)}, 1},
+	refusal{"is not 1", "Squeeze", nil, []arg{f(2), list(0)}, 1},
+)
+
 // become is the meaning of operators that give their first input another shape.
 func become(shape ...int) func([]array) []array {
 	return func(in []array) []array { return []array{{shape, in[0].v}} }

@@ -13,6 +13,11 @@ var _ = add(
 		in: []arg{f(3, 5), given(tensor.Int64, []int{3}, 5, 2, 1)}, want: reversed(1, 0)},
 )
 
+var _ = refuse(
+	refusal{"should be axes 0 and 1", "ReverseSequence", []graph.Attr{graph.Int("time_axis", 2)}, []arg{f(2, 2, 2), few(2)}, 1},
+	refusal{"should be 3 integers", "ReverseSequence", nil, []arg{f(2, 3), few(2)}, 1},
+)
+
 func reversed(time, batch int) func([]array) []array {
 	return func(in []array) []array {
 		return picked(in[0].shape, 0, func(at []int) ([]int, bool) {

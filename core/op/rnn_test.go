@@ -28,6 +28,15 @@ var _ = add(
 		in: []arg{f(2, 1, 2), f(1, 8, 2), f(1, 8, 2), f(1, 16)}, want: layer{act: acts{sigmoid, math.Tanh, math.Tanh}, coupled: true, reverse: true}.of(4)},
 )
 
+var _ = refuse(
+	refusal{"should be float32[1 2 2]", "RNN", nil, []arg{f(1, 1, 2), f(1, 3, 2), f(1, 2, 2)}, 1},
+	refusal{`direction "up" is not supported`, "LSTM", []graph.Attr{graph.String("direction", "up")}, []arg{f(1, 1, 2), f(1, 8, 2), f(1, 8, 2)}, 1},
+	refusal{"1 activations are given, but it takes 2", "GRU", []graph.Attr{graph.Strings("activations", "Tanh")}, []arg{f(1, 1, 2), f(1, 6, 2), f(1, 6, 2)}, 1},
+	refusal{`activation "Erf" is not supported`, "RNN", []graph.Attr{graph.Strings("activations", "Erf")}, []arg{f(1, 1, 2), f(1, 2, 2), f(1, 2, 2)}, 1},
+	refusal{"hidden_size is 3", "RNN", []graph.Attr{graph.Int("hidden_size", 3)}, []arg{f(1, 1, 2), f(1, 2, 2), f(1, 2, 2)}, 1},
+	refusal{"the sequence has 0 steps", "RNN", nil, []arg{f(0, 1, 2), f(1, 2, 2), f(1, 2, 2)}, 1},
+)
+
 // layer is what a recurrent layer does, one cell at a time.
 type layer struct {
 	act        []func(float64) float64 // of all directions

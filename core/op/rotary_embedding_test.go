@@ -12,6 +12,11 @@ var _ = add(
 	sample{name: "RotaryEmbedding, part of it", op: "RotaryEmbedding", attrs: []graph.Attr{graph.Int("rotary_embedding_dim", 4)}, in: []arg{f(1, 2, 3, 6), f(1, 3, 2), f(1, 3, 2)}, want: turned(0, 4, false)},
 )
 
+var _ = refuse(
+	refusal{"cannot be turned in pairs", "RotaryEmbedding", nil, []arg{f(1, 1, 2, 3), f(1, 2, 1), f(1, 2, 1)}, 1},
+	refusal{"should have [positions 1] and [1 2]", "RotaryEmbedding", nil, []arg{f(1, 1, 2, 2), f(1, 2, 1), f(1, 2, 1), few(1, 2)}, 1},
+)
+
 // turned rotates pairs of elements of [batch, heads, places, size].
 func turned(n, size int, interleaved bool) func([]array) []array {
 	return func(in []array) []array {

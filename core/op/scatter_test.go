@@ -25,6 +25,13 @@ var _ = add(
 	sample{name: "TensorScatter, around", op: "TensorScatter", attrs: []graph.Attr{graph.String("mode", "circular")}, in: []arg{f(2, 4, 3), f(2, 3, 3), given(tensor.Int64, []int{2}, 2, 7)}, want: written(1, []int{2, 7}, true)},
 )
 
+var _ = refuse(
+	refusal{"does not go into a cache", "TensorScatter", nil, []arg{f(2, 3, 2), f(2, 4, 2)}, 1},
+	refusal{"does not go into a cache", "TensorScatter", axisIs(0), []arg{f(2, 3), f(2, 3)}, 1},
+	refusal{"updates have shape", "ScatterND", nil, []arg{f(4), few(2, 1), f(3)}, 1},
+	refusal{`reduction "mean" is not supported`, "ScatterND", []graph.Attr{reduction("mean")}, []arg{f(4), few(2, 1), f(2)}, 1},
+)
+
 // merged is what becomes of an element and an update of it.
 type merged func(old, update float64) float64
 

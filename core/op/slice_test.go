@@ -17,6 +17,12 @@ var _ = add(
 	sample{name: "Slice, nothing", op: "Slice", in: []arg{f(5, 2), list(4), list(2)}, want: picked([]int{0, 2}, 0, nil)},
 )
 
+var _ = refuse(
+	refusal{"step on axis 0 is 0", "Slice", nil, []arg{f(4), list(0), list(1), list(0), list(0)}, 1},
+	refusal{"have lengths 1, 2, 1 and 0", "Slice", nil, []arg{f(4), list(0), list(1, 2)}, 1},
+	refusal{"axis 9 does not exist", "Slice", nil, []arg{f(4), list(0), list(1), list(9)}, 1},
+)
+
 // picked is the meaning of operators that take elements of their first input;
 // from gives the coordinates, and reports whether there is an element.
 func picked(shape []int, fill float64, from func(at []int) ([]int, bool)) func([]array) []array {

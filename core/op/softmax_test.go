@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
 
@@ -17,6 +18,11 @@ var _ = add(
 )
 
 var _ = withoutGradient("Hardmax")
+
+var _ = refuse(
+	refusal{`attribute "axis" is a float, but should be an integer`, "Softmax", []graph.Attr{graph.Float("axis", 1)}, []arg{f(1)}, 1},
+	refusal{"axis -1 does not exist", "Softmax", nil, []arg{f()}, 1},
+)
 
 // logSoftmax is the meaning of LogSoftmax over an axis.
 func logSoftmax(axis int) func([]array) []array {

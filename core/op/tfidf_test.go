@@ -18,6 +18,12 @@ var _ = add(
 
 var _ = withoutGradient("TfIdfVectorizer")
 
+var _ = refuse(
+	refusal{"do not cut 8 items", "TfIdfVectorizer", badGrams, []arg{sentences}, 1},
+	refusal{"1 weights are given", "TfIdfVectorizer", grams(2, 0, "IDF", graph.Floats("weights", 1)), []arg{sentences}, 1},
+	refusal{`mode "TD" is not supported`, "TfIdfVectorizer", grams(2, 0, "TD"), []arg{sentences}, 1},
+)
+
 // The second box overlaps the first by 9/11, the third by nothing, the fourth
 // has no area.
 var four = boxed(0, 0, 1, 1, 1, 1.1, 0, 0.1, 0, 10, 1, 11, 5, 5, 5, 5)

@@ -16,6 +16,11 @@ var _ = add(
 	sample{name: "TopK, none", op: "TopK", outs: 2, in: []arg{ints(tensor.Int64, 0, 2, 2, 3), list(0)}, want: best(1, 0, falling)},
 )
 
+var _ = refuse(
+	refusal{"no 5 first of the 4", "TopK", nil, []arg{f(2, 4), list(5)}, 1},
+	refusal{"must be constant", "TopK", nil, []arg{f(2, 4), few(1)}, 1},
+)
+
 // best is the k first along an axis by an order, and where they were.
 func best(axis, k int, order func(x, y float64) int) func([]array) []array {
 	return func(in []array) []array {

@@ -7,6 +7,11 @@ var _ = add(
 	sample{name: "Transpose, in an order", op: "Transpose", attrs: []graph.Attr{graph.Ints("perm", 1, 2, 0)}, in: []arg{f(2, 3, 4)}, want: transposed(1, 2, 0)},
 )
 
+var _ = refuse(
+	refusal{"does not permute", "Transpose", []graph.Attr{graph.Ints("perm", 0, 0)}, []arg{f(2, 2)}, 1},
+	refusal{"does not permute", "Transpose", []graph.Attr{graph.Ints("perm", 0, -1)}, []arg{f(2, 2)}, 1},
+)
+
 // transposed is the meaning of Transpose.
 func transposed(perm ...int) func([]array) []array {
 	return func(in []array) []array {

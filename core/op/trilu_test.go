@@ -19,6 +19,11 @@ var _ = add(
 		}},
 )
 
+var _ = refuse(
+	refusal{"should be matrices", "Trilu", nil, []arg{f(2)}, 1},
+	refusal{"should be a matrix", "EyeLike", nil, []arg{f(2)}, 1},
+)
+
 func triangle(keep func(above int) bool) func([]array) []array {
 	return func(in []array) []array {
 		n := len(in[0].shape)

@@ -13,3 +13,7 @@ var _ = add(
 	sample{name: "Unique, parts", op: "Unique", attrs: axisIs(1), outs: 4, in: []arg{fixed(given(tensor.Int64, []int{2, 4, 2}, 1, 1, 0, 1, 2, 1, 0, 1, 1, 1, 0, 1, 2, 1, 0, 1))},
 		want: results(array{[]int{2, 3, 2}, []float64{0, 1, 1, 1, 2, 1, 0, 1, 1, 1, 2, 1}}, listed(1, 0, 2), listed(1, 0, 2, 0), listed(2, 1, 1))},
 )
+
+var _ = refuse(
+	refusal{"must be constant", "Unique", nil, []arg{f(2)}, 1},
+)
