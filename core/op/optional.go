@@ -9,6 +9,7 @@ import (
 // missing one is an input without a name.
 
 var _ = define(
+	identity("Optional"),           // of an element; one of none would need a type beside tensors'
 	identity("OptionalGetElement"), // every value is there
 	lower.Operator{Name: "OptionalHasElement", Min: 0, Max: 1, Outputs: 1,
 		Lower: func(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
