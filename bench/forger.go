@@ -55,7 +55,7 @@ type forger struct {
 	provider  ed25519.PrivateKey
 	random    *rand.Rand
 
-	work  *replay.Work
+	job   *replay.Job
 	model *graph.Graph
 	whole *forgery // honest but for its chain
 }
@@ -91,7 +91,7 @@ func newForger(ctx context.Context, seed uint64) (*forger, error) {
 	}
 	data := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{4, 5}))
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.01}, Batch: 2}
-	if f.work, err = replay.New(replay.Inputs{Model: f.model, Recipe: recipe, Data: data}, 1, cpu.New(1)); err != nil {
+	if f.job, err = replay.New(replay.Inputs{Model: f.model, Recipe: recipe, Data: data}, 1, cpu.New(1)); err != nil {
 		return nil, err
 	}
 	f.whole = &forgery{entries: map[string][]byte{"order/account": []byte("0")}}
@@ -103,7 +103,7 @@ func newForger(ctx context.Context, seed uint64) (*forger, error) {
 			MaxPrice: 1_000_000_000, Expires: 600_000, MinProviders: 1, Custodians: 1, UnitTimeout: 3_600_000, UnitWindow: 600_000, Window: 600_000,
 		},
 	}
-	if err := f.work.Bind(&o.Problem); err != nil {
+	if err := f.job.Bind(&o.Problem); err != nil {
 		return nil, err
 	}
 	f.whole.file(replay.RoleModel, file)
@@ -123,11 +123,11 @@ func (y *forgery) file(role string, b []byte) {
 // finish computes the only unit and writes the lease as it would have ended.
 func (f *forger) finish(ctx context.Context) error {
 	l := &f.whole.lease
-	end, err := f.work.UnitOf(&l.Order.Problem, 0).Play(ctx, f.work.Training.Start, 0, 1, nil)
+	end, err := f.job.UnitOf(&l.Order.Problem, 0).Play(ctx, f.job.Training.Start, 0, 1, nil)
 	if err != nil {
 		return err
 	}
-	merged, err := f.work.MergeStates(ctx, []*graph.State{end})
+	merged, err := f.job.MergeStates(ctx, []*graph.State{end})
 	if err != nil {
 		return err
 	}

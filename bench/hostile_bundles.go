@@ -234,7 +234,7 @@ func (y *forgery) trains(f *forger, b *graph.Builder, output string) error {
 
 // recipe changes how the order trains.
 func (y *forgery) recipe(f *forger, change func(*train.Recipe)) {
-	r := f.work.Recipe
+	r := f.job.Recipe
 	change(&r)
 	y.lease.Order.Problem.Recipe = canon.Marshal(&r)
 }

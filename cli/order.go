@@ -393,13 +393,13 @@ var errNoOffer = errors.New("no offer meets the order")
 
 func newValidated(s *consume.Spec, d *consume.Draft) *validated {
 	p, c := &d.Problem, d.Spec.Terms()
-	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Work.Training.Start.Slots)
+	kept := newKept(&job.Order{Problem: *p, Conditions: c}, d.Job.Training.Start.Slots)
 	memory := d.Memory()
 	return &validated{
 		Memory: memory, Declined: memory > home.MemoryGB*1_000_000_000,
 		Model: cmp.Or(s.Problem.Model, s.Problem.Continue), Parent: given(d.Problem.Parent), Program: p.Step.String(), Start: p.Start.String(), Data: p.Data.String(),
 		Records: p.Records, HeldOut: d.HeldOut.Shape[0], Loss: d.Loss, Unknown: d.Unknown, Units: p.Units(), Steps: p.Units() * p.Steps,
-		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Work.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
+		StepFLOPs: p.StepFLOPs, StepPeak: uint64(d.Job.Step.Peak()), StateSize: p.StateBytes, Kept: kept, MaxPrice: c.MaxPrice,
 		Audited:  min(1, float64(c.Auditors*(c.AuditSegments+c.TopSegments))/float64(p.Segments())),
 		Detected: newOdds(p, &c),
 	}

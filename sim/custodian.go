@@ -81,7 +81,7 @@ func (s *scene) answer() (acted bool, err error) {
 		}
 		var shown proof.Shown
 		if q.State < 0 {
-			shown = q.ShowTensor(s.work.Data)
+			shown = q.ShowTensor(s.job.Data)
 		} else if q.Of > 0 {
 			kept, roots, err := s.fragments(r.Unit, r.Custodian, s.number(r.Unit, r.Custodian))
 			if err != nil {

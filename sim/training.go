@@ -31,7 +31,7 @@ const (
 
 // training is the work of the order, and every state that anybody has met.
 type training struct {
-	work    *replay.Work
+	job     *replay.Job
 	problem job.Problem
 	states  map[canon.Hash]*graph.State
 	next    map[transition]canon.Hash
@@ -70,7 +70,7 @@ func newTraining() (*training, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &training{work: w, states: map[canon.Hash]*graph.State{}, next: map[transition]canon.Hash{}, merged: map[canon.Hash]canon.Hash{}, verdicts: map[canon.Hash]dispute.Side{}}
+	t := &training{job: w, states: map[canon.Hash]*graph.State{}, next: map[transition]canon.Hash{}, merged: map[canon.Hash]canon.Hash{}, verdicts: map[canon.Hash]dispute.Side{}}
 	t.problem = job.Problem{Rounds: rounds, Steps: steps, Interval: interval, Seed: 1}
 	if err := w.Bind(&t.problem); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (t *training) step(from canon.Hash, unit, step int) (canon.Hash, error) {
 	if s == nil {
 		return canon.Hash{}, fmt.Errorf("nobody has state %v", from.Short())
 	}
-	s, err := t.work.UnitOf(&t.problem, unit).Play(context.Background(), s, step, step+1, nil)
+	s, err := t.job.UnitOf(&t.problem, unit).Play(context.Background(), s, step, step+1, nil)
 	if err != nil {
 		return canon.Hash{}, err
 	}
@@ -130,7 +130,7 @@ func (t *training) merge(ends []canon.Hash) (canon.Hash, error) {
 	for i, e := range ends {
 		in[i] = t.states[e]
 	}
-	s, err := t.work.MergeStates(context.Background(), in)
+	s, err := t.job.MergeStates(context.Background(), in)
 	if err != nil {
 		return canon.Hash{}, err
 	}
@@ -164,10 +164,10 @@ func (a account) Root(step int) (canon.Hash, error) { return a.roots[step], nil 
 func (a account) Execution(step int) (*dispute.Execution, error) {
 	p := &a.t.problem
 	in := graph.Inputs{
-		States: []*graph.State{a.t.states[a.roots[step]]}, Data: a.t.work.Data,
+		States: []*graph.State{a.t.states[a.roots[step]]}, Data: a.t.job.Data,
 		Rows: p.Order().Rows(a.unit%p.Shards, a.unit/p.Shards*p.Steps+a.first+step),
 	}
-	return a.t.execute(a.t.work.Step, in, a.roots[step+1])
+	return a.t.execute(a.t.job.Step, in, a.roots[step+1])
 }
 
 // mergeAccount is what somebody says a merge came to.
@@ -186,7 +186,7 @@ func (a mergeAccount) Execution(int) (*dispute.Execution, error) {
 	for _, e := range a.ends {
 		in.States = append(in.States, a.t.states[e])
 	}
-	return a.t.execute(a.t.work.Merge, in, a.claim)
+	return a.t.execute(a.t.job.Merge, in, a.claim)
 }
 
 func (t *training) execute(p replay.Program, in graph.Inputs, claim canon.Hash) (*dispute.Execution, error) {
@@ -205,7 +205,7 @@ func (t *training) rows(unit, step int) []int64 {
 
 // stepOn returns the state that a step on other records leads to.
 func (t *training) stepOn(from canon.Hash, rows []int64) (canon.Hash, error) {
-	s, err := t.work.Step.Runner.Run(context.Background(), graph.Inputs{States: []*graph.State{t.states[from]}, Data: t.work.Data, Rows: rows}, nil)
+	s, err := t.job.Step.Runner.Run(context.Background(), graph.Inputs{States: []*graph.State{t.states[from]}, Data: t.job.Data, Rows: rows}, nil)
 	if err != nil {
 		return canon.Hash{}, err
 	}

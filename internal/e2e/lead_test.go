@@ -107,7 +107,7 @@ func TestOrderThatItsFilesDoNotMake(t *testing.T) {
 	t.Parallel()
 	n := nettest.Start(t, nettest.Options{})
 	id := n.Post(func(o *job.Order) {
-		data := n.Draft.Work.Data.Clone()
+		data := n.Draft.Job.Data.Clone()
 		data.Set(5, data.At(5)^1)
 		ref, err := n.Consumer.Kit.Store.PutBytes("other", canon.Encode(data.Encode))
 		if err != nil {

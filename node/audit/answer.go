@@ -54,11 +54,11 @@ func (a *auditor) show(ctx context.Context, l *job.Lease, r *job.Question) error
 // tile opens what a question asks for.
 func (a *auditor) tile(ctx context.Context, l *job.Lease, unit int, q proof.Sample) (proof.Shown, error) {
 	if q.State < 0 {
-		w, err := a.kit.Work(ctx, l)
+		j, err := a.kit.Work(ctx, l)
 		if err != nil {
 			return proof.Shown{}, err
 		}
-		return q.ShowTensor(w.Data), nil
+		return q.ShowTensor(j.Data), nil
 	}
 	if q.Of > 0 {
 		fragment, roots, err := a.kit.OwnFragment(ctx, l, unit, q.State)

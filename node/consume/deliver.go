@@ -107,10 +107,10 @@ func (d *Delivery) measure(ctx context.Context, k *role.Kit, l *job.Lease) error
 	if err != nil {
 		return fmt.Errorf("held-out records: %w", err)
 	}
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return err
 	}
-	d.HeldOutLossLast, err = w.Loss(ctx, d.Result.State, heldOut, k.Exec)
+	d.HeldOutLossLast, err = j.Loss(ctx, d.Result.State, heldOut, k.Exec)
 	return err
 }

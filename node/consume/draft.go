@@ -28,7 +28,7 @@ const MaxText = 1 << 30
 type Draft struct {
 	Spec      Spec
 	Problem   job.Problem // without files
-	Work      *replay.Work
+	Job       *replay.Job
 	HeldOut   *tensor.Tensor
 	Tokenizer *text.Tokenizer
 	Files     []DraftFile
@@ -122,12 +122,12 @@ func FromParts(ctx context.Context, s Spec, from Origin, body string, exec engin
 	if n := d.HeldOut.Shape[0]; n < s.Problem.Batch {
 		return nil, fmt.Errorf("the last tenth of the text, which is held out, makes %d records of %d tokens, fewer than a batch of %d: give a longer text, or a model and an order of smaller batches", n, columns, s.Problem.Batch)
 	}
-	if d.Work, err = replay.New(replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, s.Problem.Shards, exec); err != nil {
+	if d.Job, err = replay.New(replay.Inputs{Model: from.Model, Recipe: s.Recipe(), Data: data, Start: from.State}, s.Problem.Shards, exec); err != nil {
 		return nil, err
 	}
 	p := &d.Problem
 	p.Rounds, p.Steps, p.Interval, p.Seed, p.Parent = s.Problem.Rounds, s.Problem.Steps, s.Problem.Interval, s.Problem.Seed, from.Parent
-	if err := d.Work.Bind(p); err != nil {
+	if err := d.Job.Bind(p); err != nil {
 		return nil, err
 	}
 	if p.Interval == 0 { // by the rules of a new chain; another tells what fits
@@ -167,7 +167,7 @@ func (d *Draft) Suits(p *job.Params, games dispute.Rules) error {
 // Memory returns the bytes by which those who work on the order judge whether it takes
 // more than they have: of all values of its largest program.
 func (d *Draft) Memory() uint64 {
-	return max(engine.Memory(d.Work.Step.Program), engine.Memory(d.Work.Merge.Program))
+	return max(engine.Memory(d.Job.Step.Program), engine.Memory(d.Job.Merge.Program))
 }
 
 // unknown returns the share of tokens that stand for a character that has none.
@@ -223,8 +223,8 @@ func (d *Draft) addFiles(from Origin, data *tensor.Tensor) error {
 
 // try runs the first step and refuses a loss that is no number.
 func (d *Draft) try(ctx context.Context) error {
-	u := d.Work.UnitOf(&d.Problem, 0)
-	s, err := u.Play(ctx, d.Work.Training.Start, 0, 1, nil)
+	u := d.Job.UnitOf(&d.Problem, 0)
+	s, err := u.Play(ctx, d.Job.Training.Start, 0, 1, nil)
 	if err != nil {
 		return err
 	}

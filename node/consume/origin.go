@@ -91,7 +91,7 @@ func readParent(ctx context.Context, f io.ReaderAt, size int64, exec engine.Exec
 	if o.Tokenizer, err = text.ReadTokenizer(bytes.NewReader(b)); err != nil {
 		return o, err
 	}
-	o.Model, o.Parent = p.Work.Model, p.Lease.Order.ID()
+	o.Model, o.Parent = p.Job.Model, p.Lease.Order.ID()
 	o.State, err = p.Final()
 	return o, err
 }

@@ -30,7 +30,7 @@ func Fetch(ctx context.Context, k *role.Kit, l *job.Lease) (*Result, error) {
 	if l.Round == 0 {
 		return nil, fmt.Errorf("no round was merged: %s", l.Reason)
 	}
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -38,12 +38,12 @@ func Fetch(ctx context.Context, k *role.Kit, l *job.Lease) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewResult(s, w, l)
+	return NewResult(s, j, l)
 }
 
 // NewResult writes a state of an order's model in the formats that other programs read.
-func NewResult(s *graph.State, w *replay.Work, l *job.Lease) (*Result, error) {
-	g, err := train.Export(s, w.Model, w.Recipe)
+func NewResult(s *graph.State, j *replay.Job, l *job.Lease) (*Result, error) {
+	g, err := train.Export(s, j.Model, j.Recipe)
 	if err != nil {
 		return nil, err
 	}

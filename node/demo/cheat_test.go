@@ -26,7 +26,7 @@ func TestUlpCheatIsFoundInItsFoldBlock(t *testing.T) {
 		data.Set(i, tensor.Word(i*i%11))
 	}
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "adamw", Rate: train.Rate{LearningRate: 1e-2}, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Batch: 8}
-	work := func(c Cheat) *replay.Work {
+	work := func(c Cheat) *replay.Job {
 		exec, err := c.Executor(cpu.New(2), steps)
 		if err != nil {
 			t.Fatal(err)

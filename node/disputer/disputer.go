@@ -185,19 +185,19 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	if l, err = p.fill(ctx, l, t); err != nil {
 		return nil, err
 	}
-	w, err := p.kit.Work(ctx, l)
+	j, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	k := keyOf(order, t, int(parties.Attempt), segmentOf(g))
-	return p.known.get(k, w.WitnessBytes(), func() (dispute.Witness, error) { return p.begin(ctx, l, w, k, g) })
+	return p.known.get(k, j.WitnessBytes(), func() (dispute.Witness, error) { return p.begin(ctx, l, j, k, g) })
 }
 
 // segmentOf returns the segment of its claim that a game is about.
 func segmentOf(g *dispute.Game) int { return g.Lo / max(g.Claim.Interval, 1) }
 
 // begin returns an account of the segment that a game is about.
-func (p *Player) begin(ctx context.Context, l *job.Lease, w *replay.Work, k key, g *dispute.Game) (dispute.Witness, error) {
+func (p *Player) begin(ctx context.Context, l *job.Lease, j *replay.Job, k key, g *dispute.Game) (dispute.Witness, error) {
 	if k.target.Kind() != job.AboutUnit && k.target.Kind() != job.AboutVerdict {
 		return p.whole(ctx, l, k.target, g.Claim.Inputs)
 	}
@@ -215,12 +215,12 @@ func (p *Player) begin(ctx context.Context, l *job.Lease, w *replay.Work, k key,
 	if err != nil {
 		return nil, err
 	}
-	return w.UnitOf(&l.Order.Problem, k.target.Index()).WitnessFrom(p.ctx, start, first), nil
+	return j.UnitOf(&l.Order.Problem, k.target.Index()).WitnessFrom(p.ctx, start, first), nil
 }
 
 // whole returns this role's account of a whole claim, from its start states.
 func (p *Player) whole(ctx context.Context, l *job.Lease, t job.Target, inputs []canon.Hash) (dispute.Witness, error) {
-	w, err := p.kit.Work(ctx, l)
+	j, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -231,9 +231,9 @@ func (p *Player) whole(ctx context.Context, l *job.Lease, t job.Target, inputs [
 		}
 	}
 	if t.Kind() == job.AboutMerge {
-		return w.MergeWitness(p.ctx, states), nil
+		return j.MergeWitness(p.ctx, states), nil
 	}
-	unit := w.UnitOf(&l.Order.Problem, t.Index())
+	unit := j.UnitOf(&l.Order.Problem, t.Index())
 	if t.Kind() == job.AboutTruth {
 		unit = unit.From(t.Segment() * l.Order.Problem.Interval)
 	}
@@ -301,8 +301,8 @@ func (p *Player) open(ctx context.Context, l *job.Lease, t job.Target, attempt i
 	if l.Disputed(p.kit.Account.Address, t, attempt) {
 		return fmt.Errorf("a dispute about the %v is open: it is looked at again when that is over", t)
 	}
-	if work, err := p.kit.Work(ctx, l); err == nil {
-		p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), work.WitnessBytes(), w)
+	if j, err := p.kit.Work(ctx, l); err == nil {
+		p.known.put(keyOf(l.Order.ID(), t, attempt, o.Segment), j.WitnessBytes(), w)
 	}
 	if err = p.kit.Send(ctx, p.openMsg(l, t, attempt, o)); err != nil {
 		return fmt.Errorf("open a dispute: %w", err)

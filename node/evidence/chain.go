@@ -37,7 +37,7 @@ func (p *Proof) Plausibility(ctx context.Context, exec engine.Executor) (*plausi
 			c.Loss = float64(replay.LossOf(c.State))
 			continue
 		}
-		loss, err := p.Work.Loss(ctx, c.State, held, exec)
+		loss, err := p.Job.Loss(ctx, c.State, held, exec)
 		if err != nil {
 			return nil, fmt.Errorf("loss after step %d: %w", c.Step, err)
 		}

@@ -33,7 +33,7 @@ type Proof struct {
 	Chain      string
 	Signers    Trust // hash of the validator set that signed for the settlement
 	Lease      *job.Lease
-	Work       *replay.Work
+	Job        *replay.Job
 
 	bundle *bundle.Bundle
 }
@@ -85,7 +85,7 @@ func Check(ctx context.Context, src io.ReaderAt, size int64, believed func(Trust
 	if err := p.checkStates(); err != nil {
 		return nil, err
 	}
-	p.Work, err = replay.Load(ctx, &p.Lease.Order.Problem, p.File, exec)
+	p.Job, err = replay.Load(ctx, &p.Lease.Order.Problem, p.File, exec)
 	var large *engine.LargeError
 	switch {
 	case errors.As(err, &large):
@@ -322,7 +322,7 @@ func (p *Proof) File(f job.File) ([]byte, error) {
 // state returns the state with the given root.
 func (p *Proof) state(root canon.Hash) (*graph.State, error) {
 	if root == p.Lease.Order.Problem.Start {
-		return p.Work.Training.Start, nil
+		return p.Job.Training.Start, nil
 	}
 	b, err := p.read(stateEntry(root))
 	if err != nil {

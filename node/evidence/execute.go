@@ -87,7 +87,7 @@ func (p *Proof) execute(ctx context.Context, x Piece) (want canon.Hash, got *gra
 			}
 			ends = append(ends, s)
 		}
-		got, err = p.Work.MergeStates(ctx, ends)
+		got, err = p.Job.MergeStates(ctx, ends)
 		return l.Merges[x.Round].Root, got, err
 	}
 	r := l.Units[x.Unit].Receipt
@@ -97,7 +97,7 @@ func (p *Proof) execute(ctx context.Context, x Piece) (want canon.Hash, got *gra
 	}
 	from := x.Segment * problem.Interval
 	to := min(from+problem.Interval, problem.Steps)
-	got, err = p.Work.UnitOf(problem, x.Unit).Play(ctx, start, from, to, nil)
+	got, err = p.Job.UnitOf(problem, x.Unit).Play(ctx, start, from, to, nil)
 	return r.Checkpoints[x.Segment+1], got, err
 }
 

@@ -70,7 +70,7 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	if l.Phase != job.Active && !l.AwaitsMerge() {
 		return nil
 	}
-	w, err := d.takeFiles(ctx, l)
+	j, err := d.takeFiles(ctx, l)
 	if l.Files.Said != job.Had {
 		return nil // their custodians say whether they can be had
 	}
@@ -79,7 +79,7 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 	}
 	switch {
 	case l.AwaitsMerge():
-		return d.merge(ctx, l, w)
+		return d.merge(ctx, l, j)
 	case l.Count.Status[job.Open] > 0:
 		return d.assign(ctx, l, now)
 	}
@@ -89,19 +89,19 @@ func (d *lead) lead(ctx context.Context, l *job.Lease, now int64) error {
 // takeFiles brings all files of the order. What cannot be had now is tried again until the
 // lead's time is over: that a source refuses for a moment is no reason to pay for giving
 // the order up.
-func (d *lead) takeFiles(ctx context.Context, l *job.Lease) (*replay.Work, error) {
-	w, err := d.kit.Work(ctx, l)
+func (d *lead) takeFiles(ctx context.Context, l *job.Lease) (*replay.Job, error) {
+	j, err := d.kit.Work(ctx, l)
 	for _, f := range l.Order.Problem.Files {
 		if err == nil {
 			_, err = d.kit.BringFile(ctx, l, f)
 		}
 	}
-	return w, err
+	return j, err
 }
 
 // merge computes and posts the merge of a round, and proves that there is no
 // point in going on if the loss is no number.
-func (d *lead) merge(ctx context.Context, l *job.Lease, w *replay.Work) error {
+func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
 	var ends []*graph.State
 	for _, u := range l.RoundUnits() {
 		s, err := d.kit.State(ctx, l, u.Receipt.End())
@@ -110,7 +110,7 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, w *replay.Work) error {
 		}
 		ends = append(ends, s)
 	}
-	s, err := w.MergeStates(ctx, ends)
+	s, err := j.MergeStates(ctx, ends)
 	if err != nil {
 		return err
 	}

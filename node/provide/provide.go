@@ -213,7 +213,7 @@ func (p *provider) ready(ctx context.Context, l *job.Lease) error {
 // compute trains a unit from its last checkpoint here, and posts the receipt.
 func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	problem, u := &l.Order.Problem, &l.Units[i]
-	w, err := p.kit.Work(ctx, l)
+	j, err := p.kit.Work(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (p *provider) compute(ctx context.Context, l *job.Lease, i int) error {
 	if err != nil {
 		return err
 	}
-	unit := w.UnitOf(problem, i)
+	unit := j.UnitOf(problem, i)
 	save, playing := errgroup.WithContext(ctx) // a checkpoint, while the next segment is computed
 	save.SetLimit(1)
 	for at := len(done) * problem.Interval; at < problem.Steps; {

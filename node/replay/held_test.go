@@ -8,8 +8,8 @@ func TestHeldStates(t *testing.T) {
 		bytes int64
 		want  int
 	}{{1, 16}, {heldBytes / 16, 16}, {heldBytes/16 + 1, 15}, {heldBytes / 4, 4}, {heldBytes, 2}, {1 << 40, 2}} {
-		if w := (&Work{bytes: x.bytes}); w.held() != x.want {
-			t.Errorf("of states of %d bytes %d are held, want %d", x.bytes, w.held(), x.want)
+		if j := (&Job{bytes: x.bytes}); j.held() != x.want {
+			t.Errorf("of states of %d bytes %d are held, want %d", x.bytes, j.held(), x.want)
 		}
 	}
 }

@@ -50,25 +50,25 @@ func inputs(width int) replay.Inputs {
 }
 
 // order returns a problem of two shards and its files.
-func order(t testing.TB, steps, interval int) (*replay.Work, *job.Problem, map[string][]byte) {
+func order(t testing.TB, steps, interval int) (*replay.Job, *job.Problem, map[string][]byte) {
 	t.Helper()
-	w, err := replay.New(inputs(24), 2, cpu.New(1))
+	j, err := replay.New(inputs(24), 2, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &job.Problem{Rounds: 2, Steps: steps, Interval: interval, Seed: 5}
-	if err := w.Bind(p); err != nil {
+	if err := j.Bind(p); err != nil {
 		t.Fatal(err)
 	}
-	model, err := onnx.Write(w.Model)
+	model, err := onnx.Write(j.Model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Files = []job.File{{Role: replay.RoleModel}, {Role: replay.RoleData}}
-	return w, p, map[string][]byte{replay.RoleModel: model, replay.RoleData: canon.Encode(w.Data.Encode)}
+	return j, p, map[string][]byte{replay.RoleModel: model, replay.RoleData: canon.Encode(j.Data.Encode)}
 }
 
-func load(p *job.Problem, files map[string][]byte) (*replay.Work, error) {
+func load(p *job.Problem, files map[string][]byte) (*replay.Job, error) {
 	return replay.Load(context.Background(), p, func(f job.File) ([]byte, error) {
 		if b, ok := files[f.Role]; ok {
 			return b, nil
@@ -89,17 +89,17 @@ func root(t testing.TB, s *graph.State) canon.Hash {
 // Who reads the files computes what the one who wrote them computes, with any
 // executor.
 func TestLoadedWorkEqualsTheDrafted(t *testing.T) {
-	w, p, files := order(t, 3, 2)
+	j, p, files := order(t, 3, 2)
 	again, err := load(p, files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference, err := replay.New(w.Inputs, 2, engine.Reference{})
+	reference, err := replay.New(j.Inputs, 2, engine.Reference{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want canon.Hash
-	for i, x := range []*replay.Work{w, again, reference} {
+	for i, x := range []*replay.Job{j, again, reference} {
 		var ends []*graph.State
 		for shard := range 2 {
 			end, err := x.UnitOf(p, shard).Play(t.Context(), x.Training.Start, 0, p.Steps, nil)
@@ -211,26 +211,26 @@ func TestLoadIsGivenUp(t *testing.T) {
 // What no step reads was never looked at, so anything could be named as held-out records or
 // as a tokenizer: the state, the model, a list of another order's checkpoints.
 func TestFilesThatNoStepReadsHaveTheirForm(t *testing.T) {
-	w, p, files := order(t, 3, 2)
+	j, p, files := order(t, 3, 2)
 	tokenizer, err := text.Train("some text", 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	held := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{3, columns}))
 	narrow := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{3, columns - 1}))
-	if err := w.CheckUnread(replay.RoleHeldOut, canon.Encode(held.Encode)); err != nil {
+	if err := j.CheckUnread(replay.RoleHeldOut, canon.Encode(held.Encode)); err != nil {
 		t.Error(err)
 	}
-	if err := w.CheckUnread(replay.RoleTokenizer, tokenizer.Encoded()); err != nil {
+	if err := j.CheckUnread(replay.RoleTokenizer, tokenizer.Encoded()); err != nil {
 		t.Error(err)
 	}
 	list := canon.Marshal(&job.Receipt{Provider: "p", Checkpoints: []canon.Hash{p.Start, p.Data}})
 	for name, b := range map[string][]byte{
-		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(w.Training.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode),
+		"nothing": nil, "model": files[replay.RoleModel], "state": canon.Encode(j.Training.Start.Encode), "list": list, "narrow records": canon.Encode(narrow.Encode),
 	} {
 		for _, role := range []string{replay.RoleHeldOut, replay.RoleTokenizer} {
 			var unfit *replay.UnfitError
-			if err := w.CheckUnread(role, b); !errors.As(err, &unfit) {
+			if err := j.CheckUnread(role, b); !errors.As(err, &unfit) {
 				t.Errorf("%s as %s: %v", name, role, err)
 			}
 		}
@@ -238,8 +238,8 @@ func TestFilesThatNoStepReadsHaveTheirForm(t *testing.T) {
 }
 
 func TestReadState(t *testing.T) {
-	w, p, _ := order(t, 3, 2)
-	b := canon.Encode(w.Training.Start.Encode)
+	j, p, _ := order(t, 3, 2)
+	b := canon.Encode(j.Training.Start.Encode)
 	s, err := replay.ReadState(b, p.Start, 2)
 	if err != nil || root(t, s) != p.Start {
 		t.Fatal(err)
@@ -269,9 +269,9 @@ func (c *counting) Run(ctx context.Context, in graph.Inputs, observe graph.Obser
 // searches forward without beginning again.
 func TestWitness(t *testing.T) {
 	const steps = 60
-	w, p, _ := order(t, steps, 10)
-	u := w.UnitOf(p, 3)
-	start, err := w.UnitOf(p, 1).Play(t.Context(), w.Training.Start, 0, steps, nil)
+	j, p, _ := order(t, steps, 10)
+	u := j.UnitOf(p, 3)
+	start, err := j.UnitOf(p, 1).Play(t.Context(), j.Training.Start, 0, steps, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,8 +282,8 @@ func TestWitness(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	count := &counting{Runner: w.Step.Runner}
-	w.Step.Runner = count
+	count := &counting{Runner: j.Step.Runner}
+	j.Step.Runner = count
 	x := u.Witness(t.Context(), start)
 	check := func(step int) {
 		t.Helper()
@@ -331,13 +331,13 @@ func TestWitness(t *testing.T) {
 // step are part of it, not its states alone.
 func TestWitnessBytes(t *testing.T) {
 	const steps, witnesses = 40, 16
-	w, p, _ := order(t, steps, 10)
+	j, p, _ := order(t, steps, 10)
 	var before, after runtime.MemStats
 	held := make([]dispute.Witness, witnesses)
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range held {
-		held[i] = w.UnitOf(p, 0).Witness(t.Context(), w.Training.Start)
+		held[i] = j.UnitOf(p, 0).Witness(t.Context(), j.Training.Start)
 		for step := 1; step <= steps; step++ {
 			if _, err := held[i].Root(step); err != nil {
 				t.Fatal(err)
@@ -349,7 +349,7 @@ func TestWitnessBytes(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	took, most := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(witnesses*w.WitnessBytes())
+	took, most := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(witnesses*j.WitnessBytes())
 	if took > most+most/4 || took < most/3 {
 		t.Errorf("%d witnesses take %d bytes, at most %d are announced", witnesses, took, most)
 	}
@@ -358,23 +358,23 @@ func TestWitnessBytes(t *testing.T) {
 
 // A wrong merge loses the game; a right one cannot be disputed.
 func TestMergeWitness(t *testing.T) {
-	w, p, _ := order(t, 2, 1)
+	j, p, _ := order(t, 2, 1)
 	var ends []*graph.State
 	claim := dispute.Claim{Program: p.Merge, Steps: 1}
 	for shard := range 2 {
-		end, err := w.UnitOf(p, shard).Play(t.Context(), w.Training.Start, 0, p.Steps, nil)
+		end, err := j.UnitOf(p, shard).Play(t.Context(), j.Training.Start, 0, p.Steps, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, end)
 		claim.Inputs = append(claim.Inputs, root(t, end))
 	}
-	merged, err := w.MergeStates(t.Context(), ends)
+	merged, err := j.MergeStates(t.Context(), ends)
 	if err != nil {
 		t.Fatal(err)
 	}
 	claim.End = root(t, merged)
-	x := w.MergeWitness(t.Context(), ends)
+	x := j.MergeWitness(t.Context(), ends)
 	if _, err := dispute.Challenge(claim, nil, x); !errors.Is(err, dispute.ErrAgree) {
 		t.Errorf("a right merge: %v", err)
 	}
@@ -388,17 +388,17 @@ func TestMergeWitness(t *testing.T) {
 }
 
 func TestLoss(t *testing.T) {
-	w, p, _ := order(t, 8, 4)
-	start := w.Training.Start
-	before, err := w.Loss(t.Context(), start, w.Data, cpu.New(1))
+	j, p, _ := order(t, 8, 4)
+	start := j.Training.Start
+	before, err := j.Loss(t.Context(), start, j.Data, cpu.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	end, err := w.UnitOf(p, 0).Play(t.Context(), start, 0, p.Steps, nil)
+	end, err := j.UnitOf(p, 0).Play(t.Context(), start, 0, p.Steps, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := w.Loss(t.Context(), end, w.Data, cpu.New(1))
+	after, err := j.Loss(t.Context(), end, j.Data, cpu.New(1))
 	if err != nil || !(after < before) || before < 2 || before > 3.5 { // ln 16 is 2.8
 		t.Fatalf("loss %g, then %g, %v", before, after, err)
 	}
@@ -406,29 +406,29 @@ func TestLoss(t *testing.T) {
 		t.Errorf("the state records %g", got)
 	}
 	few := tensor.Must(tensor.New(tensor.Int32, tensor.Shape{batch - 1, columns}))
-	if _, err := w.Loss(t.Context(), start, few, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "do not fill") {
+	if _, err := j.Loss(t.Context(), start, few, cpu.New(1)); err == nil || !strings.Contains(err.Error(), "do not fill") {
 		t.Errorf("too few records: %v", err)
 	}
 }
 
 // benched is a problem of one round.
-func benched(b *testing.B) (*replay.Work, *job.Problem) {
-	w, err := replay.New(inputs(128), 2, cpu.New(0))
+func benched(b *testing.B) (*replay.Job, *job.Problem) {
+	j, err := replay.New(inputs(128), 2, cpu.New(0))
 	if err != nil {
 		b.Fatal(err)
 	}
 	p := &job.Problem{Rounds: 1, Steps: 16, Interval: 8}
-	if err := w.Bind(p); err != nil {
+	if err := j.Bind(p); err != nil {
 		b.Fatal(err)
 	}
-	return w, p
+	return j, p
 }
 
 func BenchmarkUnit(b *testing.B) {
-	w, p := benched(b)
+	j, p := benched(b)
 	steps := 0
 	for b.Loop() {
-		if _, err := w.UnitOf(p, 0).Play(b.Context(), w.Training.Start, 0, p.Steps, nil); err != nil {
+		if _, err := j.UnitOf(p, 0).Play(b.Context(), j.Training.Start, 0, p.Steps, nil); err != nil {
 			b.Fatal(err)
 		}
 		steps += p.Steps
@@ -439,9 +439,9 @@ func BenchmarkUnit(b *testing.B) {
 // BenchmarkExecution is what a party does once in a dispute: a step of which
 // every value is kept and committed to.
 func BenchmarkExecution(b *testing.B) {
-	w, p := benched(b)
+	j, p := benched(b)
 	for b.Loop() {
-		if _, err := w.UnitOf(p, 0).Witness(b.Context(), w.Training.Start).Execution(0); err != nil {
+		if _, err := j.UnitOf(p, 0).Witness(b.Context(), j.Training.Start).Execution(0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // Unit is one unit of an order: the steps of a shard in a round.
 type Unit struct {
-	Work    *Work
+	Job     *Job
 	Problem *job.Problem
 	Round   int
 	Shard   int
@@ -23,8 +23,8 @@ type Unit struct {
 }
 
 // UnitOf returns unit i of the problem.
-func (w *Work) UnitOf(p *job.Problem, i int) Unit {
-	return Unit{w, p, i / p.Shards, i % p.Shards, 0}
+func (j *Job) UnitOf(p *job.Problem, i int) Unit {
+	return Unit{j, p, i / p.Shards, i % p.Shards, 0}
 }
 
 // From returns the unit from a step on, which is its step 0.
@@ -36,7 +36,7 @@ func (u Unit) From(step int) Unit {
 // inputs returns what a local step of the unit reads.
 func (u Unit) inputs(s *graph.State, step int) graph.Inputs {
 	rows := u.Problem.Order().Rows(u.Shard, u.Round*u.Problem.Steps+u.first+step)
-	return graph.Inputs{States: []*graph.State{s}, Data: u.Work.Data, Rows: rows}
+	return graph.Inputs{States: []*graph.State{s}, Data: u.Job.Data, Rows: rows}
 }
 
 // Play runs the local steps from…to−1 from the state before them. after, if not
@@ -47,7 +47,7 @@ func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func
 	for step := from; step < to; step++ {
 		in := u.inputs(s, step)
 		in.Spare = last
-		next, err := u.Work.Step.Runner.Run(ctx, in, nil)
+		next, err := u.Job.Step.Runner.Run(ctx, in, nil)
 		if err != nil {
 			return nil, fmt.Errorf("round %d, shard %d, step %d: %w", u.Round, u.Shard, step, err)
 		}
@@ -65,8 +65,8 @@ func (u Unit) Play(ctx context.Context, s *graph.State, from, to int, after func
 }
 
 // MergeStates merges the states that the shards ended a round with.
-func (w *Work) MergeStates(ctx context.Context, ends []*graph.State) (*graph.State, error) {
-	return w.Merge.Runner.Run(ctx, graph.Inputs{States: ends}, nil)
+func (j *Job) MergeStates(ctx context.Context, ends []*graph.State) (*graph.State, error) {
+	return j.Merge.Runner.Run(ctx, graph.Inputs{States: ends}, nil)
 }
 
 // Accountant is a runner that answers for its own accumulators in a dispute.
@@ -122,13 +122,13 @@ const (
 )
 
 // held returns how many states a witness of the work holds besides the first.
-func (w *Work) held() int { return max(2, min(maxHeld, heldBytes/max(int(w.bytes), 1))) }
+func (j *Job) held() int { return max(2, min(maxHeld, heldBytes/max(int(j.bytes), 1))) }
 
 // WitnessBytes returns the memory of a witness at most: the states that it holds and
 // all values of a step, or all of a merge.
-func (w *Work) WitnessBytes() uint64 {
-	unit := uint64(1+w.held())*uint64(w.bytes) + engine.Memory(w.Step.Program)
-	return max(unit, engine.Memory(w.Merge.Program))
+func (j *Job) WitnessBytes() uint64 {
+	unit := uint64(1+j.held())*uint64(j.bytes) + engine.Memory(j.Step.Program)
+	return max(unit, engine.Memory(j.Merge.Program))
 }
 
 // Witness returns a party's account of a unit, replayed when it is asked for.
@@ -159,7 +159,7 @@ func (w *unitWitness) state(step int) (*graph.State, error) {
 		return nil, err
 	}
 	w.held = append(slices.DeleteFunc(w.held, func(h heldState) bool { return h.step == step }), heldState{step, s})
-	w.held = slices.Delete(w.held, 0, max(len(w.held)-w.unit.Work.held(), 0))
+	w.held = slices.Delete(w.held, 0, max(len(w.held)-w.unit.Job.held(), 0))
 	return s, nil
 }
 
@@ -184,7 +184,7 @@ func (w *unitWitness) Execution(step int) (*dispute.Execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := w.unit.Work.Step.execute(w.ctx, w.unit.inputs(s, step))
+	e, err := w.unit.Job.Step.execute(w.ctx, w.unit.inputs(s, step))
 	if err == nil {
 		w.last, w.at = e, step
 	}
@@ -198,14 +198,14 @@ func (w *unitWitness) Forget() { w.last = nil }
 // mergeWitness replays a merge.
 type mergeWitness struct {
 	ctx  context.Context
-	work *Work
+	job  *Job
 	ends []*graph.State
 	last *dispute.Execution
 }
 
 // MergeWitness returns a party's account of a merge.
-func (w *Work) MergeWitness(ctx context.Context, ends []*graph.State) dispute.Witness {
-	return &mergeWitness{ctx: ctx, work: w, ends: ends}
+func (j *Job) MergeWitness(ctx context.Context, ends []*graph.State) dispute.Witness {
+	return &mergeWitness{ctx: ctx, job: j, ends: ends}
 }
 
 // Forget lets go of the run of the merge, until it is asked for again.
@@ -217,7 +217,7 @@ func (w *mergeWitness) Root(int) (canon.Hash, error) {
 
 func (w *mergeWitness) Execution(int) (*dispute.Execution, error) {
 	if w.last == nil {
-		e, err := w.work.Merge.execute(w.ctx, graph.Inputs{States: w.ends})
+		e, err := w.job.Merge.execute(w.ctx, graph.Inputs{States: w.ends})
 		if err != nil {
 			return nil, err
 		}

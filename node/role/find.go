@@ -14,12 +14,12 @@ import (
 )
 
 // findState returns a state that is here, or gets it from whoever has it.
-func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash) (*graph.State, error) {
+func (k *Kit) findState(ctx context.Context, l *job.Lease, j *replay.Job, root canon.Hash) (*graph.State, error) {
 	if root == l.Order.Problem.Start {
-		return w.Training.Start, nil
+		return j.Training.Start, nil
 	}
 	if ref, ok := k.noted(l.Order.ID(), root); ok {
-		if b, err := k.Store.GetBytes(ref, w.StateBytes()); err == nil {
+		if b, err := k.Store.GetBytes(ref, j.StateBytes()); err == nil {
 			return replay.ReadState(b, root, k.Threads)
 		}
 	}
@@ -29,9 +29,9 @@ func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root 
 			break
 		}
 		var s *graph.State
-		if s, missing = k.fetchState(ctx, l, w, root, p); missing != nil && p.receipt != nil && l.Order.Fragments().Cuts() {
+		if s, missing = k.fetchState(ctx, l, j, root, p); missing != nil && p.receipt != nil && l.Order.Fragments().Cuts() {
 			whole := missing
-			if s, missing = k.rebuild(ctx, l, w, p, root); missing != nil {
+			if s, missing = k.rebuild(ctx, l, j, p, root); missing != nil {
 				missing = errors.Join(whole, missing)
 			}
 		}
@@ -43,7 +43,7 @@ func (k *Kit) findState(ctx context.Context, l *job.Lease, w *replay.Work, root 
 }
 
 // fetchState gets a state from one place in a lease.
-func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash, p place) (*graph.State, error) {
+func (k *Kit) fetchState(ctx context.Context, l *job.Lease, j *replay.Job, root canon.Hash, p place) (*graph.State, error) {
 	f, from := p.merge.Data, append([]string{p.merge.By}, Holders(l)...)
 	if p.receipt != nil {
 		c, err := k.CheckpointsOf(ctx, l, p.receipt)
@@ -52,7 +52,7 @@ func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root
 		}
 		f, from = c.States[p.at-1], HoldersOf(l, p.receipt)
 	}
-	if size := w.StateBytes(); f.Size != uint64(size) {
+	if size := j.StateBytes(); f.Size != uint64(size) {
 		return nil, fmt.Errorf("state %v is said to have %d bytes, the order's have %d", root.Short(), f.Size, size)
 	}
 	b, err := k.Read(ctx, l, f, from...)
@@ -72,20 +72,20 @@ func (k *Kit) fetchState(ctx context.Context, l *job.Lease, w *replay.Work, root
 
 // remerge computes a merge that could not be fetched from the states that went into
 // it, which custodians attest to. Of any other state it says why it is missing.
-func (k *Kit) remerge(ctx context.Context, l *job.Lease, w *replay.Work, root canon.Hash, missing error) (*graph.State, error) {
+func (k *Kit) remerge(ctx context.Context, l *job.Lease, j *replay.Job, root canon.Hash, missing error) (*graph.State, error) {
 	r := slices.IndexFunc(l.Merges[:l.Round], func(m job.Merge) bool { return m.Root == root })
 	if r < 0 || ctx.Err() != nil {
 		return nil, missing
 	}
 	var ends []*graph.State
 	for _, in := range l.Ends(r) {
-		s, err := k.findState(ctx, l, w, in) // never by merging: a lease could lie in a circle
+		s, err := k.findState(ctx, l, j, in) // never by merging: a lease could lie in a circle
 		if err != nil {
 			return nil, errors.Join(missing, err)
 		}
 		ends = append(ends, s)
 	}
-	s, err := w.MergeStates(ctx, ends)
+	s, err := j.MergeStates(ctx, ends)
 	if err != nil {
 		return nil, err
 	}

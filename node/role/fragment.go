@@ -74,12 +74,12 @@ func (k *Kit) FragmentsOf(ctx context.Context, l *job.Lease, unit int, a job.Att
 
 // Fragment brings one of a custodian's fragments: that of checkpoint number at.
 func (k *Kit) Fragment(ctx context.Context, l *job.Lease, a job.Attestation, p Fragments, at int) (*graph.State, error) {
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	f := p.Files[at-1]
-	if most := l.Order.Fragments().Bytes(w.Training.Start.Slots); f.Size > most {
+	if most := l.Order.Fragments().Bytes(j.Training.Start.Slots); f.Size > most {
 		return nil, fmt.Errorf("a fragment of %d bytes, the limit is %d", f.Size, most)
 	}
 	b, err := k.Read(ctx, l, f, a.Custodian)
@@ -119,13 +119,13 @@ func (k *Kit) OwnFragment(ctx context.Context, l *job.Lease, unit, at int) (*gra
 
 // rebuild makes a checkpoint of a receipt from the fragments of its custodians, of whom some
 // may be gone, and some may hand over what is wrong.
-func (k *Kit) rebuild(ctx context.Context, l *job.Lease, w *replay.Work, at place, root canon.Hash) (*graph.State, error) {
+func (k *Kit) rebuild(ctx context.Context, l *job.Lease, j *replay.Job, at place, root canon.Hash) (*graph.State, error) {
 	r := at.receipt
 	u := &l.Units[r.Unit]
 	if u.Receipt == nil || u.Attempt != r.Attempt {
 		return nil, &FetchError{"checkpoint", fmt.Errorf("nobody keeps fragments of attempt %d of unit %d", r.Attempt, r.Unit)}
 	}
-	code, slots := l.Order.Fragments(), w.Training.Start.Slots
+	code, slots := l.Order.Fragments(), j.Training.Start.Slots
 	var held []erasure.Held
 	var missing []error
 	for _, a := range u.Attested {

@@ -19,11 +19,11 @@ import (
 func newCut(t *testing.T) (*Kit, *job.Lease) {
 	t.Helper()
 	k := newKit(t)
-	l, w := newLease(t, k)
+	l, j := newLease(t, k)
 	l.Order.Conditions.Custodians, l.Order.Conditions.CodedBytes = 8, 1
 	alone(t, k, l)
 	k.Account = &client.Account{Address: custodian(0)}
-	states, roots := unit(t, w, l, 0)
+	states, roots := unit(t, j, l, 0)
 	nowhere := File("state", store.RefOf([]byte("nobody has it")))
 	receive(t, k, l, 0, roots, nowhere, nowhere)
 	for _, s := range states {
@@ -55,11 +55,11 @@ func newCut(t *testing.T) (*Kit, *job.Lease) {
 // can attest to none any more, and of what comes again later.
 func TestCustodianWithoutAFragmentKeepsNothing(t *testing.T) {
 	k := newKit(t)
-	l, w := newLease(t, k)
+	l, j := newLease(t, k)
 	l.Order.Conditions.Custodians, l.Order.Conditions.CodedBytes = 8, 1
 	alone(t, k, l)
 	k.Account = &client.Account{Address: custodian(0)}
-	states, roots := unit(t, w, l, 0)
+	states, roots := unit(t, j, l, 0)
 	nowhere := File("state", store.RefOf([]byte("nobody has it")))
 	receive(t, k, l, 0, roots, nowhere, nowhere)
 	l.Units[0].Attested = []job.Attestation{{Custodian: custodian(0)}} // drawn, and too late
@@ -152,12 +152,12 @@ func TestRebuildLeavesOutWrongFragments(t *testing.T) {
 				a := &l.Units[0].Attested[i]
 				a.Fragment = &job.Fragment{Number: a.Fragment.Number, Root: a.Fragment.Root, Data: File("fragments", store.RefOf([]byte(a.Custodian)))}
 			}
-			w, err := k.Work(t.Context(), l)
+			j, err := k.Work(t.Context(), l)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for at, root := range l.Units[0].Receipt.Checkpoints[1:] {
-				s, err := k.findState(t.Context(), l, w, root)
+				s, err := k.findState(t.Context(), l, j, root)
 				if (err == nil) != c.ok {
 					t.Fatalf("checkpoint %d: %v", at+1, err)
 				}
@@ -257,13 +257,13 @@ func TestFragmentsRefuse(t *testing.T) {
 // A fragment is no longer than its slots say.
 func TestBytesBoundFragments(t *testing.T) {
 	k := newKit(t)
-	_, w := newLease(t, k)
+	_, j := newLease(t, k)
 	for _, c := range []erasure.Code{{Fragments: 4, Needed: 2}, {Fragments: 16, Needed: 5}} {
-		p, err := c.Fragment(w.Training.Start, 3)
+		p, err := c.Fragment(j.Training.Start, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, most := uint64(len(canon.Encode(p.Encode))), c.Bytes(w.Training.Start.Slots); n > most || most > n+uint64(len(p.Slots))*80+16 {
+		if n, most := uint64(len(canon.Encode(p.Encode))), c.Bytes(j.Training.Start.Slots); n > most || most > n+uint64(len(p.Slots))*80+16 {
 			t.Errorf("%d bytes, at most %d", n, most)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 type works struct {
 	mu      sync.Mutex
 	loading turns
-	held    map[canon.Hash]*replay.Work
+	held    map[canon.Hash]*replay.Job
 }
 
 // leastLoad is how long loading a problem may take at least.
@@ -33,10 +33,10 @@ const leastLoad = time.Minute
 // fetches and checks its files: a FetchError says that they could not be had, a
 // replay.UnfitError that they do not make up the order. Any other is this machine's; so is
 // that loading took longer than custodians have for an answer.
-func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
+func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Job, error) {
 	id := l.Order.ID()
-	if w := k.works.get(id); w != nil {
-		return w, nil
+	if j := k.works.get(id); j != nil {
+		return j, nil
 	}
 	// Who is slow to hand over one order's files must not hold up the others.
 	for _, r := range []string{replay.RoleModel, replay.RoleData, replay.RoleStart} {
@@ -51,13 +51,13 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 		return nil, err
 	}
 	defer done()
-	if w := k.works.get(id); w != nil {
-		return w, nil
+	if j := k.works.get(id); j != nil {
+		return j, nil
 	}
 	limit := max(time.Duration(l.Params.AnswerTime)*time.Millisecond, leastLoad)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not loaded within %v: custodians have no longer for an answer", limit))
 	defer cancel()
-	w, err := replay.Load(ctx, &l.Order.Problem, func(f job.File) ([]byte, error) {
+	j, err := replay.Load(ctx, &l.Order.Problem, func(f job.File) ([]byte, error) {
 		ref, err := k.BringFile(ctx, l, f)
 		if err != nil {
 			return nil, err
@@ -67,14 +67,14 @@ func (k *Kit) Work(ctx context.Context, l *job.Lease) (*replay.Work, error) {
 	if err != nil {
 		return nil, fmt.Errorf("order %s: %w", id.Short(), err)
 	}
-	k.works.put(id, w)
-	return w, nil
+	k.works.put(id, j)
+	return j, nil
 }
 
 // CheckUnread brings the files of an order that no step reads, and checks that they are what
 // their roles say; its errors are those of Work. Custodians do so: others need none of them.
 func (k *Kit) CheckUnread(ctx context.Context, l *job.Lease) error {
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (k *Kit) CheckUnread(ctx context.Context, l *job.Lease) error {
 		}
 		b, err := k.Store.GetBytes(ref, maxBlob)
 		if err == nil {
-			err = w.CheckUnread(r, b)
+			err = j.CheckUnread(r, b)
 		}
 		done()
 		if err != nil {
@@ -117,18 +117,18 @@ func (k *Kit) BringFile(ctx context.Context, l *job.Lease, f job.File) (store.Re
 // HasWork reports whether Work would answer at once.
 func (k *Kit) HasWork(l *job.Lease) bool { return k.works.get(l.Order.ID()) != nil }
 
-func (w *works) get(order canon.Hash) *replay.Work {
+func (w *works) get(order canon.Hash) *replay.Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.held[order]
 }
 
 // put holds the work of an order; nil lets go of it.
-func (w *works) put(order canon.Hash, work *replay.Work) {
+func (w *works) put(order canon.Hash, work *replay.Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.held == nil {
-		w.held = map[canon.Hash]*replay.Work{}
+		w.held = map[canon.Hash]*replay.Job{}
 	}
 	if w.held[order] = work; work == nil {
 		delete(w.held, order)
@@ -185,11 +185,11 @@ func (k *Kit) KeepState(order canon.Hash, s *graph.State) (canon.Hash, store.Ref
 // merges or checkpoints, wherever it can be had. One that nobody has is computed
 // again: a checkpoint that was here before, or a merge.
 func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.State, error) {
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	s, missing := k.findState(ctx, l, w, root)
+	s, missing := k.findState(ctx, l, j, root)
 	if missing == nil || ctx.Err() != nil {
 		return s, missing
 	}
@@ -204,7 +204,7 @@ func (k *Kit) State(ctx context.Context, l *job.Lease, root canon.Hash) (*graph.
 		}
 		missing = errors.Join(missing, err)
 	}
-	return k.remerge(ctx, l, w, root, missing)
+	return k.remerge(ctx, l, j, root, missing)
 }
 
 // HoldState makes sure that a state is here, as State would return it.

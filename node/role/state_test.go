@@ -40,7 +40,7 @@ func newKit(t *testing.T) *Kit {
 }
 
 // newLease returns a lease of two rounds whose files are in the kit's store.
-func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
+func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Job) {
 	t.Helper()
 	b := graph.NewBuilder("bigram")
 	tokens := b.Input("tokens", tensor.Int32, tensor.Shape{2, 4})
@@ -50,17 +50,17 @@ func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
 		data.Set(i, tensor.Word(uint32(i+1)*2654435761>>29)) // scattered, so that no two shards are alike
 	}
 	recipe := train.Recipe{Loss: "next-token-cross-entropy", Optimizer: "sgd", Rate: train.Rate{LearningRate: 0.5}, Batch: 2}
-	w, err := replay.New(replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, k.Exec)
+	j, err := replay.New(replay.Inputs{Model: b.Graph(), Recipe: recipe, Data: data}, 2, k.Exec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &job.Lease{Leads: []job.Leader{{Account: "lead"}}, Units: make([]job.Unit, 4), Merges: make([]job.Merge, 2)}
 	p := &l.Order.Problem
 	p.Rounds, p.Steps, p.Interval = 2, 2, 1
-	if err := w.Bind(p); err != nil {
+	if err := j.Bind(p); err != nil {
 		t.Fatal(err)
 	}
-	model, err := onnx.Write(w.Model)
+	model, err := onnx.Write(j.Model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func newLease(t *testing.T, k *Kit) (*job.Lease, *replay.Work) {
 		p.Files = append(p.Files, File(f.role, ref))
 	}
 	lend(t, k, l)
-	return l, w
+	return l, j
 }
 
 // lend keeps what a test has put for a lease, as if its parties had handed it over.
@@ -100,10 +100,10 @@ func lend(t *testing.T, k *Kit, l *job.Lease) {
 }
 
 // unit computes a unit of the first round: its states after each step.
-func unit(t *testing.T, w *replay.Work, l *job.Lease, i int) (states []*graph.State, roots []canon.Hash) {
+func unit(t *testing.T, j *replay.Job, l *job.Lease, i int) (states []*graph.State, roots []canon.Hash) {
 	t.Helper()
 	roots = []canon.Hash{l.Order.Problem.Start}
-	_, err := w.UnitOf(&l.Order.Problem, i).Play(t.Context(), w.Training.Start, 0, l.Order.Problem.Steps, func(_ int, s *graph.State) error {
+	_, err := j.UnitOf(&l.Order.Problem, i).Play(t.Context(), j.Training.Start, 0, l.Order.Problem.Steps, func(_ int, s *graph.State) error {
 		root, err := s.Root()
 		if err != nil {
 			return err
@@ -140,12 +140,12 @@ func put(t *testing.T, k *Kit, s *graph.State) job.File {
 
 func TestWorkIsLoadedOnce(t *testing.T) {
 	k := newKit(t)
-	l, w := newLease(t, k)
+	l, j := newLease(t, k)
 	if k.HasWork(l) {
 		t.Fatal("it has work that it has not loaded")
 	}
 	first, err := k.Work(t.Context(), l)
-	if err != nil || first.Step.Commitment.Root() != w.Step.Commitment.Root() {
+	if err != nil || first.Step.Commitment.Root() != j.Step.Commitment.Root() {
 		t.Fatal(err)
 	}
 	if again, err := k.Work(t.Context(), l); err != nil || again != first || !k.HasWork(l) {
@@ -168,10 +168,10 @@ func TestWorkIsLoadedOnce(t *testing.T) {
 // work that it came from is void.
 func TestStateIsFoundByItsRoot(t *testing.T) {
 	k := newKit(t)
-	l, w := newLease(t, k)
-	states, roots := unit(t, w, l, 0)
+	l, j := newLease(t, k)
+	states, roots := unit(t, j, l, 0)
 	receive(t, k, l, 0, roots, put(t, k, states[0]), put(t, k, states[1]))
-	merged, err := w.MergeStates(t.Context(), []*graph.State{states[1], states[1]})
+	merged, err := j.MergeStates(t.Context(), []*graph.State{states[1], states[1]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,8 +217,8 @@ func TestStateRefuses(t *testing.T) {
 		"a CID that is none": {func(_ *job.Receipt, list *[]job.File) { (*list)[1].CID = "x" }, "CID"},
 	} {
 		k := newKit(t)
-		l, w := newLease(t, k)
-		states, roots := unit(t, w, l, 0)
+		l, j := newLease(t, k)
+		states, roots := unit(t, j, l, 0)
 		list := []job.File{put(t, k, states[0]), put(t, k, states[1])}
 		c.bend(nil, &list)
 		receive(t, k, l, 0, roots, list...)
@@ -231,8 +231,8 @@ func TestStateRefuses(t *testing.T) {
 	}
 
 	k := newKit(t)
-	l, w := newLease(t, k)
-	_, roots := unit(t, w, l, 0)
+	l, j := newLease(t, k)
+	_, roots := unit(t, j, l, 0)
 	receive(t, k, l, 0, roots)
 	l.Units[0].Receipt.Data.Size = job.MaxList + 1
 	if _, err := k.State(t.Context(), l, roots[1]); err == nil || !strings.Contains(err.Error(), "limit") {
@@ -282,10 +282,10 @@ func TestCheckpointsAreThinnedAndDerived(t *testing.T) {
 		t.Run(string(c.policy), func(t *testing.T) {
 			k := newKit(t)
 			k.Checkpoints = c.policy
-			l, w := newLease(t, k)
+			l, j := newLease(t, k)
 			l.Order.Problem.Steps = 10
 			alone(t, k, l)
-			states, roots := unit(t, w, l, 0)
+			states, roots := unit(t, j, l, 0)
 			var files []job.File
 			for _, s := range states {
 				_, ref, err := k.KeepState(l.Order.ID(), s)
@@ -327,11 +327,11 @@ func TestCheckpointsAreThinnedAndDerived(t *testing.T) {
 // Keep lets go of a lease some time after it has ended, and of nothing else.
 func TestKeep(t *testing.T) {
 	k := newKit(t)
-	l, w := newLease(t, k)
+	l, j := newLease(t, k)
 	if _, err := k.Work(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	states, _ := unit(t, w, l, 0)
+	states, _ := unit(t, j, l, 0)
 	root, ref, err := k.KeepState(l.Order.ID(), states[0])
 	if err != nil {
 		t.Fatal(err)
@@ -400,15 +400,15 @@ func TestTasksWriteOneFileAtOnce(t *testing.T) {
 // A merged state that nobody hands over is computed from what was merged.
 func TestMergeIsComputedAgain(t *testing.T) {
 	k := newKit(t)
-	l, w := newLease(t, k)
+	l, j := newLease(t, k)
 	var ends []*graph.State
 	for shard := range l.Order.Problem.Shards {
-		states, roots := unit(t, w, l, shard)
+		states, roots := unit(t, j, l, shard)
 		receive(t, k, l, shard, roots, put(t, k, states[0]), put(t, k, states[1]))
 		l.Merges[0].Inputs = append(l.Merges[0].Inputs, roots[len(roots)-1])
 		ends = append(ends, states[1])
 	}
-	merged, err := w.MergeStates(t.Context(), ends)
+	merged, err := j.MergeStates(t.Context(), ends)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,13 +469,13 @@ func TestReceiptEndsWhereItBegins(t *testing.T) {
 	for name, brief := range map[string]bool{"whole": false, "brief": true} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
-			l, w := newLease(t, k)
+			l, j := newLease(t, k)
 			l.Order.Problem.Steps, l.Order.Problem.Interval = 2, 1
 			alone(t, k, l)
 			if _, err := k.Work(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
-			states, roots := unit(t, w, l, 0)
+			states, roots := unit(t, j, l, 0)
 			end := roots[len(roots)-1]
 			_, ref, err := k.KeepState(l.Order.ID(), states[len(states)-1])
 			if err != nil {
@@ -536,14 +536,14 @@ func TestOneLeaseWithoutRootsStopsNobody(t *testing.T) {
 // states looked for one in the other until the stack was full, and its process ended.
 func TestReceiptsInACircle(t *testing.T) {
 	k := newKit(t)
-	l, w := newLease(t, k)
+	l, j := newLease(t, k)
 	l.Order.Problem.Steps, l.Order.Problem.Interval = 2, 1
 	alone(t, k, l)
 	(&ledger{}).serve(t, k)
 	if _, err := k.Work(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	states, roots := unit(t, w, l, 0)
+	states, roots := unit(t, j, l, 0)
 	a, b := roots[len(roots)-2], roots[len(roots)-1]
 	var refs []store.Ref
 	for _, s := range states[len(states)-2:] {

@@ -102,7 +102,7 @@ func (k *Kit) thin(l *job.Lease, r *job.Receipt, policy Policy) (some bool, err 
 // derive computes a checkpoint of a unit again, from the last one before it that
 // is here or the start of the unit's round.
 func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root canon.Hash) (*graph.State, error) {
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +124,14 @@ func (k *Kit) derive(ctx context.Context, l *job.Lease, r *job.Receipt, root can
 		}
 	}
 	// Never by deriving: receipts could lie in a circle.
-	s, err := k.findState(ctx, l, w, r.Checkpoints[from])
+	s, err := k.findState(ctx, l, j, r.Checkpoints[from])
 	if err != nil {
-		s, err = k.remerge(ctx, l, w, r.Checkpoints[from], err)
+		s, err = k.remerge(ctx, l, j, r.Checkpoints[from], err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s, err = w.UnitOf(p, r.Unit).Play(ctx, s, from*p.Interval, min(to*p.Interval, p.Steps), nil)
+	s, err = j.UnitOf(p, r.Unit).Play(ctx, s, from*p.Interval, min(to*p.Interval, p.Steps), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,12 @@ import (
 // Truth re-executes segments of a receipt's unit, each from the checkpoint that it
 // begins with, and returns what they give.
 func (k *Kit) Truth(ctx context.Context, l *job.Lease, r *job.Receipt, segments []int) ([]proof.Outcome, error) {
-	w, err := k.Work(ctx, l)
+	j, err := k.Work(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	p := &l.Order.Problem
-	unit := w.UnitOf(p, r.Unit)
+	unit := j.UnitOf(p, r.Unit)
 	var outcomes []proof.Outcome
 	for _, s := range segments {
 		state, err := k.State(ctx, l, r.Checkpoints[s])

@@ -44,18 +44,18 @@ func draft(ctx context.Context, s consume.Spec) (*consume.Draft, error) {
 
 // Honest returns the root that a draft must end with, computed here.
 func Honest(ctx context.Context, d *consume.Draft) (canon.Hash, error) {
-	s := d.Work.Training.Start
+	s := d.Job.Training.Start
 	for r := range d.Problem.Rounds {
 		var ends []*graph.State
 		for shard := range d.Problem.Shards {
-			end, err := d.Work.UnitOf(&d.Problem, r*d.Problem.Shards+shard).Play(ctx, s, 0, d.Problem.Steps, nil)
+			end, err := d.Job.UnitOf(&d.Problem, r*d.Problem.Shards+shard).Play(ctx, s, 0, d.Problem.Steps, nil)
 			if err != nil {
 				return canon.Hash{}, err
 			}
 			ends = append(ends, end)
 		}
 		var err error
-		if s, err = d.Work.MergeStates(ctx, ends); err != nil {
+		if s, err = d.Job.MergeStates(ctx, ends); err != nil {
 			return canon.Hash{}, err
 		}
 	}

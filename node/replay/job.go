@@ -37,8 +37,8 @@ type Inputs struct {
 	Start  *graph.State   // nil: from the model's weights
 }
 
-// Work is a problem ready to be computed.
-type Work struct {
+// Job is an order's problem made concrete: ready to be computed.
+type Job struct {
 	Inputs
 	Training *train.Training
 	Step     Program
@@ -64,7 +64,7 @@ func prepare(p *graph.Program, exec engine.Executor) (Program, error) {
 
 // New makes the programs of a problem whose rounds have the given number of
 // shards.
-func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
+func New(in Inputs, shards int, exec engine.Executor) (*Job, error) {
 	t, err := train.New(in.Model, in.Recipe, in.Data.Shape)
 	if err != nil {
 		return nil, err
@@ -75,18 +75,18 @@ func New(in Inputs, shards int, exec engine.Executor) (*Work, error) {
 		}
 		t.Start = in.Start
 	}
-	w := &Work{Inputs: in, Training: t, shards: shards, bytes: int64(t.Start.Size())}
-	if w.Step, err = prepare(t.Program, exec); err != nil {
+	j := &Job{Inputs: in, Training: t, shards: shards, bytes: int64(t.Start.Size())}
+	if j.Step, err = prepare(t.Program, exec); err != nil {
 		return nil, fmt.Errorf("training step: %w", err)
 	}
 	_, merge, err := train.Merge(t.Start.Slots, shards)
 	if err != nil {
 		return nil, err
 	}
-	if w.Merge, err = prepare(merge, exec); err != nil {
+	if j.Merge, err = prepare(merge, exec); err != nil {
 		return nil, fmt.Errorf("merge: %w", err)
 	}
-	return w, nil
+	return j, nil
 }
 
 func sameSlots(got, want []graph.Slot) error {
@@ -102,22 +102,22 @@ func sameSlots(got, want []graph.Slot) error {
 }
 
 // StateBytes returns the length of every state's file: all have the same slots.
-func (w *Work) StateBytes() int64 { return w.bytes }
+func (j *Job) StateBytes() int64 { return j.bytes }
 
 // Bind fills in the parts of a problem that follow from the work: roots, costs,
 // recipe, number of records and batch.
-func (w *Work) Bind(p *job.Problem) error {
-	start, err := w.Training.Start.Root()
+func (j *Job) Bind(p *job.Problem) error {
+	start, err := j.Training.Start.Root()
 	if err != nil {
 		return err
 	}
-	p.Kind, p.Profile = "training", w.Recipe.Profile.String()
-	p.Step, p.Merge, p.Start, p.Data = w.Step.Commitment.Root(), w.Merge.Commitment.Root(), start, w.Data.Root()
-	p.Batch, p.Records, p.Shards = w.Recipe.Batch, w.Data.Shape[0], w.shards
-	p.Recipe = canon.Marshal(&w.Recipe)
-	flops, moved := w.Step.Cost()
-	p.StepFLOPs, p.StepBytes, p.StateBytes = uint64(flops), uint64(moved), uint64(w.bytes)
-	flops, moved = w.Merge.Cost()
+	p.Kind, p.Profile = "training", j.Recipe.Profile.String()
+	p.Step, p.Merge, p.Start, p.Data = j.Step.Commitment.Root(), j.Merge.Commitment.Root(), start, j.Data.Root()
+	p.Batch, p.Records, p.Shards = j.Recipe.Batch, j.Data.Shape[0], j.shards
+	p.Recipe = canon.Marshal(&j.Recipe)
+	flops, moved := j.Step.Cost()
+	p.StepFLOPs, p.StepBytes, p.StateBytes = uint64(flops), uint64(moved), uint64(j.bytes)
+	flops, moved = j.Merge.Cost()
 	p.MergeFLOPs, p.MergeBytes = uint64(flops), uint64(moved)
 	return nil
 }
@@ -151,8 +151,8 @@ func (u until) Prepare(p *graph.Program) (engine.Runner, error) {
 // Load makes the work of an order from its files, and refuses it unless
 // everything that the order binds follows from them: with an UnfitError. Once ctx
 // is done it stops before the next file or program, with what context.Cause says.
-func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Work, error) {
-	w, err := load(p, func(f job.File) ([]byte, error) {
+func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Job, error) {
+	j, err := load(p, func(f job.File) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, localError{context.Cause(ctx)}
 		}
@@ -165,14 +165,14 @@ func Load(ctx context.Context, p *job.Problem, read func(job.File) ([]byte, erro
 	var local localError
 	switch {
 	case err == nil:
-		return w, nil
+		return j, nil
 	case errors.As(err, &local):
 		return nil, err
 	}
 	return nil, &UnfitError{err}
 }
 
-func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Work, error) {
+func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Executor) (*Job, error) {
 	var in Inputs
 	if err := canon.Unmarshal(p.Recipe, &in.Recipe); err != nil {
 		return nil, fmt.Errorf("recipe: %w", err)
@@ -213,17 +213,17 @@ func load(p *job.Problem, read func(job.File) ([]byte, error), exec engine.Execu
 			return nil, fmt.Errorf("start state: %w", err)
 		}
 	}
-	w, err := New(in, p.Shards, exec)
+	j, err := New(in, p.Shards, exec)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.matches(p)
+	return j, j.matches(p)
 }
 
 // matches compares what follows from the files with what the order binds.
-func (w *Work) matches(p *job.Problem) error {
+func (j *Job) matches(p *job.Problem) error {
 	q := *p
-	if err := w.Bind(&q); err != nil {
+	if err := j.Bind(&q); err != nil {
 		return err
 	}
 	for _, c := range []struct {
@@ -244,13 +244,13 @@ func (w *Work) matches(p *job.Problem) error {
 
 // CheckUnread returns an UnfitError unless a file that no step reads is what its role says:
 // held-out records are like those that the order trains on, a tokenizer is one.
-func (w *Work) CheckUnread(role string, b []byte) error {
+func (j *Job) CheckUnread(role string, b []byte) error {
 	err := fmt.Errorf("no file has the role %q", role)
 	switch role {
 	case RoleHeldOut:
 		var t *tensor.Tensor
-		if t, err = ReadTensor(b); err == nil && (t.Type != w.Data.Type || len(t.Shape) != 2 || t.Shape[1] != w.Data.Shape[1]) {
-			err = fmt.Errorf("they are %v%v, the training records %v%v", t.Type, t.Shape, w.Data.Type, w.Data.Shape)
+		if t, err = ReadTensor(b); err == nil && (t.Type != j.Data.Type || len(t.Shape) != 2 || t.Shape[1] != j.Data.Shape[1]) {
+			err = fmt.Errorf("they are %v%v, the training records %v%v", t.Type, t.Shape, j.Data.Type, j.Data.Shape)
 		}
 	case RoleTokenizer:
 		_, err = text.ReadTokenizer(bytes.NewReader(b))
@@ -281,8 +281,8 @@ func ReadState(b []byte, root canon.Hash, threads int) (s *graph.State, err erro
 
 // Loss returns the mean loss of a state over records, batch after batch; a last
 // batch that is not full is left out.
-func (w *Work) Loss(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (float32, error) {
-	p, err := w.Training.Evaluation(records.Shape)
+func (j *Job) Loss(ctx context.Context, s *graph.State, records *tensor.Tensor, exec engine.Executor) (float32, error) {
+	p, err := j.Training.Evaluation(records.Shape)
 	if err != nil {
 		return 0, err
 	}
@@ -290,12 +290,12 @@ func (w *Work) Loss(ctx context.Context, s *graph.State, records *tensor.Tensor,
 	if err != nil {
 		return 0, err
 	}
-	n := records.Shape[0] / w.Recipe.Batch
+	n := records.Shape[0] / j.Recipe.Batch
 	if n == 0 {
-		return 0, fmt.Errorf("%d records do not fill a batch of %d", records.Shape[0], w.Recipe.Batch)
+		return 0, fmt.Errorf("%d records do not fill a batch of %d", records.Shape[0], j.Recipe.Batch)
 	}
 	var sum float64 // a statistic for people
-	rows := make([]int64, w.Recipe.Batch)
+	rows := make([]int64, j.Recipe.Batch)
 	for b := range n {
 		for i := range rows {
 			rows[i] = int64(b*len(rows) + i)
