@@ -15,7 +15,7 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 
 	"github.com/tally-network/tally/chain/coin"
-	workmod "github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -222,7 +222,7 @@ func (c *crowd) dispute(ctx context.Context, l *job.Lease) (won int, err error) 
 func (c *crowd) open(ctx context.Context, a *client.Account, l *job.Lease, unit, segment int) error {
 	o := dispute.OpeningOf(l.Units[unit].Receipt.Checkpoints, segment)
 	_, err := a.Send(ctx, &disputev1.MsgOpen{
-		Challenger: a.Address, Order: c.order.String(), Target: workmod.TargetToProto(job.UnitTarget(unit)), Attempt: uint32(l.Units[unit].Attempt),
+		Challenger: a.Address, Order: c.order.String(), Target: wire.TargetToProto(job.UnitTarget(unit)), Attempt: uint32(l.Units[unit].Attempt),
 		Opening: canon.Marshal(&o),
 	})
 	return err

@@ -29,7 +29,7 @@ import (
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	"github.com/cosmos/cosmos-sdk/types/tx/signing"
 
-	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/wire"
 	workmod "github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
@@ -224,9 +224,9 @@ func anchored(order canon.Hash, settlement []byte) (proof, app []byte, err error
 	if err := s.LoadLatestVersion(); err != nil {
 		return nil, nil, err
 	}
-	s.GetKVStore(key).Set(workmod.SettlementKey(order), settlement)
+	s.GetKVStore(key).Set(wire.SettlementKey(order), settlement)
 	id := s.Commit()
-	r, err := s.Query(&storetypes.RequestQuery{Path: "/" + workmod.Name + "/key", Data: workmod.SettlementKey(order), Height: id.Version, Prove: true})
+	r, err := s.Query(&storetypes.RequestQuery{Path: "/" + workmod.Name + "/key", Data: wire.SettlementKey(order), Height: id.Version, Prove: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -259,7 +259,7 @@ func (f *forger) block(app []byte) ([]byte, error) {
 
 // posted is the signed transaction that posts an order, with more messages.
 func (f *forger) posted(o *job.Order, more []*codectypes.Any) ([]byte, error) {
-	message, err := codectypes.NewAnyWithValue(&marketv1.MsgPostOrder{Order: market.OrderToProto(o)})
+	message, err := codectypes.NewAnyWithValue(&marketv1.MsgPostOrder{Order: wire.OrderToProto(o)})
 	if err != nil {
 		return nil, err
 	}

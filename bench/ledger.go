@@ -16,7 +16,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/chain/x/block"
+	"github.com/tally-network/tally/chain/coin"
 	chain "github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -110,7 +110,7 @@ func (l *ledger) move(side dispute.Side, m dispute.Move, last bool) (bytes int, 
 	if err != nil {
 		return 0, 0, err
 	}
-	tx, err := l.Sign(signer, ledgerGas, block.Fee(rules.GasPrice, ledgerGas), &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m)})
+	tx, err := l.Sign(signer, ledgerGas, coin.Fee(rules.GasPrice, ledgerGas), &disputev1.MsgMove{Player: l.address(side), Dispute: 1, Move: dispute.EncodeMove(m)})
 	if err != nil {
 		return 0, 0, err
 	}

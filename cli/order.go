@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -47,7 +47,7 @@ type listed struct {
 }
 
 func newListed(b *marketv1.BookedOrder) (listed, *job.Order, error) {
-	o, err := market.OrderFromProto(&b.Order)
+	o, err := wire.OrderFromProto(&b.Order)
 	if err != nil {
 		return listed{}, nil, fmt.Errorf("order %s: %w", b.Id, err)
 	}

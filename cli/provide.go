@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/node/home"
 )
 
@@ -37,8 +37,8 @@ they have worked, so later calls need none.
 	}
 	m.flags(cmd.Flags())
 	f := cmd.Flags()
-	f.Var(within(&prices.UnitPrice, 0, provider.MaxPrice), "price", "price of computation, in utally per GFLOP")
-	f.Var(within(&prices.BytePrice, 0, provider.MaxPrice), "byte-price", "price of data moved, in utally per GB")
+	f.Var(within(&prices.UnitPrice, 0, wire.MaxPrice), "price", "price of computation, in utally per GFLOP")
+	f.Var(within(&prices.BytePrice, 0, wire.MaxPrice), "byte-price", "price of data moved, in utally per GB")
 	f.StringVar(&prices.Validator, "validator", "", "address of the validator to work under (default the one that takes the smallest fee and has the most providers)")
 	f.Var(within(&nice, 0, 19), "nice", "let other programs go first: 1 to 19")
 	return cmd

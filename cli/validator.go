@@ -11,7 +11,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/spf13/cobra"
 
-	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/internal/bounded"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/home"
@@ -54,7 +54,7 @@ A node says when it starts what others name it by: ID@HOST:PORT.`,
 	f.StringVar(&genesis, "genesis", "", "genesis file of the chain, for a new home")
 	f.StringSliceVar(&v.Peers, "peers", nil, "consensus nodes to dial, as id@host:port, or to wait for, as id; of a new home, or in place of those of an old one")
 	f.StringSliceVar(&v.Origins, "origins", nil, "web origins whose pages may ask RPC and REST, as https://host, or * (default none)")
-	f.Var(within(&v.FeeBps, 0, market.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
+	f.Var(within(&v.FeeBps, 0, wire.MaxFeeBps), "fee-bps", "fee on the providers' pay, in 1/10000")
 	f.Var(within(&v.MaxLeases, 1, math.MaxUint32), "max-leases", "orders to lead at the same time")
 	return cmd
 }

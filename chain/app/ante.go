@@ -13,7 +13,6 @@ import (
 	"github.com/cosmos/cosmos-sdk/x/feegrant"
 
 	"github.com/tally-network/tally/chain/coin"
-	"github.com/tally-network/tally/chain/x/block"
 )
 
 // Limits on a transaction.
@@ -67,7 +66,7 @@ func (a *App) checkFee(ctx sdk.Context, tx sdk.Tx) (sdk.Coins, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	least, fee := block.Fee(p.GasPrice, t.GetGas()), t.GetFee()
+	least, fee := coin.Fee(p.GasPrice, t.GetGas()), t.GetFee()
 	if len(fee) != 1 || fee[0].Denom != coin.Denom || !fee[0].Amount.GTE(coin.Of(least)[0].Amount) {
 		return nil, 0, errorsmod.Wrapf(sdkerrors.ErrInsufficientFee, "%d gas cost at least %d utally, at %d for a million; the transaction pays %q", t.GetGas(), least, p.GasPrice, fee)
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
-	"github.com/tally-network/tally/chain/x/block"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -41,7 +40,7 @@ func later(t *testing.T, c *chaintest.Chain, from chaintest.Account, gas uint64,
 	acc := c.Accounts.GetAccount(c.Ctx(), from.Address)
 	tx, err := c.Sign(app.Signer{
 		ChainID: chaintest.ChainID, Key: from.Key, Number: acc.GetAccountNumber(), Sequence: acc.GetSequence(),
-	}, gas, block.Fee(100, gas), m...)
+	}, gas, coin.Fee(100, gas), m...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -25,7 +25,7 @@ import (
 func often(c *devnet.Config) {
 	p := job.DefaultParams.Quick()
 	p.ForcedBps, p.JackpotFactor, p.TaxBps, p.VerdictFactor = 4500, 0, 9000, 10
-	c.Work = work.ParamsToProto(p, time.Hour.Milliseconds())
+	c.Work = wire.ParamsToProto(p, time.Hour.Milliseconds())
 }
 
 // lazy is a validator that attests to everything and passes everything without

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -142,7 +142,7 @@ func TestCustodianOfAWrongFragmentIsSlashed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: k.Account.Address, Order: id.String(), Fragment: work.FragmentToProto(fragment)})
+	_, err := k.Account.Send(t.Context(), &workv1.MsgAttest{Custodian: k.Account.Address, Order: id.String(), Fragment: wire.FragmentToProto(fragment)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	"github.com/tally-network/tally/internal/testkit/nettest"
@@ -166,6 +166,6 @@ func TestAbsentProviderIsDefended(t *testing.T) {
 
 // about returns what a dispute is about.
 func about(d disputev1.Dispute) job.Target {
-	t, _ := work.TargetFromProto(d.Parties.Target)
+	t, _ := wire.TargetFromProto(d.Parties.Target)
 	return t
 }

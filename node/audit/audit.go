@@ -14,7 +14,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -186,7 +186,7 @@ func (a *auditor) attest(ctx context.Context, l *job.Lease, i int) error {
 		return err
 	}
 	err = a.kit.Send(ctx, &workv1.MsgAttest{
-		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Fragment: work.FragmentToProto(fragment),
+		Custodian: a.kit.Account.Address, Order: l.Order.ID().String(), Unit: uint32(i), Attempt: uint32(r.Attempt), Fragment: wire.FragmentToProto(fragment),
 	})
 	if err != nil {
 		return fmt.Errorf("attest to unit %d: %w", i, err)

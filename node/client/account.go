@@ -23,7 +23,6 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
-	"github.com/tally-network/tally/chain/x/block"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 )
 
@@ -222,7 +221,7 @@ func (a *Account) sign(ctx context.Context, sequence uint64, sponsor sdk.AccAddr
 	if err == nil && r.GasInfo != nil {
 		gas = min(r.GasInfo.GasUsed+r.GasInfo.GasUsed/gasMargin+gasSpare, app.MaxGas)
 	}
-	fee := block.Fee(price, gas)
+	fee := coin.Fee(price, gas)
 	a.fee = coin.Of(fee)
 	return a.client.enc.Sign(s, gas, fee, msgs...)
 }

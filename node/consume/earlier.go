@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -32,7 +32,7 @@ func FindEarlier(ctx context.Context, k *role.Kit, o *job.Order) (e *EarlierOrde
 	}
 	all := make([]job.Order, len(booked))
 	for i := range booked {
-		if all[i], err = market.OrderFromProto(&booked[i].Order); err != nil {
+		if all[i], err = wire.OrderFromProto(&booked[i].Order); err != nil {
 			return nil, 0, fmt.Errorf("order %s: %w", booked[i].Id, err)
 		}
 	}

@@ -6,8 +6,7 @@ import (
 
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
-	"github.com/tally-network/tally/chain/x/provider"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -63,7 +62,7 @@ type Dispute struct {
 }
 
 // InsuranceFund is the account that is left what a slash does not pay out.
-var InsuranceFund = authtypes.NewModuleAddress(provider.Insurance).String()
+var InsuranceFund = authtypes.NewModuleAddress(job.Insurance).String()
 
 // NewOutcome asks the chain what has come of a lease.
 func NewOutcome(ctx context.Context, k *role.Kit, l *job.Lease) (Outcome, error) {
@@ -114,7 +113,7 @@ func telling(ds []disputev1.Dispute) *Dispute {
 		if out != nil && !convicted {
 			continue
 		}
-		target, _ := work.TargetFromProto(d.Parties.Target) // the chain has checked it
+		target, _ := wire.TargetFromProto(d.Parties.Target) // the chain has checked it
 		out = &Dispute{
 			Provider: d.Parties.Defender, Unit: target.Index(), Attempt: int(d.Parties.Attempt), Merge: target.Kind() == job.AboutMerge,
 			Step: int(d.StepLo), Node: int(d.Node), Op: d.Op, Tile: [2]int{int(d.TileRow), int(d.TileCol)}, Fold: int(d.FoldFrom),

@@ -14,9 +14,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
-	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/provider"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -57,7 +55,7 @@ func Discard(k *role.Kit) error { return k.Store.Unpin(draftPin) }
 // Quote asks every offer what it would take for the order, and why it does not
 // meet it.
 func Quote(ctx context.Context, k *role.Kit, o *job.Order) (*marketv1.QueryQuoteResponse, error) {
-	r, err := marketv1.NewQueryClient(k.Chain.Conn).Quote(ctx, &marketv1.QueryQuoteRequest{Order: market.OrderToProto(o)})
+	r, err := marketv1.NewQueryClient(k.Chain.Conn).Quote(ctx, &marketv1.QueryQuoteRequest{Order: wire.OrderToProto(o)})
 	if err != nil {
 		return nil, fmt.Errorf("ask for a quote: %w", err)
 	}
@@ -70,7 +68,7 @@ func Deposit(ctx context.Context, k *role.Kit, o *job.Order) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ask for the rules: %w", err)
 	}
-	rules := work.ParamsFromProto(r.Params)
+	rules := wire.ParamsFromProto(r.Params)
 	return rules.Deposit(o.Conditions.MaxPrice)
 }
 
@@ -139,8 +137,8 @@ func Message(k *role.Kit, o *job.Order) (*marketv1.MsgPostOrder, error) {
 	if err != nil {
 		return nil, err
 	}
-	statement := provider.Statement(o.Chain, account, providerv1.ROLE_UNSPECIFIED)
-	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: market.OrderToProto(o), Signature: ed25519.Sign(k.Keys.Peer, statement)}, nil
+	statement := wire.Statement(o.Chain, account, providerv1.ROLE_UNSPECIFIED)
+	return &marketv1.MsgPostOrder{Consumer: o.Consumer, Order: wire.OrderToProto(o), Signature: ed25519.Sign(k.Keys.Peer, statement)}, nil
 }
 
 // Obstacles says in words why no offer meets an order.

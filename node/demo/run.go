@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/text"
@@ -335,7 +335,7 @@ func (d *demo) show(s *seen, l *job.Lease, ds []disputev1.Dispute) {
 }
 
 func (d *demo) showDispute(s *seen, l *job.Lease, x *disputev1.Dispute) {
-	target, _ := work.TargetFromProto(x.Parties.Target) // the chain has checked it
+	target, _ := wire.TargetFromProto(x.Parties.Target) // the chain has checked it
 	board := &DisputeBoard{
 		Defender: d.scribe.name(x.Parties.Defender), Stage: x.Stage, Unit: target.Index(),
 		StepLo: int(x.StepLo), StepHi: int(x.StepHi), Node: -1, Op: x.Op, Tile: [2]int{int(x.TileRow), int(x.TileCol)},

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tally-network/tally/chain/x/dispute"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -75,7 +75,7 @@ const (
 // Default is a devnet of four validators, the first of which leads four
 // providers, with deadlines that one can wait for.
 func Default() Config {
-	leases, disputes := work.ParamsToProto(job.DefaultParams.WithoutForced().Quick(), (10*time.Minute).Milliseconds()), dispute.DefaultParams()
+	leases, disputes := wire.ParamsToProto(job.DefaultParams.WithoutForced().Quick(), (10*time.Minute).Milliseconds()), wire.RulesToProto(dispute.DefaultRules)
 	leases.LeadTimeoutMs, leases.AnswerMs = 60_000, 40_000
 	disputes.ClockMs, disputes.AnswerMs = 120_000, 40_000
 	return Config{

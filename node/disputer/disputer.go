@@ -16,7 +16,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/graph"
@@ -161,7 +161,7 @@ func (p *Player) move(ctx context.Context, id uint64) error {
 		return fmt.Errorf("dispute %d, %v: %w", id, g.Stage, err)
 	}
 	order, err := canon.ParseHash(r.Dispute.Parties.Order)
-	target, wrong := work.TargetFromProto(r.Dispute.Parties.Target)
+	target, wrong := wire.TargetFromProto(r.Dispute.Parties.Target)
 	p.kit.Emit(role.Event{Kind: role.Narrowed, Order: order, Unit: target.Index(), Step: g.Moves + 1, Text: g.Stage.String()})
 	return errors.Join(err, wrong)
 }
@@ -174,7 +174,7 @@ func (p *Player) account(ctx context.Context, parties *disputev1.Parties, g *dis
 	if err != nil {
 		return nil, err
 	}
-	t, err := work.TargetFromProto(parties.Target)
+	t, err := wire.TargetFromProto(parties.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +334,7 @@ func (p *Player) Accuse(ctx context.Context, l *job.Lease, unit, segment int) (*
 func (p *Player) openMsg(l *job.Lease, t job.Target, attempt int, o dispute.Opening) *disputev1.MsgOpen {
 	return &disputev1.MsgOpen{
 		Challenger: p.kit.Account.Address, Order: l.Order.ID().String(),
-		Target:  work.TargetToProto(t),
+		Target:  wire.TargetToProto(t),
 		Attempt: uint32(attempt), Opening: canon.Marshal(&o),
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/store/v2/rootmulti"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 )
@@ -93,14 +93,14 @@ func checkAnchor(read func(string, int64) ([]byte, error), believed func(Trust) 
 		return a, wrong("proof: %v", err)
 	}
 	key := ops.Ops[0].Key
-	path := fmt.Sprintf("/%s/%s", work.Name, url.PathEscape(string(key)))
+	path := fmt.Sprintf("/%s/%s", wire.SettlementStore, url.PathEscape(string(key)))
 	if err := rootmulti.DefaultProofRuntime().VerifyValue(&ops, block.AppHash, path, value); err != nil {
 		return a, wrong("the settlement is not in the state of block %d: %v", block.Height-1, err)
 	}
 	if err := canon.Unmarshal(value, &a.settlement); err != nil {
 		return a, wrong("settlement: %v", err)
 	}
-	if !bytes.Equal(key, work.SettlementKey(a.settlement.Order)) {
+	if !bytes.Equal(key, wire.SettlementKey(a.settlement.Order)) {
 		return a, wrong("the settlement is not in the state of block %d under its order", block.Height-1)
 	}
 	return a, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/tx/signing"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -207,7 +207,7 @@ func (p *Proof) checkOrder() error {
 	if len(posted) != 1 {
 		return wrong("the order's transaction posts %d orders", len(posted))
 	}
-	o, err := market.OrderFromProto(&posted[0].Order)
+	o, err := wire.OrderFromProto(&posted[0].Order)
 	if err != nil || o.ID() != p.Settlement.Order {
 		return wrong("the transaction posts another order (%v)", err)
 	}

@@ -15,7 +15,7 @@ import (
 	cmttypes "github.com/cometbft/cometbft/types"
 	"github.com/cosmos/gogoproto/proto"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/format/bundle"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
@@ -85,8 +85,8 @@ func (c *collection) add(e bundle.Content) {
 // anchor adds the settlement, its proof, and the header that commits to it.
 func (c *collection) anchor(ctx context.Context) error {
 	rpc := c.kit.Chain.RPC
-	key := work.SettlementKey(c.lease.Order.ID())
-	q, err := rpc.ABCIQueryWithOptions(ctx, "/store/"+work.Name+"/key", key, cmtrpc.ABCIQueryOptions{Prove: true})
+	key := wire.SettlementKey(c.lease.Order.ID())
+	q, err := rpc.ABCIQueryWithOptions(ctx, "/store/"+wire.SettlementStore+"/key", key, cmtrpc.ABCIQueryOptions{Prove: true})
 	if err != nil {
 		return fmt.Errorf("settlement: %w", err)
 	}

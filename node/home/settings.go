@@ -16,8 +16,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/node/consensus"
 	"github.com/tally-network/tally/node/role"
 )
@@ -198,8 +197,8 @@ func (s *Settings) checkAddresses(f *faults) {
 		f.add("node.rpc", "%q is not http://host:port", s.Node.RPC)
 	}
 	f.hostPort("node.grpc", s.Node.GRPC)
-	if len(s.Listen) == 0 || len(s.Listen) > provider.MaxAddrs || len(s.Announce) > provider.MaxAddrs {
-		f.add("listen", "give 1 to %d multiaddrs", provider.MaxAddrs)
+	if len(s.Listen) == 0 || len(s.Listen) > wire.MaxAddrs || len(s.Announce) > wire.MaxAddrs {
+		f.add("listen", "give 1 to %d multiaddrs", wire.MaxAddrs)
 	}
 	for _, x := range []struct {
 		key  string
@@ -231,8 +230,8 @@ func (s *Settings) checkLimits(f *faults) {
 }
 
 func (p *ProviderSettings) check(f *faults) {
-	if p.UnitPrice > provider.MaxPrice || p.BytePrice > provider.MaxPrice {
-		f.add("provider", "a price is at most %d", uint64(provider.MaxPrice))
+	if p.UnitPrice > wire.MaxPrice || p.BytePrice > wire.MaxPrice {
+		f.add("provider", "a price is at most %d", uint64(wire.MaxPrice))
 	}
 	if _, err := address.Parse(p.Validator); p.Validator != "" && err != nil {
 		f.add("provider.validator", "%v", err)
@@ -240,8 +239,8 @@ func (p *ProviderSettings) check(f *faults) {
 }
 
 func (v *ValidatorSettings) check(f *faults) {
-	if v.FeeBps > market.MaxFeeBps {
-		f.add("validator.fee_bps", "%d is above %d", v.FeeBps, market.MaxFeeBps)
+	if v.FeeBps > wire.MaxFeeBps {
+		f.add("validator.fee_bps", "%d is above %d", v.FeeBps, wire.MaxFeeBps)
 	}
 	if v.MaxLeases == 0 {
 		f.add("validator.max_leases", "give at least 1")

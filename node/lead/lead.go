@@ -10,8 +10,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/job"
@@ -121,7 +120,7 @@ func (d *lead) merge(ctx context.Context, l *job.Lease, j *replay.Job) error {
 	}
 	_, err = d.kit.Account.Send(ctx, &workv1.MsgMerge{ // not kit.Send: halt hashes the state after it
 		Lead: d.kit.Account.Address, Order: order.String(), Round: uint32(l.Round), Root: root[:],
-		Data: market.FileToProto(role.File("state", ref)),
+		Data: wire.FileToProto(role.File("state", ref)),
 	})
 	if err != nil {
 		return fmt.Errorf("post the merge of round %d: %w", l.Round, err)
@@ -146,6 +145,6 @@ func (d *lead) halt(ctx context.Context, order canon.Hash, s *graph.State) error
 	}
 	return d.kit.Send(ctx, &workv1.MsgHalt{
 		Sender: d.kit.Account.Address, Order: order.String(), Loss: loss.Bytes(),
-		Opening: work.OpeningToProto(k.Open(i)),
+		Opening: wire.OpeningToProto(k.Open(i)),
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -83,7 +83,7 @@ func (p *provider) show(ctx context.Context, l *job.Lease, i int) error {
 		if err != nil {
 			return fmt.Errorf("the truth of unit %d: %w", i, err)
 		}
-		m.Truth = work.OutcomesToProto(truth)
+		m.Truth = wire.OutcomesToProto(truth)
 	}
 	if err := p.kit.Send(ctx, m); err != nil {
 		return fmt.Errorf("show the forced draw of unit %d: %w", i, err)

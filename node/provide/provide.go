@@ -15,7 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -304,7 +304,7 @@ func (p *provider) submit(ctx context.Context, l *job.Lease, i int, roots []cano
 		Start: roots[0], Checkpoints: roots, FLOPs: l.Order.Problem.UnitFLOPs(), Data: role.File("checkpoints", ref),
 	}
 	err = p.kit.Send(ctx, &workv1.MsgSubmit{
-		Provider: r.Provider, Receipt: work.ReceiptToProto(&r), Signature: ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()),
+		Provider: r.Provider, Receipt: wire.ReceiptToProto(&r), Signature: ed25519.Sign(p.kit.Keys.Peer, r.SignBytes()),
 	})
 	if err != nil {
 		return fmt.Errorf("post the receipt of unit %d: %w", i, err)

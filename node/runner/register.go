@@ -19,6 +19,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -99,7 +100,7 @@ func enter(ctx context.Context, h *home.Home, k *role.Kit, kind providerv1.Role,
 	m := &providerv1.MsgRegister{
 		Account: k.Account.Address, Role: kind, PeerKey: h.PeerKey(), Listing: l, Stake: stake,
 		VrfKey:    h.VRFKey(),
-		Signature: ed25519.Sign(h.Peer, provider.Statement(k.Chain.ChainID, account, kind)),
+		Signature: ed25519.Sign(h.Peer, wire.Statement(k.Chain.ChainID, account, kind)),
 	}
 	_, err = k.Account.Send(ctx, m)
 	return err

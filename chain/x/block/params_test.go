@@ -11,10 +11,10 @@ import (
 
 func TestFeeIsRoundedUp(t *testing.T) {
 	for _, x := range []struct{ price, gas, want uint64 }{
-		{100, 0, 0}, {100, 1, 1}, {100, 10_000, 1}, {100, 10_001, 2}, {100, block.GasUnit, 100},
+		{100, 0, 0}, {100, 1, 1}, {100, 10_000, 1}, {100, 10_001, 2}, {100, coin.GasUnit, 100},
 		{math.MaxUint64, math.MaxUint64, coin.MaxSupply}, // more than anybody has
 	} {
-		if got := block.Fee(x.price, x.gas); got != x.want {
+		if got := coin.Fee(x.price, x.gas); got != x.want {
 			t.Errorf("%d gas at %d cost %d utally, want %d", x.gas, x.price, got, x.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -18,8 +19,7 @@ import (
 
 // DefaultParams are the rules of a new chain.
 func DefaultParams() disputev1.Params {
-	r := dispute.DefaultRules
-	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock, AnswerMs: r.Answer, Parallel: uint32(r.Parallel)}
+	return wire.RulesToProto(dispute.DefaultRules)
 }
 
 // DefaultGenesis has no disputes.
@@ -29,7 +29,7 @@ func DefaultGenesis() *disputev1.GenesisState {
 
 // ValidateGenesis checks a state before import.
 func ValidateGenesis(g *disputev1.GenesisState) error {
-	if err := rules(g.Params).Check(); err != nil {
+	if err := wire.RulesFromProto(g.Params).Check(); err != nil {
 		return fmt.Errorf("dispute genesis: %w", err)
 	}
 	if err := module.CheckAuthority(g.Authority); err != nil {

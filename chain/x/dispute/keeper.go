@@ -43,6 +43,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -98,11 +99,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, stake
 // Rules returns the rules of new games.
 func (k *Keeper) Rules(ctx context.Context) (dispute.Rules, error) {
 	p, err := k.rules.Get(ctx)
-	return rules(p), err
-}
-
-func rules(p disputev1.Params) dispute.Rules {
-	return dispute.Rules{Depth: int(p.Depth), Clock: p.ClockMs, Answer: p.AnswerMs, Parallel: int(p.Parallel)}
+	return wire.RulesFromProto(p), err
 }
 
 // Game returns a game and its parties, or ErrNoDispute.

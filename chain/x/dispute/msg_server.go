@@ -8,7 +8,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -40,7 +40,7 @@ func (s msgServer) Open(ctx context.Context, m *disputev1.MsgOpen) (*disputev1.M
 	if err := canon.Unmarshal(m.Opening, &o); err != nil {
 		return nil, errorsmod.Wrap(ErrOpening, err.Error())
 	}
-	target, err := work.TargetFromProto(m.Target)
+	target, err := wire.TargetFromProto(m.Target)
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrOpening, err.Error())
 	}
@@ -80,10 +80,10 @@ func (s msgServer) UpdateParams(ctx context.Context, m *disputev1.MsgUpdateParam
 // checkParams returns an error unless an honest side can play by the rules, and the work
 // that is leased already can be defended by them.
 func checkParams(old, p disputev1.Params) error {
-	if err := rules(p).Playable(); err != nil {
+	if err := wire.RulesFromProto(p).Playable(); err != nil {
 		return err
 	}
-	return rules(p).Keeps(rules(old))
+	return wire.RulesFromProto(p).Keeps(wire.RulesFromProto(old))
 }
 
 func charge(ctx context.Context, gas uint64) {

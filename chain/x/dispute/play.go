@@ -12,7 +12,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -39,7 +39,7 @@ func (k *Keeper) Open(ctx context.Context, challenger sdk.AccAddress, order cano
 		return 0, err
 	}
 	p := disputev1.Parties{
-		Order: order.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
+		Order: order.String(), Target: wire.TargetToProto(t), Attempt: uint32(attempt),
 		Challenger: challenger.String(), Bond: bond, OpenedAt: module.Now(ctx),
 	}
 	pledged := false
@@ -94,7 +94,7 @@ func (k *Keeper) Move(ctx context.Context, player string, id uint64, m dispute.M
 	case err != nil:
 		return errorsmod.Wrap(ErrMove, err.Error())
 	}
-	moved := &disputev1.EventMoved{Side: disputev1.Side(side), Size_: uint32(size), Dispute: view(id, p, &next)}
+	moved := &disputev1.EventMoved{Side: disputev1.Side(side), Size_: uint32(size), Dispute: wire.DisputeToProto(id, p, &next)}
 	if err := emit(ctx, moved); err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (k *Keeper) tellAnswer(ctx context.Context, order canon.Hash, id uint64, be
 
 // end stores a game that is over, and pays out its bonds.
 func (k *Keeper) end(ctx context.Context, id uint64, p disputev1.Parties, before *dispute.Game, g dispute.Game) error {
-	closed := &disputev1.EventClosed{Dispute: view(id, p, &g)}
+	closed := &disputev1.EventClosed{Dispute: wire.DisputeToProto(id, p, &g)}
 	g.Trim()
 	if err := k.put(ctx, id, p.Defender, before, &g); err != nil {
 		return err
@@ -320,7 +320,7 @@ func (k *Keeper) pass(ctx context.Context, id uint64) error {
 	}
 	next := dispute.Expire(g, module.Now(ctx))
 	if next.Missed && !g.Missed {
-		if err := emit(ctx, &disputev1.EventMissed{Dispute: view(id, p, &next)}); err != nil {
+		if err := emit(ctx, &disputev1.EventMissed{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
 			return err
 		}
 	}

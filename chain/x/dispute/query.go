@@ -10,6 +10,7 @@ import (
 
 	"github.com/cosmos/cosmos-sdk/types/query"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
@@ -24,7 +25,7 @@ func (q queryServer) Dispute(ctx context.Context, r *disputev1.QueryDisputeReque
 	if err != nil {
 		return nil, err
 	}
-	return &disputev1.QueryDisputeResponse{Dispute: view(r.Dispute, p, &g), Game: canon.Marshal(&g)}, nil
+	return &disputev1.QueryDisputeResponse{Dispute: wire.DisputeToProto(r.Dispute, p, &g), Game: canon.Marshal(&g)}, nil
 }
 
 func (q queryServer) Disputes(ctx context.Context, r *disputev1.QueryDisputesRequest) (*disputev1.QueryDisputesResponse, error) {
@@ -60,7 +61,7 @@ func (q queryServer) view(ctx context.Context, id uint64) (disputev1.Dispute, er
 	if err != nil {
 		return disputev1.Dispute{Id: id, Reason: err.Error()}, nil
 	}
-	return view(id, p, &g), nil
+	return wire.DisputeToProto(id, p, &g), nil
 }
 
 func (q queryServer) Params(ctx context.Context, _ *disputev1.QueryParamsRequest) (*disputev1.QueryParamsResponse, error) {

@@ -7,6 +7,7 @@ import (
 	"cosmossdk.io/collections"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/dispute"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
@@ -92,7 +93,7 @@ func (k *Keeper) begin(ctx context.Context, id uint64) error {
 		return err
 	}
 	next := dispute.Begin(g, module.Now(ctx))
-	if err := emit(ctx, &disputev1.EventBegun{Dispute: view(id, p, &next)}); err != nil {
+	if err := emit(ctx, &disputev1.EventBegun{Dispute: wire.DisputeToProto(id, p, &next)}); err != nil {
 		return err
 	}
 	return k.put(ctx, id, p.Defender, &g, &next)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/dispute"
-	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -57,7 +57,7 @@ func (a *affair) accusation(who chaintest.Account, segment int) *disputev1.MsgOp
 		FromPath: tree.Prove(segment), ToPath: tree.Prove(segment + 1),
 	}
 	return &disputev1.MsgOpen{
-		Challenger: who.String(), Order: a.ID.String(), Target: work.TargetToProto(job.UnitTarget(0)), Opening: canon.Marshal(&o),
+		Challenger: who.String(), Order: a.ID.String(), Target: wire.TargetToProto(job.UnitTarget(0)), Opening: canon.Marshal(&o),
 	}
 }
 

@@ -3,8 +3,8 @@ package dispute_test
 import (
 	"testing"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/dispute"
-	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -56,16 +56,16 @@ func TestTargetNamesOneThing(t *testing.T) {
 	if err := m.Unmarshal(both); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := work.TargetFromProto(m); err != nil || got != job.VerdictTarget(0, auditor) {
+	if got, err := wire.TargetFromProto(m); err != nil || got != job.VerdictTarget(0, auditor) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for _, want := range []job.Target{job.UnitTarget(3), job.MergeTarget(3), job.VerdictTarget(3, auditor), job.TruthTarget(3, 0), job.TruthTarget(3, 255)} {
-		if got, err := work.TargetFromProto(work.TargetToProto(want)); err != nil || got != want {
+		if got, err := wire.TargetFromProto(wire.TargetToProto(want)); err != nil || got != want {
 			t.Errorf("%v came back as %v, %v", want, got, err)
 		}
 	}
 	for _, bad := range []job.Target{{}, job.UnitTarget(job.MaxUnits), job.MergeTarget(-1), job.VerdictTarget(0, ""), job.TruthTarget(0, job.MaxSegments)} {
-		if got, err := work.TargetFromProto(work.TargetToProto(bad)); err == nil {
+		if got, err := wire.TargetFromProto(wire.TargetToProto(bad)); err == nil {
 			t.Errorf("%v was taken as %v", bad, got)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -79,7 +79,7 @@ func TestFalseTruth(t *testing.T) {
 
 			truth[segment] = c.truth(truth[segment], cheat.Segment(p, segment))
 			m, _ := a.RevealMsg(0)
-			m.Truth = work.OutcomesToProto(truth)
+			m.Truth = wire.OutcomesToProto(truth)
 			a.Deliver(p0, m)
 			bond, before, purse := a.Unit(0).Forced[0].Unit.Bond, a.peer("p0"), a.Balance(worktest.Challenger.Address)
 

@@ -3,6 +3,7 @@ package dispute_test
 import (
 	"testing"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
@@ -60,7 +61,7 @@ func TestLyingAuditorIsConvicted(t *testing.T) {
 			t.Fatalf("the challenger got %d, want %d", got, reward)
 		}
 		a.Refuse(work.ErrRefused, worktest.Challenger, &disputev1.MsgOpen{
-			Challenger: worktest.Challenger.String(), Order: a.ID.String(), Target: work.TargetToProto(job.VerdictTarget(0, auditor.String())),
+			Challenger: worktest.Challenger.String(), Order: a.ID.String(), Target: wire.TargetToProto(job.VerdictTarget(0, auditor.String())),
 			Opening: opening,
 		})
 	}

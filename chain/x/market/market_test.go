@@ -16,6 +16,7 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/coin"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
@@ -186,14 +187,14 @@ func TestOrderKeepsItsIdentity(t *testing.T) {
 	o := worktest.Order()
 	o.Problem.Recipe = []byte("recipe")
 	m := worktest.Post(o)
-	back, err := market.OrderFromProto(&m.Order)
+	back, err := wire.OrderFromProto(&m.Order)
 	if err != nil || back.ID() != o.ID() {
 		t.Fatalf("%v: %+v", err, back)
 	}
 	c := newChain(t)
 	c.Deliver(consumer, m)
 	got := booked(t, c, o.ID())
-	if again, err := market.OrderFromProto(&got.Order); err != nil || again.ID() != o.ID() || got.Id != o.ID().String() {
+	if again, err := wire.OrderFromProto(&got.Order); err != nil || again.ID() != o.ID() || got.Id != o.ID().String() {
 		t.Fatalf("%v: the book has another order", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/event"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
@@ -42,7 +43,7 @@ func TestExplainSaysWhyNobodyMatches(t *testing.T) {
 	dear := func(g *app.Genesis) {
 		for i := range g.Peers {
 			if g.Peers[i].Role == providerv1.ROLE_PROVIDER {
-				g.Peers[i].Listing.UnitPrice = provider.MaxPrice
+				g.Peers[i].Listing.UnitPrice = wire.MaxPrice
 			}
 		}
 	}
@@ -142,7 +143,7 @@ func TestWaitingOrderWritesNothing(t *testing.T) {
 
 // A provider that asks too much is left out of the team; it spoils no offer.
 func TestDearProviderIsLeftOut(t *testing.T) {
-	dear := chaintest.Provider("q0", "v0", 1_000*tally, provider.MaxPrice)
+	dear := chaintest.Provider("q0", "v0", 1_000*tally, wire.MaxPrice)
 	options := []chaintest.Option{func(g *app.Genesis) { // q0 works under v0 now
 		g.Peers = slices.DeleteFunc(g.Peers, func(p providerv1.Peer) bool { return p.Account == chaintest.Named("q0").String() })
 	}, dear}

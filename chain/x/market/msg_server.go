@@ -9,15 +9,12 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
-	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
-
-// MaxFeeBps is the greatest fee: as much as the providers' pay.
-const MaxFeeBps = 10_000
 
 type msgServer struct{ book }
 
@@ -43,8 +40,8 @@ func (s msgServer) PostOffer(ctx context.Context, m *marketv1.MsgPostOffer) (*ma
 // CheckOffer checks an offer without the registry.
 func CheckOffer(o marketv1.Offer) error {
 	switch {
-	case o.FeeBps > MaxFeeBps:
-		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, MaxFeeBps)
+	case o.FeeBps > wire.MaxFeeBps:
+		return errorsmod.Wrapf(ErrOffer, "fee_bps %d: at most %d", o.FeeBps, wire.MaxFeeBps)
 	case o.MaxLeases == 0:
 		return errorsmod.Wrap(ErrOffer, "max_leases is zero: offer at least one, or withdraw the offer")
 	}
@@ -60,7 +57,7 @@ func (s msgServer) WithdrawOffer(ctx context.Context, m *marketv1.MsgWithdrawOff
 }
 
 func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*marketv1.MsgPostOrderResponse, error) {
-	o, err := OrderFromProto(&m.Order)
+	o, err := wire.OrderFromProto(&m.Order)
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrOrder, err.Error())
 	}
@@ -77,7 +74,7 @@ func (s msgServer) PostOrder(ctx context.Context, m *marketv1.MsgPostOrder) (*ma
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrConsumer, "%s", err)
 	}
-	if !ed25519.Verify(o.Contact.Key, provider.Statement(o.Chain, consumer, providerv1.ROLE_UNSPECIFIED), m.Signature) {
+	if !ed25519.Verify(o.Contact.Key, wire.Statement(o.Chain, consumer, providerv1.ROLE_UNSPECIFIED), m.Signature) {
 		return nil, errorsmod.Wrapf(ErrContact, "%X", o.Contact.Key)
 	}
 	if err := s.checkSegments(ctx, &o); err != nil {

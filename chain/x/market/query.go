@@ -13,6 +13,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/auction"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -61,7 +62,7 @@ func (q queryServer) booked(ctx context.Context, number uint64) (b marketv1.Book
 		return b, err
 	}
 	o, p, err := q.Keeper.Order(ctx, id)
-	return marketv1.BookedOrder{Id: id.String(), Order: OrderToProto(&o), Posting: p}, err
+	return marketv1.BookedOrder{Id: id.String(), Order: wire.OrderToProto(&o), Posting: p}, err
 }
 
 func (q queryServer) Order(ctx context.Context, r *marketv1.QueryOrderRequest) (*marketv1.QueryOrderResponse, error) {
@@ -69,7 +70,7 @@ func (q queryServer) Order(ctx context.Context, r *marketv1.QueryOrderRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &marketv1.QueryOrderResponse{Order: marketv1.BookedOrder{Id: id.String(), Order: OrderToProto(&o), Posting: p}}, nil
+	return &marketv1.QueryOrderResponse{Order: marketv1.BookedOrder{Id: id.String(), Order: wire.OrderToProto(&o), Posting: p}}, nil
 }
 
 func (q queryServer) Explain(ctx context.Context, r *marketv1.QueryExplainRequest) (*marketv1.QueryExplainResponse, error) {
@@ -85,7 +86,7 @@ func (q queryServer) Explain(ctx context.Context, r *marketv1.QueryExplainReques
 }
 
 func (q queryServer) Quote(ctx context.Context, r *marketv1.QueryQuoteRequest) (*marketv1.QueryQuoteResponse, error) {
-	o, err := OrderFromProto(&r.Order)
+	o, err := wire.OrderFromProto(&r.Order)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

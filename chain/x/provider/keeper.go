@@ -23,6 +23,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -30,7 +31,7 @@ const (
 	// Name is the module's name and that of the account that holds the stakes.
 	Name = "provider"
 	// Insurance is the account that receives the rest of slashed stakes.
-	Insurance = "insurance"
+	Insurance = job.Insurance
 )
 
 // Keeper holds the registry and the stake ledger.

@@ -5,31 +5,11 @@ import (
 
 	errorsmod "cosmossdk.io/errors"
 
-	sdk "github.com/cosmos/cosmos-sdk/types"
-
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
-
-// Limits on a listing.
-const (
-	MaxAddrs = 8
-	MaxAddr  = 256               // bytes
-	MaxPrice = 1_000_000_000_000 // utally per GFLOP or GB
-)
-
-// Statement is what a peer key signs (ed25519) to be bound to an account and a
-// role on one chain; without a role it is the contact of the account's orders.
-func Statement(chainID string, account sdk.AccAddress, role providerv1.Role) []byte {
-	h := canon.Sum(canon.DomainPeer, canon.Encode(func(e *canon.Encoder) {
-		e.String(chainID)
-		e.Blob(account)
-		e.Uint(uint64(role))
-	}))
-	return h[:]
-}
 
 // CheckPeer checks all of a peer but its stake, without the registry.
 func CheckPeer(p providerv1.Peer) error {
@@ -58,16 +38,16 @@ func CheckPeer(p providerv1.Peer) error {
 // checked for its shape only: what the multiaddr library takes may change with
 // its version, and the chain must not.
 func CheckListing(role providerv1.Role, l providerv1.Listing) error {
-	if len(l.Addrs) > MaxAddrs {
-		return errorsmod.Wrapf(ErrListing, "%d addrs: give at most %d", len(l.Addrs), MaxAddrs)
+	if len(l.Addrs) > wire.MaxAddrs {
+		return errorsmod.Wrapf(ErrListing, "%d addrs: give at most %d", len(l.Addrs), wire.MaxAddrs)
 	}
 	for _, a := range l.Addrs {
-		if len(a) > MaxAddr || !strings.HasPrefix(a, "/") || strings.ContainsFunc(a, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return errorsmod.Wrapf(ErrListing, "addr %.40q: give a multiaddr such as /ip4/192.0.2.1/tcp/4001, at most %d bytes", a, MaxAddr)
+		if len(a) > wire.MaxAddr || !strings.HasPrefix(a, "/") || strings.ContainsFunc(a, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return errorsmod.Wrapf(ErrListing, "addr %.40q: give a multiaddr such as /ip4/192.0.2.1/tcp/4001, at most %d bytes", a, wire.MaxAddr)
 		}
 	}
-	if l.UnitPrice > MaxPrice || l.BytePrice > MaxPrice {
-		return errorsmod.Wrapf(ErrListing, "price: at most %d utally", MaxPrice)
+	if l.UnitPrice > wire.MaxPrice || l.BytePrice > wire.MaxPrice {
+		return errorsmod.Wrapf(ErrListing, "price: at most %d utally", wire.MaxPrice)
 	}
 	if role == providerv1.ROLE_PROVIDER {
 		if _, err := address.Parse(l.Validator); err != nil {

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/wire"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 )
 
@@ -24,7 +25,7 @@ func (s msgServer) Register(ctx context.Context, m *providerv1.MsgRegister) (*pr
 		return nil, err
 	}
 	chainID := sdk.UnwrapSDKContext(ctx).ChainID()
-	if !ed25519.Verify(p.PeerKey, Statement(chainID, account, p.Role), m.Signature) {
+	if !ed25519.Verify(p.PeerKey, wire.Statement(chainID, account, p.Role), m.Signature) {
 		return nil, ErrSignature
 	}
 	params, err := s.k.Params(ctx)

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	sdkerrors "github.com/cosmos/cosmos-sdk/types/errors"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -78,13 +79,13 @@ func TestRegisterRefuses(t *testing.T) {
 		words string
 	}{
 		"signature of another chain": {func(m *message) {
-			m.Signature = sign(alice, provider.Statement("other", alice.Address, m.Role))
+			m.Signature = sign(alice, wire.Statement("other", alice.Address, m.Role))
 		}, provider.ErrSignature, "sign again"},
 		"signature for another account": {func(m *message) {
-			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, bob.Address, m.Role))
+			m.Signature = sign(alice, wire.Statement(chaintest.ChainID, bob.Address, m.Role))
 		}, provider.ErrSignature, ""},
 		"signature for another role": {func(m *message) {
-			m.Signature = sign(alice, provider.Statement(chaintest.ChainID, alice.Address, providerv1.ROLE_CHALLENGER))
+			m.Signature = sign(alice, wire.Statement(chaintest.ChainID, alice.Address, providerv1.ROLE_CHALLENGER))
 		}, provider.ErrSignature, ""},
 		"signature by another key": {func(m *message) { m.PeerKey = bob.PeerKey() }, provider.ErrSignature, ""},
 		"no signature":             {func(m *message) { m.Signature = nil }, provider.ErrSignature, ""},
@@ -103,7 +104,7 @@ func TestRegisterRefuses(t *testing.T) {
 		}, provider.ErrKey, "a challenger has none"},
 		"under nobody":     {func(m *message) { m.Listing.Validator = "" }, provider.ErrListing, "name the one"},
 		"under a stranger": {func(m *message) { m.Listing.Validator = bob.String() }, provider.ErrNotRegistered, bob.String()},
-		"price":            {func(m *message) { m.Listing.UnitPrice = provider.MaxPrice + 1 }, provider.ErrListing, "price"},
+		"price":            {func(m *message) { m.Listing.UnitPrice = wire.MaxPrice + 1 }, provider.ErrListing, "price"},
 		"price of a challenger": {func(m *message) {
 			m.Role, m.Listing.Validator, m.VrfKey = providerv1.ROLE_CHALLENGER, "", nil
 		}, provider.ErrListing, "unit_price"},

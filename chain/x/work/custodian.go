@@ -10,9 +10,8 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/module"
-	"github.com/tally-network/tally/core/canon"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
-	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
@@ -23,7 +22,7 @@ const gasAnswerByte = 2
 func (s msgServer) Attest(ctx context.Context, m *workv1.MsgAttest) (*workv1.MsgAttestResponse, error) {
 	e := job.Attest{By: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	var err error
-	if e.Fragment, err = FragmentFromProto(m.Fragment); err != nil {
+	if e.Fragment, err = wire.FragmentFromProto(m.Fragment); err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
 	return &workv1.MsgAttestResponse{}, s.on(ctx, m.Order, e)
@@ -39,8 +38,8 @@ func (s msgServer) AttestFiles(ctx context.Context, m *workv1.MsgAttestFiles) (*
 func (s msgServer) Ask(ctx context.Context, m *workv1.MsgAsk) (*workv1.MsgAskResponse, error) {
 	e := job.Ask{By: m.Sender, Custodian: m.Custodian, Attempt: int(m.Attempt)}
 	var err error
-	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
-		return nil, err
+	if e.Unit, err = wire.KeptFromProto(m.Unit, m.Files); err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
 	if e.Open, err = s.openOf(ctx, m.Custodian); err != nil {
 		return nil, err
@@ -52,10 +51,10 @@ func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.Msg
 	e := job.Answer{By: m.Custodian, Attempt: int(m.Attempt)}
 	charge(ctx, gasAnswerByte*uint64(len(m.Shown)), "answer")
 	var err error
-	if e.Unit, err = keptFromProto(m.Unit, m.Files); err != nil {
-		return nil, err
+	if e.Unit, err = wire.KeptFromProto(m.Unit, m.Files); err != nil {
+		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
-	if e.Shown, err = ShownFromBytes(m.Shown); err != nil {
+	if e.Shown, err = wire.ShownFromBytes(m.Shown); err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "answer: %s", err)
 	}
 	return &workv1.MsgAnswerResponse{}, s.on(ctx, m.Order, e)
@@ -64,34 +63,11 @@ func (s msgServer) Answer(ctx context.Context, m *workv1.MsgAnswer) (*workv1.Msg
 func (s msgServer) Expose(ctx context.Context, m *workv1.MsgExpose) (*workv1.MsgExposeResponse, error) {
 	e := job.Expose{By: m.Sender, Custodian: m.Custodian, Unit: int(m.Unit), Attempt: int(m.Attempt)}
 	charge(ctx, gasAnswerByte*uint64(len(m.Wrong)), "wrong fragment")
-	if len(m.Wrong) > proof.MaxWrongFragment {
-		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %d bytes, want at most %d", len(m.Wrong), proof.MaxWrongFragment)
-	}
-	if err := canon.Unmarshal(m.Wrong, &e.Wrong); err != nil {
+	var err error
+	if e.Wrong, err = wire.WrongFragmentFromBytes(m.Wrong); err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "wrong fragment: %s", err)
 	}
 	return &workv1.MsgExposeResponse{}, s.on(ctx, m.Order, e)
-}
-
-// keptFromProto returns what a question is about: a unit, or the order's files. These have
-// one name.
-func keptFromProto(unit uint32, files bool) (int, error) {
-	switch {
-	case files && unit != 0:
-		return 0, errorsmod.Wrapf(ErrMalformed, "a question is about the order's files or about unit %d, not about both", unit)
-	case files:
-		return job.OfFiles, nil
-	}
-	return int(unit), nil
-}
-
-// ShownFromBytes reads what a custodian shows from its canonical encoding, as
-// transactions carry it.
-func ShownFromBytes(b []byte) (a proof.Shown, err error) {
-	if len(b) > proof.MaxShown {
-		return a, fmt.Errorf("%d bytes, want at most %d", len(b), proof.MaxShown)
-	}
-	return a, canon.Unmarshal(b, &a)
 }
 
 // lock takes the fee of a question from who asks; unlock pays it on, or back.
@@ -117,16 +93,4 @@ func (k *Keeper) jail(ctx context.Context, account sdk.AccAddress) error {
 		return err
 	}
 	return k.stakes.Jail(ctx, account, module.Now(ctx)+p.JailMs)
-}
-
-func attestationView(a job.Attestation) workv1.Attestation {
-	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Fragment: FragmentToProto(a.Fragment)}
-}
-
-func questionView(r job.Question) workv1.Question {
-	v := workv1.Question{Sender: r.By, Custodian: r.Custodian, Unit: uint32(max(r.Unit, 0)), Files: r.Unit == job.OfFiles, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
-	if r.Due != 0 {
-		v.Seed = r.Seed[:]
-	}
-	return v
 }

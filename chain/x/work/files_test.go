@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -81,7 +82,7 @@ func TestDecliningCostsTheLead(t *testing.T) {
 		p.Deliver(p.Lead(), &workv1.MsgDecline{Lead: p.Lease().Lead, Order: p.ID.String(), Reason: "the consumer refused a connection"})
 		p.NextBlock(time.Second)
 		l := p.Lease()
-		rules := work.ParamsFromProto(l.Params)
+		rules := wire.ParamsFromProto(l.Params)
 		if want := l.Quote.Unit * rules.LateBps / 10_000; l.Ledger.Slashed < want || want == 0 || p.Balance(worktest.Consumer.Address) != worktest.Purse {
 			t.Errorf("files had: %v; the lead paid %d, want %d", had, l.Ledger.Slashed, want)
 		}

@@ -10,6 +10,7 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
@@ -177,7 +178,7 @@ func TestPlainAttempt(t *testing.T) {
 	p.NextBlock(worktest.UnitWindow)
 	m, _ := p.RevealMsg(0)
 	bent := *m
-	bent.Truth = work.OutcomesToProto(p.Truth(0))
+	bent.Truth = wire.OutcomesToProto(p.Truth(0))
 	p.Refuse(work.ErrRefused, chaintest.Named("p0"), &bent)
 	p.Deliver(chaintest.Named("p0"), m)
 	if u := p.Unit(0); !u.Plain || u.Status != workv1.UNIT_STATUS_ACCEPTED {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
@@ -58,7 +59,7 @@ func (a asked) attestMsg(custodian, number int, wrong bool) *workv1.MsgAttest {
 	_, roots := a.fragments(number, wrong)
 	return &workv1.MsgAttest{
 		Custodian: a.Unit(0).Attested[custodian].Custodian, Order: a.ID.String(),
-		Fragment: work.FragmentToProto(&job.Fragment{Number: number, Root: canon.Root(roots), Data: job.File{Role: "fragments", CID: "bafyfragments", Size: 9}}),
+		Fragment: wire.FragmentToProto(&job.Fragment{Number: number, Root: canon.Root(roots), Data: job.File{Role: "fragments", CID: "bafyfragments", Size: 9}}),
 	}
 }
 

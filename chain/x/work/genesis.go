@@ -13,6 +13,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -20,7 +21,7 @@ import (
 )
 
 // DefaultParams are the rules of a new chain.
-func DefaultParams() workv1.Params { return ParamsToProto(job.DefaultParams, defaultJail) }
+func DefaultParams() workv1.Params { return wire.ParamsToProto(job.DefaultParams, defaultJail) }
 
 // DefaultGenesis has no leases.
 func DefaultGenesis() *workv1.GenesisState { return &workv1.GenesisState{Params: DefaultParams()} }

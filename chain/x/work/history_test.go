@@ -10,9 +10,9 @@ import (
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
 	"github.com/tally-network/tally/chain/app"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/dispute"
 	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -154,7 +154,7 @@ func (h *history) target(n int) job.Target {
 // the clock makes the defender lose; every other game it hands over to the
 // challenger's clock first.
 func (h *history) dispute(p *worktest.Play, l *job.Lease, t job.Target) {
-	m := &disputev1.MsgOpen{Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t)}
+	m := &disputev1.MsgOpen{Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: wire.TargetToProto(t)}
 	var o game.Opening
 	if t.Kind() == job.AboutUnit {
 		r := l.Units[t.Index()].Receipt

@@ -12,7 +12,7 @@
 // # Store
 //
 // Parts of leases and settlements are canonical encodings under keys that begin
-// with the order's id. SettlementKey is that of a settlement, which outsiders
+// with the order's id. [wire.SettlementKey] is that of a settlement, which outsiders
 // prove.
 //
 // # Invariants
@@ -36,13 +36,14 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/module"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
 // Name is the module's name and that of the account that holds fees.
-const Name = "work"
+const Name = wire.SettlementStore
 
 // Keeper holds the leases.
 type Keeper struct {
@@ -87,14 +88,6 @@ type wake = collections.Triple[int64, []byte, uint32]
 // part names a unit or a round of an order.
 type part = collections.Pair[[]byte, uint32]
 
-const settlementPrefix = 5
-
-// SettlementKey returns the key of an order's settlement in the store Name. The
-// value is the canonical encoding of a job.Settlement.
-func SettlementKey(order canon.Hash) []byte {
-	return append([]byte{settlementPrefix}, order[:]...)
-}
-
 // NewKeeper returns a keeper over the given store.
 func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Escrow, s Stakes, p Power) *Keeper {
 	sb := collections.NewSchemaBuilder(svc)
@@ -106,7 +99,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 		mutable: collections.NewMap(sb, collections.NewPrefix(2), "mutable", collections.BytesKey, collections.BytesValue),
 		merges:  collections.NewMap(sb, collections.NewPrefix(3), "merges", parts, collections.BytesValue),
 		units:   collections.NewMap(sb, collections.NewPrefix(4), "units", parts, collections.BytesValue),
-		settlements: collections.NewMap(sb, collections.NewPrefix(settlementPrefix), "settlements",
+		settlements: collections.NewMap(sb, collections.NewPrefix(wire.SettlementPrefix), "settlements",
 			collections.BytesKey, collections.BytesValue),
 		wakes: collections.NewKeySet(sb, collections.NewPrefix(6), "wakes",
 			collections.TripleKeyCodec(collections.Int64Key, collections.BytesKey, collections.Uint32Key)),
@@ -134,7 +127,7 @@ func NewKeeper(cdc codec.BinaryCodec, svc store.KVStoreService, bank Bank, e Esc
 // Rules returns the rules for new leases.
 func (k *Keeper) Rules(ctx context.Context) (job.Params, error) {
 	p, err := k.rules.Get(ctx)
-	return ParamsFromProto(p), err
+	return wire.ParamsFromProto(p), err
 }
 
 // Final returns the state root that a settled order ended in; ErrNoLease if it is

@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/work"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/proof"
@@ -52,7 +53,7 @@ func messages(p *worktest.Play) []sdk.Msg {
 		&workv1.MsgMerge{Lead: p.Lease().Lead, Order: order, Root: make([]byte, 32)},
 		&workv1.MsgTakeLead{Validator: auditor.String(), Order: order},
 		&workv1.MsgDecline{Lead: p.Lease().Lead, Order: order, Reason: "no files"},
-		&workv1.MsgHalt{Sender: worktest.Challenger.String(), Order: order, Opening: work.OpeningToProto(canon.Opening{N: 1})},
+		&workv1.MsgHalt{Sender: worktest.Challenger.String(), Order: order, Opening: wire.OpeningToProto(canon.Opening{N: 1})},
 		&workv1.MsgUpdateParams{Authority: worktest.Consumer.String(), Params: work.DefaultParams()},
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tally-network/tally/chain/address"
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/market"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/provider"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
@@ -121,7 +121,7 @@ func (s msgServer) Ready(ctx context.Context, m *workv1.MsgReady) (*workv1.MsgRe
 }
 
 func (s msgServer) Submit(ctx context.Context, m *workv1.MsgSubmit) (*workv1.MsgSubmitResponse, error) {
-	r, err := ReceiptFromProto(&m.Receipt)
+	r, err := wire.ReceiptFromProto(&m.Receipt)
 	if err != nil {
 		return nil, errorsmod.Wrap(ErrMalformed, err.Error())
 	}
@@ -144,9 +144,9 @@ func (s msgServer) Report(ctx context.Context, m *workv1.MsgReport) (*workv1.Msg
 	if len(m.Top) > job.MaxSegments {
 		return nil, errorsmod.Wrapf(ErrMalformed, "%d segments, a unit has at most %d", len(m.Top), job.MaxSegments)
 	}
-	e := job.Report{
-		By: m.Auditor, Unit: int(m.Unit), Attempt: int(m.Attempt), Digest: digest, Pass: m.Pass,
-		Top: list(m.Top, func(s uint32) int { return int(s) }),
+	e := job.Report{By: m.Auditor, Unit: int(m.Unit), Attempt: int(m.Attempt), Digest: digest, Pass: m.Pass}
+	for _, segment := range m.Top {
+		e.Top = append(e.Top, int(segment))
 	}
 	before, err := s.before(ctx, id, e)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s msgServer) Merge(ctx context.Context, m *workv1.MsgMerge) (*workv1.MsgMe
 	if err != nil {
 		return nil, err
 	}
-	e := job.PostMerge{By: m.Lead, Round: int(m.Round), Root: root, Data: market.FileFromProto(m.Data)}
+	e := job.PostMerge{By: m.Lead, Round: int(m.Round), Root: root, Data: wire.FileFromProto(m.Data)}
 	if err := e.Check(&l.Lease); err != nil {
 		return nil, errorsmod.Wrap(ErrRefused, err.Error())
 	}
@@ -228,7 +228,7 @@ func (s msgServer) Decline(ctx context.Context, m *workv1.MsgDecline) (*workv1.M
 }
 
 func (s msgServer) Halt(ctx context.Context, m *workv1.MsgHalt) (*workv1.MsgHaltResponse, error) {
-	o, err := OpeningFromProto(&m.Opening)
+	o, err := wire.OpeningFromProto(&m.Opening)
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "opening: %s", err)
 	}

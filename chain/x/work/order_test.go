@@ -14,6 +14,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/chain/x/power"
 	"github.com/tally-network/tally/chain/x/provider"
@@ -40,7 +41,7 @@ func settlement(p *worktest.Play) job.Settlement {
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	key := work.SettlementKey(p.ID)
+	key := wire.SettlementKey(p.ID)
 	res, err := p.Query(context.Background(), &abci.RequestQuery{Path: "/store/" + work.Name + "/key", Data: key, Prove: true})
 	if err != nil || !bytes.Equal(res.Value, r.Value) || !bytes.Equal(r.Key, key) {
 		p.T.Fatalf("the store has %v, the query %x: %v", res, r.Value, err)
@@ -305,7 +306,7 @@ func TestHaltWhenTheLossIsNoNumber(t *testing.T) {
 	}{"infinite": {[]byte{0, 0, 0x80, 0x7f}, true}, "2": {[]byte{0, 0, 0, 0x40}, false}} {
 		p := begin(t)
 		state := lossState(t, x.loss)
-		m := &workv1.MsgHalt{Sender: worktest.Challenger.String(), Order: p.ID.String(), Opening: work.OpeningToProto(state.Open(1)), Loss: x.loss}
+		m := &workv1.MsgHalt{Sender: worktest.Challenger.String(), Order: p.ID.String(), Opening: wire.OpeningToProto(state.Open(1)), Loss: x.loss}
 		p.Refuse(work.ErrRefused, worktest.Challenger, m)
 		p.Compute(0, "p0")
 		p.Compute(1, "p1")

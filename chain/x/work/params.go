@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
@@ -16,7 +17,7 @@ const (
 
 // readParams returns the rules that m holds, or an error if they cannot be kept.
 func readParams(m workv1.Params) (job.Params, error) {
-	p := ParamsFromProto(m)
+	p := wire.ParamsFromProto(m)
 	if m.JailMs < 0 || m.JailMs > maxJail {
 		return p, fmt.Errorf("jail of %d ms, want between 0 and %d", m.JailMs, int64(maxJail))
 	}

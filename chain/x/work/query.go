@@ -12,6 +12,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/types/query"
 
 	"github.com/tally-network/tally/chain/address"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -33,7 +34,7 @@ func (q queryServer) Lease(ctx context.Context, r *workv1.QueryLeaseRequest) (*w
 	}
 	l.part.SlashPaid = true
 	err = q.fill(ctx, id, l)
-	return &workv1.QueryLeaseResponse{Lease: leaseView(id, &l.Lease)}, err
+	return &workv1.QueryLeaseResponse{Lease: wire.LeaseToProto(id, &l.Lease)}, err
 }
 
 func (q queryServer) Live(ctx context.Context, r *workv1.QueryLiveRequest) (*workv1.QueryLiveResponse, error) {
@@ -179,7 +180,7 @@ func (q queryServer) summary(ctx context.Context, raw []byte) (workv1.Lease, err
 	if err != nil {
 		return workv1.Lease{Id: id.String(), Reason: err.Error()}, nil
 	}
-	return leaseView(id, &l.Lease), nil
+	return wire.LeaseToProto(id, &l.Lease), nil
 }
 
 func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*workv1.QueryUnitsResponse, error) {
@@ -204,7 +205,7 @@ func (q queryServer) Units(ctx context.Context, r *workv1.QueryUnitsRequest) (*w
 	}
 	res := &workv1.QueryUnitsResponse{}
 	for i := from; i < to; i++ {
-		res.Units = append(res.Units, unitView(&l.Lease, i))
+		res.Units = append(res.Units, wire.UnitToProto(&l.Lease, i))
 	}
 	return res, nil
 }
@@ -221,7 +222,7 @@ func (q queryServer) Unit(ctx context.Context, r *workv1.QueryUnitRequest) (*wor
 	if int(r.Unit) >= len(l.Units) {
 		return nil, status.Errorf(codes.NotFound, "the order has %d units, none with number %d", len(l.Units), r.Unit)
 	}
-	return &workv1.QueryUnitResponse{Unit: unitView(&l.Lease, int(r.Unit))}, nil
+	return &workv1.QueryUnitResponse{Unit: wire.UnitToProto(&l.Lease, int(r.Unit))}, nil
 }
 
 func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRequest) (*workv1.QuerySettlementResponse, error) {
@@ -240,7 +241,7 @@ func (q queryServer) Settlement(ctx context.Context, r *workv1.QuerySettlementRe
 	if err := canon.Unmarshal(b, &s); err != nil {
 		return nil, err
 	}
-	return &workv1.QuerySettlementResponse{Settlement: settlementView(&s), Value: b, Key: SettlementKey(id)}, nil
+	return &workv1.QuerySettlementResponse{Settlement: wire.SettlementToProto(&s), Value: b, Key: wire.SettlementKey(id)}, nil
 }
 
 func (q queryServer) Params(ctx context.Context, _ *workv1.QueryParamsRequest) (*workv1.QueryParamsResponse, error) {

@@ -6,6 +6,7 @@ import (
 	errorsmod "cosmossdk.io/errors"
 
 	"github.com/tally-network/tally/chain/vrf"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
@@ -18,10 +19,7 @@ func (s msgServer) Reveal(ctx context.Context, m *workv1.MsgReveal) (*workv1.Msg
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Truth) > job.MaxSegments {
-		return nil, errorsmod.Wrapf(ErrMalformed, "truth of %d segments, a unit has at most %d", len(m.Truth), job.MaxSegments)
-	}
-	truth, err := OutcomesFromProto(m.Truth)
+	truth, err := wire.OutcomesFromProto(m.Truth)
 	if err != nil {
 		return nil, errorsmod.Wrapf(ErrMalformed, "truth: %s", err)
 	}

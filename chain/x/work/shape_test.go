@@ -7,7 +7,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	game "github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -74,7 +74,7 @@ func spoken(t testing.TB, p *worktest.Play, shards int) map[string]sdk.Msg {
 	out := map[string]sdk.Msg{
 		"attest": &workv1.MsgAttest{Custodian: p.Lease().Files.Custodians[0].Account, Order: p.ID.String(), Unit: 4},
 		"open": &disputev1.MsgOpen{
-			Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(job.UnitTarget(5)), Opening: canon.Marshal(&opening),
+			Challenger: worktest.Challenger.String(), Order: p.ID.String(), Target: wire.TargetToProto(job.UnitTarget(5)), Opening: canon.Marshal(&opening),
 		},
 	}
 	open := min(shards, 128) - 1

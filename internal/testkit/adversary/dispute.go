@@ -1,7 +1,7 @@
 package adversary
 
 import (
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -65,7 +65,7 @@ func (p *play) witness(g *game, lies bool) dispute.Witness {
 		return nil
 	}
 	m := p.orders[i].mind
-	t, err := work.TargetFromProto(g.Parties.Target)
+	t, err := wire.TargetFromProto(g.Parties.Target)
 	if err != nil {
 		return nil
 	}

@@ -8,9 +8,7 @@ import (
 
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/provider"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -51,7 +49,7 @@ func ofPeople() map[string]func(*composer) any {
 			return named("v2").String()
 		},
 		"MsgPostOrder.signature": func(c *composer) any {
-			return ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
+			return ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address, providerv1.ROLE_UNSPECIFIED))
 		},
 		"to_address":         of(everybody),
 		"amount":             func(*composer) any { return worktest.Tally },
@@ -144,7 +142,7 @@ func (c *composer) disputeTarget() any {
 	if t.kind == ofMerge && c.l.Round > 0 {
 		t.Index %= c.l.Round
 	}
-	m := work.TargetToProto(c.target(c.l, t, segment))
+	m := wire.TargetToProto(c.target(c.l, t, segment))
 	return &m
 }
 
@@ -254,7 +252,7 @@ func (c *composer) order() any {
 		k := &o.Conditions
 		*[times]*int64{&k.UnitTimeout, &k.UnitWindow, &k.Window, &k.Expires}[n/powers] = 1 << (n % powers)
 	}
-	p := market.OrderToProto(&o)
+	p := wire.OrderToProto(&o)
 	return &p
 }
 
@@ -281,7 +279,7 @@ func tail(pick int) int {
 
 // posted enters an order that was taken.
 func (p *play) posted(by string, m *marketv1.MsgPostOrder, pick int) {
-	o, err := market.OrderFromProto(&m.Order)
+	o, err := wire.OrderFromProto(&m.Order)
 	if err != nil {
 		return
 	}
@@ -327,7 +325,7 @@ func (c *composer) receipt() any {
 		Checkpoints: c.o.checkpoints(c.lies(c.By), c.Unit, start), FLOPs: c.o.Problem.UnitFLOPs(),
 		Data: job.File{Role: "receipt", CID: "bafyreceipt", Size: 1 << 10},
 	}
-	m := work.ReceiptToProto(&r)
+	m := wire.ReceiptToProto(&r)
 	return &m
 }
 
@@ -421,7 +419,7 @@ func (c *composer) fragment() any {
 	if c.u != nil {
 		at = max(0, slices.IndexFunc(c.u.Attested, func(k job.Attestation) bool { return k.Custodian == c.actor.String() }))
 	}
-	return work.FragmentToProto(&job.Fragment{Number: at})
+	return wire.FragmentToProto(&job.Fragment{Number: at})
 }
 
 // shown answers the question that is put to the actor about the unit.
@@ -456,7 +454,7 @@ func (c *composer) sign(m sdk.Msg) {
 	}
 	switch m := m.(type) {
 	case *workv1.MsgSubmit:
-		if r, err := work.ReceiptFromProto(&m.Receipt); err == nil {
+		if r, err := wire.ReceiptFromProto(&m.Receipt); err == nil {
 			m.Signature = ed25519.Sign(c.actor.Peer, r.SignBytes())
 		}
 	case *workv1.MsgAssign:
@@ -471,9 +469,9 @@ func (c *composer) sign(m sdk.Msg) {
 		}
 	case *workv1.MsgReveal:
 		if !slices.ContainsFunc(c.Bend, func(b string) bool { return strings.HasPrefix(b, "truth") }) {
-			m.Truth = work.OutcomesToProto(c.truth())
+			m.Truth = wire.OutcomesToProto(c.truth())
 		}
 	case *providerv1.MsgRegister:
-		m.Signature = ed25519.Sign(c.actor.Peer, provider.Statement(chaintest.ChainID, c.actor.Address, m.Role))
+		m.Signature = ed25519.Sign(c.actor.Peer, wire.Statement(chaintest.ChainID, c.actor.Address, m.Role))
 	}
 }

@@ -32,7 +32,6 @@ import (
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
 	"github.com/tally-network/tally/chain/event"
-	"github.com/tally-network/tally/chain/x/block"
 )
 
 const (
@@ -139,7 +138,7 @@ func (c *Chain) Fee() uint64 {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return block.Fee(p.GasPrice, Gas)
+	return coin.Fee(p.GasPrice, Gas)
 }
 
 func (c *Chain) put(from Account, payer sdk.AccAddress, fee uint64, msgs []sdk.Msg) {

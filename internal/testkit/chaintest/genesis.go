@@ -10,7 +10,7 @@ import (
 	sdk "github.com/cosmos/cosmos-sdk/types"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/chain/x/provider"
+	"github.com/tally-network/tally/chain/wire"
 	blockv1 "github.com/tally-network/tally/gen/tally/block/v1"
 	powerv1 "github.com/tally-network/tally/gen/tally/power/v1"
 	providerv1 "github.com/tally-network/tally/gen/tally/provider/v1"
@@ -48,7 +48,7 @@ func (a Account) VRFKey() []byte { return a.VRF.Public().(ed25519.PublicKey) }
 func (a Account) Register(role providerv1.Role, stake uint64, l providerv1.Listing) *providerv1.MsgRegister {
 	m := &providerv1.MsgRegister{
 		Account: a.String(), Role: role, PeerKey: a.PeerKey(), Stake: stake, Listing: l,
-		Signature: ed25519.Sign(a.Peer, provider.Statement(ChainID, a.Address, role)),
+		Signature: ed25519.Sign(a.Peer, wire.Statement(ChainID, a.Address, role)),
 	}
 	if role != providerv1.ROLE_CHALLENGER {
 		m.VrfKey = a.VRFKey()

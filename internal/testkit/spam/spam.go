@@ -58,7 +58,7 @@ func New(ctx context.Context, node *client.Client, from *client.Account, purse, 
 	if err != nil {
 		return nil, err
 	}
-	fee := block.Fee(block.DefaultGenesis().Params.GasPrice, gas)
+	fee := coin.Fee(block.DefaultGenesis().Params.GasPrice, gas)
 	for i := range uint64(signed) {
 		signer := app.Signer{ChainID: node.ChainID, Key: key, Number: number, Sequence: i}
 		tx, err := enc.Sign(signer, gas, fee, banktypes.NewMsgSend(own, own, coin.Of(1)))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tally-network/tally/chain/app"
 	"github.com/tally-network/tally/chain/coin"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/dispute"
 	"github.com/tally-network/tally/core/job"
@@ -41,7 +41,7 @@ func (p *Play) OpenMsg(t job.Target, attempt int, w dispute.Witness) *disputev1.
 		p.T.Fatal(err)
 	}
 	return &disputev1.MsgOpen{
-		Challenger: Challenger.String(), Order: p.ID.String(), Target: work.TargetToProto(t), Attempt: uint32(attempt),
+		Challenger: Challenger.String(), Order: p.ID.String(), Target: wire.TargetToProto(t), Attempt: uint32(attempt),
 		Opening: canon.Marshal(&o),
 	}
 }

@@ -2,7 +2,7 @@ package worktest
 
 import (
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -37,7 +37,7 @@ func (p *Play) RevealMsg(unit int) (m *workv1.MsgReveal, forced bool) {
 	}
 	m = &workv1.MsgReveal{Provider: u.Provider, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt, Proof: pi}
 	if forced = proof.Forced(output[:], l.Params.ForcedBps); forced {
-		m.Truth = work.OutcomesToProto(p.Truth(unit))
+		m.Truth = wire.OutcomesToProto(p.Truth(unit))
 	}
 	return m, forced
 }

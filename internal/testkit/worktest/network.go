@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/chain/app"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/internal/testkit/chaintest"
@@ -67,7 +67,7 @@ func Rules(bend func(*job.Params)) chaintest.Option {
 		p := job.DefaultParams.WithoutForced()
 		p.LeadTimeout = LeadTimeout.Milliseconds()
 		bend(&p)
-		g.Work = work.ParamsToProto(p, time.Hour.Milliseconds())
+		g.Work = wire.ParamsToProto(p, time.Hour.Milliseconds())
 	}
 }
 

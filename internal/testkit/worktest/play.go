@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/tally-network/tally/chain/vrf"
-	"github.com/tally-network/tally/chain/x/market"
-	"github.com/tally-network/tally/chain/x/provider"
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
@@ -47,8 +45,8 @@ func Offer(c *chaintest.Chain, name string) chaintest.Block {
 // Post returns the message that posts an order of Consumer.
 func Post(o job.Order) *marketv1.MsgPostOrder {
 	return &marketv1.MsgPostOrder{
-		Consumer: o.Consumer, Order: market.OrderToProto(&o),
-		Signature: ed25519.Sign(Consumer.Peer, provider.Statement(o.Chain, Consumer.Address, providerv1.ROLE_UNSPECIFIED)),
+		Consumer: o.Consumer, Order: wire.OrderToProto(&o),
+		Signature: ed25519.Sign(Consumer.Peer, wire.Statement(o.Chain, Consumer.Address, providerv1.ROLE_UNSPECIFIED)),
 	}
 }
 
@@ -167,7 +165,7 @@ func (p *Play) Receipt(unit int) job.Receipt {
 // SubmitMsg returns the message that posts a receipt, signed by its provider.
 func (p *Play) SubmitMsg(r job.Receipt) *workv1.MsgSubmit {
 	a := Named(p.T, r.Provider)
-	return &workv1.MsgSubmit{Provider: r.Provider, Receipt: work.ReceiptToProto(&r), Signature: ed25519.Sign(a.Peer, r.SignBytes())}
+	return &workv1.MsgSubmit{Provider: r.Provider, Receipt: wire.ReceiptToProto(&r), Signature: ed25519.Sign(a.Peer, r.SignBytes())}
 }
 
 // ReportMsg returns an auditor's answer about a unit.
@@ -240,7 +238,7 @@ func (p *Play) Attest(unit int) chaintest.Block {
 		want--
 		m := &workv1.MsgAttest{Custodian: k.Custodian, Order: p.ID.String(), Unit: uint32(unit), Attempt: u.Attempt}
 		if p.Order.Fragments().Cuts() {
-			m.Fragment = work.FragmentToProto(&job.Fragment{Number: i})
+			m.Fragment = wire.FragmentToProto(&job.Fragment{Number: i})
 		}
 		p.Queue(Named(p.T, k.Custodian), m)
 	}

@@ -1,4 +1,4 @@
-package work_test
+package wire_test
 
 import (
 	"bytes"
@@ -6,18 +6,20 @@ import (
 
 	"github.com/cosmos/gogoproto/proto"
 
-	"github.com/tally-network/tally/chain/x/work"
+	"github.com/tally-network/tally/chain/wire"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	"github.com/tally-network/tally/core/proof"
 	"github.com/tally-network/tally/core/tensor"
+	marketv1 "github.com/tally-network/tally/gen/tally/market/v1"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+	"github.com/tally-network/tally/internal/testkit/worktest"
 )
 
 // A receipt keeps its identity on its way through a transaction.
 func FuzzReceipt(f *testing.F) {
 	r := job.Receipt{Order: canon.Hash{1}, Unit: 3, Provider: "p", Checkpoints: []canon.Hash{{2}, {3}}, FLOPs: 9, Data: job.File{CID: "bafy"}}
-	m := work.ReceiptToProto(&r)
+	m := wire.ReceiptToProto(&r)
 	b, err := proto.Marshal(&m)
 	if err != nil {
 		f.Fatal(err)
@@ -28,12 +30,12 @@ func FuzzReceipt(f *testing.F) {
 		if proto.Unmarshal(b, &m) != nil {
 			return
 		}
-		r, err := work.ReceiptFromProto(&m)
+		r, err := wire.ReceiptFromProto(&m)
 		if err != nil {
 			return
 		}
-		again := work.ReceiptToProto(&r)
-		same, err := work.ReceiptFromProto(&again)
+		again := wire.ReceiptToProto(&r)
+		same, err := wire.ReceiptFromProto(&again)
 		if err != nil || same.ID() != r.ID() {
 			t.Fatalf("a receipt changed: %v", err)
 		}
@@ -54,7 +56,7 @@ func FuzzShown(f *testing.F) {
 	f.Add(canon.Marshal(&a))
 	s := proof.Sample{Seed: canon.Hash{1}}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := work.ShownFromBytes(b)
+		a, err := wire.ShownFromBytes(b)
 		if err != nil {
 			return
 		}
@@ -71,7 +73,7 @@ func FuzzShown(f *testing.F) {
 // An opening is the same after a transaction, too.
 func FuzzOpening(f *testing.F) {
 	o := canon.Opening{N: 2, Index: 1, Entry: canon.Entry{Key: "loss", Value: canon.Hash{1}}, Path: []canon.Hash{{2}}}
-	m := work.OpeningToProto(o)
+	m := wire.OpeningToProto(o)
 	b, err := proto.Marshal(&m)
 	if err != nil {
 		f.Fatal(err)
@@ -82,13 +84,13 @@ func FuzzOpening(f *testing.F) {
 		if proto.Unmarshal(b, &m) != nil {
 			return
 		}
-		o, err := work.OpeningFromProto(&m)
+		o, err := wire.OpeningFromProto(&m)
 		if err != nil {
 			return
 		}
 		_ = o.Verify(canon.Hash{}) // must not panic
-		again := work.OpeningToProto(o)
-		if same, err := work.OpeningFromProto(&again); err != nil || same.Entry != o.Entry || same.N != o.N || len(same.Path) != len(o.Path) {
+		again := wire.OpeningToProto(o)
+		if same, err := wire.OpeningFromProto(&again); err != nil || same.Entry != o.Entry || same.N != o.N || len(same.Path) != len(o.Path) {
 			t.Fatalf("an opening changed: %v", err)
 		}
 	})
@@ -97,7 +99,7 @@ func FuzzOpening(f *testing.F) {
 // Messages about forced attempts and rules are read without a panic, and rules that
 // are taken can be kept.
 func FuzzParams(f *testing.F) {
-	p := work.DefaultParams()
+	p := wire.ParamsToProto(job.DefaultParams, 1)
 	b, err := proto.Marshal(&p)
 	if err != nil {
 		f.Fatal(err)
@@ -108,12 +110,44 @@ func FuzzParams(f *testing.F) {
 		if proto.Unmarshal(b, &m) != nil {
 			return
 		}
-		rules := work.ParamsFromProto(m)
+		rules := wire.ParamsFromProto(m)
 		if rules.Check() != nil || rules.Equilibrium() != nil {
 			return
 		}
-		if again := work.ParamsToProto(rules, m.JailMs); again != m {
+		if again := wire.ParamsToProto(rules, m.JailMs); again != m {
 			t.Fatalf("rules changed: %+v, %+v", again, m)
+		}
+	})
+}
+
+// An order that passes its check can be stored and read again, and keeps its id
+// on the way: what the book could not read it must not take.
+func FuzzOrder(f *testing.F) {
+	o := worktest.Order()
+	m := wire.OrderToProto(&o)
+	b, err := proto.Marshal(&m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m marketv1.Order
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		o, err := wire.OrderFromProto(&m)
+		if err != nil || o.Check() != nil {
+			return
+		}
+		var back job.Order
+		if err := canon.Unmarshal(canon.Marshal(&o), &back); err != nil {
+			t.Fatal(err)
+		}
+		again := wire.OrderToProto(&back)
+		same, err := wire.OrderFromProto(&again)
+		if err != nil || back.ID() != o.ID() || same.ID() != o.ID() {
+			t.Fatalf("an order changed: %v", err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package market
+package wire
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func OrderToProto(o *job.Order) marketv1.Order {
 			Batch: uint32(p.Batch), Records: uint64(p.Records), Seed: p.Seed,
 			StateBytes: p.StateBytes,
 			StepFlops:  p.StepFLOPs, StepBytes: p.StepBytes, MergeFlops: p.MergeFLOPs, MergeBytes: p.MergeBytes,
-			Recipe: p.Recipe,
+			Recipe: p.Recipe, Files: list(p.Files, FileToProto),
 		},
 		Conditions: marketv1.Conditions{
 			MaxPrice: c.MaxPrice, ExpiresMs: c.Expires, MinProviders: uint32(c.MinProviders), Validator: c.Validator,
@@ -32,9 +32,6 @@ func OrderToProto(o *job.Order) marketv1.Order {
 	}
 	if !p.Parent.IsZero() {
 		out.Problem.Parent = p.Parent.String()
-	}
-	for _, f := range p.Files {
-		out.Problem.Files = append(out.Problem.Files, FileToProto(f))
 	}
 	return out
 }
@@ -85,9 +82,10 @@ func OrderFromProto(m *marketv1.Order) (job.Order, error) {
 			return o, fmt.Errorf("parent %.80q is no order", p.Parent)
 		}
 	}
-	for _, f := range p.Files {
-		o.Problem.Files = append(o.Problem.Files, FileFromProto(f))
+	if err := tooMany(len(p.Files), job.MaxFiles, "files"); err != nil {
+		return o, err
 	}
+	o.Problem.Files = list(p.Files, FileFromProto)
 	return o, nil
 }
 

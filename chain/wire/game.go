@@ -1,4 +1,4 @@
-package dispute
+package wire
 
 import (
 	"github.com/tally-network/tally/core/dispute"
@@ -6,8 +6,8 @@ import (
 	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
 )
 
-// view returns a game as queries and events show it.
-func view(id uint64, p disputev1.Parties, g *dispute.Game) disputev1.Dispute {
+// DisputeToProto returns a game as queries and events show it.
+func DisputeToProto(id uint64, p disputev1.Parties, g *dispute.Game) disputev1.Dispute {
 	v := disputev1.Dispute{
 		Id: id, Parties: p, Stage: g.Stage.String(), Turn: disputev1.Side(g.Stage.Turn()),
 		DefenderLeftMs: g.Left[0], ChallengerLeftMs: g.Left[1], Moves: uint32(g.Moves),

@@ -1,23 +1,22 @@
-package work
+package wire
 
 import (
-	"github.com/tally-network/tally/chain/x/market"
 	"github.com/tally-network/tally/core/canon"
 	"github.com/tally-network/tally/core/job"
 	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
 )
 
-// leaseView returns a lease as queries show it. Merges are those that l holds,
+// LeaseToProto returns a lease as queries show it. Merges are those that l holds,
 // at least the newest.
-func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
+func LeaseToProto(id canon.Hash, l *job.Lease) workv1.Lease {
 	root := l.RoundStart(l.Round)
 	v := workv1.Lease{
-		Id: id.String(), Order: market.OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
+		Id: id.String(), Order: OrderToProto(&l.Order), Phase: workv1.Phase(l.Phase), Reason: l.Reason,
 		Lead: l.Lead(), Round: uint32(l.Round), Root: root[:], DueSince: l.DueSince, MatchedAt: l.MatchedAt,
 		WindowEnd: l.WindowEnd, FeeBps: l.FeeBps, Seed: l.Seed[:], Params: ParamsToProto(l.Params, 0), Barred: l.Barred,
 		Quote: workv1.Quote(l.Quote), Deposit: l.Deposit,
-		Ledger:    ledgerView(&l.Ledger),
-		Providers: list(l.Providers, partyView), Auditors: list(l.Auditors, partyView), Files: filesView(&l.Files),
+		Ledger:    ledgerToProto(&l.Ledger),
+		Providers: list(l.Providers, partyToProto), Auditors: list(l.Auditors, partyToProto), Files: filesToProto(&l.Files),
 		Leads: list(l.Leads, func(d job.Leader) workv1.Leader { return workv1.Leader(d) }),
 		Disputes: list(l.Disputes, func(c job.Dispute) workv1.Dispute {
 			return workv1.Dispute{
@@ -32,27 +31,27 @@ func leaseView(id canon.Hash, l *job.Lease) workv1.Lease {
 		if !m.Root.IsZero() {
 			v.Merges = append(v.Merges, workv1.Merge{
 				Round: uint32(r), By: m.By, Root: m.Root[:], Inputs: hashesToProto(m.Inputs),
-				Data: market.FileToProto(m.Data), Attempt: uint32(m.Attempt),
+				Data: FileToProto(m.Data), Attempt: uint32(m.Attempt),
 			})
 		}
 	}
 	return v
 }
 
-func filesView(f *job.Files) workv1.Files {
+func filesToProto(f *job.Files) workv1.Files {
 	return workv1.Files{
 		Custodians: list(f.Custodians, func(k job.FileCustodian) workv1.FileCustodian {
 			return workv1.FileCustodian{Account: k.Account, Bond: k.Bond, Says: workv1.Word(k.Says)}
 		}),
-		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Questions: list(f.Questions, questionView),
+		Draws: uint32(f.Draws), Due: f.Due, Said: workv1.Word(f.Said), Questions: list(f.Questions, questionToProto),
 	}
 }
 
-func partyView(p job.Party) workv1.Party {
+func partyToProto(p job.Party) workv1.Party {
 	return workv1.Party{Account: p.Account, PeerKey: p.Key, VrfKey: p.VRF, UnitPrice: p.GFLOP, BytePrice: p.GB}
 }
 
-func ledgerView(m *job.Ledger) workv1.Ledger {
+func ledgerToProto(m *job.Ledger) workv1.Ledger {
 	share := func(s job.Share) workv1.Share { return workv1.Share(s) }
 	return workv1.Ledger{
 		Escrow: m.Escrow, Paid: list(m.Paid, share), Refund: m.Refund, Burnt: m.Burnt, Tax: m.Tax,
@@ -60,26 +59,26 @@ func ledgerView(m *job.Ledger) workv1.Ledger {
 	}
 }
 
-// unitView returns a unit of a lease as queries show it.
-func unitView(l *job.Lease, i int) workv1.Unit {
-	v := attemptView(i, &l.Units[i])
+// UnitToProto returns a unit of a lease as queries show it.
+func UnitToProto(l *job.Lease, i int) workv1.Unit {
+	v := attemptToProto(i, &l.Units[i])
 	for _, p := range l.Past[i] {
 		if f := p.Forced; f != nil {
-			v.Forced = append(v.Forced, workv1.Forced{Unit: attemptView(i, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers})
+			v.Forced = append(v.Forced, workv1.Forced{Unit: attemptToProto(i, &f.Unit), Truth: OutcomesToProto(f.Truth), Challengers: f.Challengers})
 		}
 		for _, a := range p.Verdicts {
-			v.Verdicts = append(v.Verdicts, workv1.Verdict{Receipt: ReceiptToProto(p.Receipt), Audit: auditView(a)})
+			v.Verdicts = append(v.Verdicts, workv1.Verdict{Receipt: ReceiptToProto(p.Receipt), Audit: auditToProto(a)})
 		}
 	}
 	return v
 }
 
-// attemptView returns an attempt of a unit as queries show it.
-func attemptView(i int, u *job.Unit) workv1.Unit {
+// attemptToProto returns an attempt of a unit as queries show it.
+func attemptToProto(i int, u *job.Unit) workv1.Unit {
 	v := workv1.Unit{
 		Unit: uint32(i), Status: workv1.UnitStatus(u.Status), Attempt: uint32(u.Attempt), Provider: u.Provider,
-		Bond: u.Bond, Attested: list(u.Attested, attestationView), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
-		Audits: list(u.Audits, auditView), Questions: list(u.Questions, questionView),
+		Bond: u.Bond, Attested: list(u.Attested, attestationToProto), Withheld: u.Withheld, Due: u.Due, WindowEnd: u.WindowEnd, HeldUntil: u.HeldUntil, Audited: uint32(u.Audited), Plain: u.Plain,
+		Audits: list(u.Audits, auditToProto), Questions: list(u.Questions, questionToProto),
 	}
 	if u.Receipt != nil {
 		r, id := ReceiptToProto(u.Receipt), u.Receipt.ID()
@@ -88,24 +87,30 @@ func attemptView(i int, u *job.Unit) workv1.Unit {
 	return v
 }
 
-func auditView(a job.Audit) workv1.Audit {
+func auditToProto(a job.Audit) workv1.Audit {
 	return workv1.Audit{
 		Auditor: a.Auditor, Done: a.Done, Pass: a.Pass, Forfeit: a.Forfeit, Wrong: a.Wrong, Digest: a.Digest[:], Bond: a.Bond,
 		Segments: list(a.Segments, func(s int) uint32 { return uint32(s) }),
 	}
 }
 
-func settlementView(s *job.Settlement) workv1.Settlement {
+// SettlementToProto returns a settlement as queries show it.
+func SettlementToProto(s *job.Settlement) workv1.Settlement {
 	return workv1.Settlement{
 		Order: s.Order.String(), Start: s.Start[:], Final: s.Final[:], Record: s.Record[:],
-		Price: s.Price, Deposit: s.Deposit, Ledger: ledgerView(&s.Ledger),
+		Price: s.Price, Deposit: s.Deposit, Ledger: ledgerToProto(&s.Ledger),
 	}
 }
 
-func list[S, T any](in []S, f func(S) T) []T {
-	var out []T
-	for _, x := range in {
-		out = append(out, f(x))
+func attestationToProto(a job.Attestation) workv1.Attestation {
+	return workv1.Attestation{Custodian: a.Custodian, Bond: a.Bond, Done: a.Done, Failed: a.Failed, Fragment: FragmentToProto(a.Fragment)}
+}
+
+func questionToProto(r job.Question) workv1.Question {
+	unit, files := KeptToProto(r.Unit)
+	v := workv1.Question{Sender: r.By, Custodian: r.Custodian, Unit: unit, Files: files, Fee: r.Fee, AskedAt: r.At, Due: r.Due}
+	if r.Due != 0 {
+		v.Seed = r.Seed[:]
 	}
-	return out
+	return v
 }

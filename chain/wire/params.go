@@ -1,0 +1,46 @@
+package wire
+
+import (
+	"github.com/tally-network/tally/core/dispute"
+	"github.com/tally-network/tally/core/job"
+	disputev1 "github.com/tally-network/tally/gen/tally/dispute/v1"
+	workv1 "github.com/tally-network/tally/gen/tally/work/v1"
+)
+
+// ParamsToProto returns p, and the time for which the convicted are jailed, as
+// genesis files and queries carry them.
+func ParamsToProto(p job.Params, jail int64) workv1.Params {
+	return workv1.Params{
+		CustodianBps: p.CustodianBps, BurnBps: p.BurnBps, RewardBps: p.RewardBps, LateBps: p.LateBps, BondFactor: p.BondFactor,
+		MaxOpen: uint32(p.MaxOpen), MaxLate: uint32(p.MaxLate), MaxAttempts: uint32(p.MaxAttempts), LeadTimeoutMs: p.LeadTimeout, ChallengeBond: p.ChallengeBond,
+		JailMs: jail, VerdictFactor: p.VerdictFactor,
+		KeepFactor: p.KeepFactor, AskFee: p.AskFee, AnswerMs: p.AnswerTime, AnswerLoad: uint32(p.AnswerLoad),
+		TaxBps: p.TaxBps, ForcedBps: p.ForcedBps, JackpotFactor: p.JackpotFactor,
+		Speed: p.Speed, Link: p.Link, AllowanceMs: p.Allowance, KeepGb: p.KeepGB,
+		DepositBps: p.DepositBps, MinDeposit: p.MinDeposit,
+	}
+}
+
+// ParamsFromProto is the inverse of ParamsToProto, without the jail.
+func ParamsFromProto(m workv1.Params) job.Params {
+	return job.Params{
+		Tariff:    job.Tariff{CustodianBps: m.CustodianBps, BurnBps: m.BurnBps, TaxBps: m.TaxBps, KeepGB: m.KeepGb},
+		RewardBps: m.RewardBps, LateBps: m.LateBps, BondFactor: m.BondFactor,
+		MaxOpen: int(m.MaxOpen), MaxLate: int(m.MaxLate), MaxAttempts: int(m.MaxAttempts), LeadTimeout: m.LeadTimeoutMs, ChallengeBond: m.ChallengeBond,
+		VerdictFactor: m.VerdictFactor,
+		KeepFactor:    m.KeepFactor, AskFee: m.AskFee, AnswerTime: m.AnswerMs, AnswerLoad: int(m.AnswerLoad),
+		ForcedBps: m.ForcedBps, JackpotFactor: m.JackpotFactor,
+		Speed: m.Speed, Link: m.Link, Allowance: m.AllowanceMs,
+		DepositBps: m.DepositBps, MinDeposit: m.MinDeposit,
+	}
+}
+
+// RulesToProto returns the rules of disputes as genesis files and queries carry them.
+func RulesToProto(r dispute.Rules) disputev1.Params {
+	return disputev1.Params{Depth: uint32(r.Depth), ClockMs: r.Clock, AnswerMs: r.Answer, Parallel: uint32(r.Parallel)}
+}
+
+// RulesFromProto is the inverse of RulesToProto.
+func RulesFromProto(m disputev1.Params) dispute.Rules {
+	return dispute.Rules{Depth: int(m.Depth), Clock: m.ClockMs, Answer: m.AnswerMs, Parallel: int(m.Parallel)}
+}
