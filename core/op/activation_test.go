@@ -80,18 +80,6 @@ func bent(f func(float64) float64) func(float64) float64 {
 	}
 }
 
-// clamp is the meaning of Clip.
-func clamp(in []array) []array {
-	limit := func(i int, none float64) float64 {
-		if i < len(in) && len(in[i].v) > 0 {
-			return in[i].v[0]
-		}
-		return none
-	}
-	lo, hi := limit(1, math.Inf(-1)), limit(2, math.Inf(1))
-	return pointwise(func(x []float64) float64 { return min(max(x[0], lo), hi) })(in[:1])
-}
-
 func hardSigmoid(a, b float64) func(float64) float64 {
 	return func(x float64) float64 { return max(0, min(1, a*x+b)) }
 }

@@ -98,3 +98,15 @@ func sign(x []float64) float64 {
 	}
 	return x[0]
 }
+
+// clamp is the meaning of Clip.
+func clamp(in []array) []array {
+	limit := func(i int, none float64) float64 {
+		if i < len(in) && len(in[i].v) > 0 {
+			return in[i].v[0]
+		}
+		return none
+	}
+	lo, hi := limit(1, math.Inf(-1)), limit(2, math.Inf(1))
+	return pointwise(func(x []float64) float64 { return min(max(x[0], lo), hi) })(in[:1])
+}

@@ -77,3 +77,7 @@ func batchInputs(shape ...int) []arg {
 }
 
 var training = graph.Int("training_mode", 1)
+
+func channelInputs(t tensor.DType, n int) []arg {
+	return []arg{as(t, positive(n)), as(t, f(n)), as(t, f(n)), as(t, positive(n))}
+}

@@ -51,11 +51,6 @@ func attrLike(c *lower.Call, b *graph.Builder, name string) string {
 // int64Const is the name of a constant integer without axes.
 func int64Const(b *graph.Builder, v int) string { return b.Const(tensor.Scalar(int64(v))) }
 
-// boolConst is the name of a constant.
-func boolConst(b *graph.Builder, v bool) string {
-	return b.Const(tensor.Must(tensor.Bools(tensor.Shape{}, v)))
-}
-
 // floatTable returns a constant of a float type.
 func floatTable(c *lower.Call, t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
 	x, err := c.Account.NewConst(t, s)

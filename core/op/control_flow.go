@@ -323,3 +323,17 @@ func intsPerInput(c *lower.Call, name string, n int) ([]int, error) {
 	}
 	return toInts(a.Ints), nil
 }
+
+// boolConst is the name of a constant.
+func boolConst(b *graph.Builder, v bool) string {
+	return b.Const(tensor.Must(tensor.Bools(tensor.Shape{}, v)))
+}
+
+// inputNames returns the names of n inputs from the first on.
+func inputNames(c *lower.Call, first, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = inputName(c, first+i)
+	}
+	return out
+}

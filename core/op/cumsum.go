@@ -104,3 +104,15 @@ func fromEnd(b *graph.Builder, x string, a, rank int) string {
 	perm := slices.Insert(upTo(rank-1), a, rank-1)
 	return b.With(graph.Ints("perm", perm...)).Op("Transpose", x)
 }
+
+// axisInput returns the axis that the second input names.
+func axisInput(c *lower.Call) (int, error) {
+	list, err := intsInput(c, 1)
+	if err != nil {
+		return 0, err
+	}
+	if len(list) != 1 {
+		return 0, fmt.Errorf("input %q has %d elements, but should be one axis", c.Inputs[1], len(list))
+	}
+	return axisOf(list[0], len(c.In[0].Shape))
+}

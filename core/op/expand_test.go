@@ -2,6 +2,7 @@ package op_test
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -22,3 +23,18 @@ var _ = refuse(
 	refusal{"is to be repeated -1 times", "Tile", nil, []arg{f(2), list(-1)}, 1},
 	refusal{"more than 2^40 elements", "Tile", nil, []arg{f(2, 2), list(1<<39, 1<<39)}, 1},
 )
+
+func tiled(times ...int) func([]array) []array {
+	return func(in []array) []array {
+		shape := slices.Clone(in[0].shape)
+		for a := range shape {
+			shape[a] *= times[a]
+		}
+		return picked(shape, 0, func(at []int) ([]int, bool) {
+			for a := range at {
+				at[a] %= in[0].shape[a]
+			}
+			return at, true
+		})(in)
+	}
+}

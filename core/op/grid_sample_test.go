@@ -114,3 +114,21 @@ func mirroredAt(low float64) func(p, n float64) float64 {
 func padding(s string) graph.Attr { return graph.String("padding_mode", s) }
 
 var corners = graph.Int("align_corners", 1)
+
+// placed is AffineGrid, for pixels at the given places of each axis.
+func placed(places ...[]float64) func([]array) []array {
+	return func(in []array) []array {
+		shape := []int{in[0].shape[0]}
+		for _, p := range places {
+			shape = append(shape, len(p))
+		}
+		n := len(places)
+		return []array{filled(append(shape, n), func(at []int) float64 {
+			sum := in[0].at([]int{at[0], at[n+1], n})
+			for j := range n {
+				sum += in[0].at([]int{at[0], at[n+1], j}) * places[n-1-j][at[n-j]]
+			}
+			return sum
+		})}
+	}
+}

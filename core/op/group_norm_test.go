@@ -40,7 +40,3 @@ func groupNorm(groups int, epsilon float64) func([]array) []array {
 		return []array{scaled(grouped(in[0], func(at []int) int { return at[0]*groups + at[1]/size }, standard(epsilon)), in[1:]...)}
 	}
 }
-
-func channelInputs(t tensor.DType, n int) []arg {
-	return []arg{as(t, positive(n)), as(t, f(n)), as(t, f(n)), as(t, positive(n))}
-}

@@ -60,24 +60,12 @@ func wantOnto(c *lower.Call, i int) error {
 	return nil
 }
 
-// hasElements reports whether input i is there and has elements.
-func hasElements(c *lower.Call, i int) bool { return c.Has(i) && c.In[i].Shape.Elements() > 0 }
-
 // inputName returns the name of input i, empty if it is not given.
 func inputName(c *lower.Call, i int) string {
 	if c.Has(i) {
 		return c.Inputs[i]
 	}
 	return ""
-}
-
-// inputNames returns the names of n inputs from the first on.
-func inputNames(c *lower.Call, first, n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = inputName(c, first+i)
-	}
-	return out
 }
 
 // maxVector bounds the lists of axes, extents and sizes that operators take.
@@ -147,18 +135,6 @@ func intInput(c *lower.Call, i, missing int) (int, error) {
 		return 0, err
 	}
 	return v[0], nil
-}
-
-// axisInput returns the axis that the second input names.
-func axisInput(c *lower.Call) (int, error) {
-	list, err := intsInput(c, 1)
-	if err != nil {
-		return 0, err
-	}
-	if len(list) != 1 {
-		return 0, fmt.Errorf("input %q has %d elements, but should be one axis", c.Inputs[1], len(list))
-	}
-	return axisOf(list[0], len(c.In[0].Shape))
 }
 
 // axisOf returns axis a of a tensor, counted from the end if negative.

@@ -28,3 +28,12 @@ func alongAxis(axis int, f func(v float64, all []float64) float64) func([]array)
 		}, f)}
 	}
 }
+
+func divided(p int) func(v float64, all []float64) float64 {
+	return func(v float64, all []float64) float64 {
+		if n := normOf(p)(all); n != 0 {
+			return v / n
+		}
+		return 0
+	}
+}

@@ -31,3 +31,7 @@ func boxed(v ...float64) arg {
 func scored(classes int, v ...float64) arg {
 	return fixed(given(tensor.Float32, []int{1, classes, len(v) / classes}, v...))
 }
+
+// The second box overlaps the first by 9/11, the third by nothing, the fourth
+// has no area.
+var four = boxed(0, 0, 1, 1, 1, 1.1, 0, 0.1, 0, 10, 1, 11, 5, 5, 5, 5)

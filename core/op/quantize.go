@@ -164,23 +164,3 @@ func expandDynamicQuantize(c *lower.Call, b *graph.Builder) ([]string, error) {
 	zero = castTo(b, b.Op("Round", zero), tensor.Uint8)
 	return []string{b.Op("QuantizeLinear", x, scale, zero), scale, zero}, nil
 }
-
-// requantized multiplies int32 sums of products of x and y by their scales, over
-// that of the result, input k, which its zero point follows.
-func requantized(c *lower.Call, b *graph.Builder, sums string, x, y factor, k int) ([]string, error) {
-	t, out := c.In[x.input].Type, c.In[k+1].Type
-	if !t.Float() || c.In[y.input].Type != t || c.In[k].Type != t || !small(out) || out.Size() != 1 {
-		return nil, fmt.Errorf("the scales are %v, %v and %v and the zero point of the result %v; they should be floats of one type, and int8 or uint8", t, c.In[y.input].Type, c.In[k].Type, out)
-	}
-	if c.In[k].Shape.Elements() != 1 || c.In[k+1].Shape.Elements() != 1 {
-		return nil, fmt.Errorf("scale and zero point of the result have shapes %v and %v, but should each be one number", c.In[k].Shape, c.In[k+1].Shape)
-	}
-	scale, zero := reshaped(b, c.Inputs[k], c.In[k].Shape, tensor.Shape{}), reshaped(b, c.Inputs[k+1], c.In[k+1].Shape, tensor.Shape{})
-	scale = b.Op("Div", b.Op("Mul", x.scale, y.scale), scale)
-	of := t
-	if t.Half() {
-		of = tensor.Float32
-	}
-	real := b.Op("Mul", castTo(b, sums, of), converted(b, scale, t, of))
-	return []string{rounded(b, real, of, zero, out)}, nil
-}

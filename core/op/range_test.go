@@ -2,7 +2,6 @@ package op_test
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -34,21 +33,6 @@ func limits(t tensor.DType, v ...float64) (out []arg) {
 		out = append(out, fixed(given(t, nil, x)))
 	}
 	return out
-}
-
-func tiled(times ...int) func([]array) []array {
-	return func(in []array) []array {
-		shape := slices.Clone(in[0].shape)
-		for a := range shape {
-			shape[a] *= times[a]
-		}
-		return picked(shape, 0, func(at []int) ([]int, bool) {
-			for a := range at {
-				at[a] %= in[0].shape[a]
-			}
-			return at, true
-		})(in)
-	}
 }
 
 func oneIf(b bool) float64 {

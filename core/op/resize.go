@@ -390,3 +390,6 @@ func beyond(c *lower.Call, b *graph.Builder, r resized, rank int) (string, error
 	}
 	return b.Const(mask), nil
 }
+
+// hasElements reports whether input i is there and has elements.
+func hasElements(c *lower.Call, i int) bool { return c.Has(i) && c.In[i].Shape.Elements() > 0 }

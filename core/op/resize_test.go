@@ -117,24 +117,6 @@ func chosen(places ...[]int) func([]array) []array {
 	}
 }
 
-// placed is AffineGrid, for pixels at the given places of each axis.
-func placed(places ...[]float64) func([]array) []array {
-	return func(in []array) []array {
-		shape := []int{in[0].shape[0]}
-		for _, p := range places {
-			shape = append(shape, len(p))
-		}
-		n := len(places)
-		return []array{filled(append(shape, n), func(at []int) float64 {
-			sum := in[0].at([]int{at[0], at[n+1], n})
-			for j := range n {
-				sum += in[0].at([]int{at[0], at[n+1], j}) * places[n-1-j][at[n-j]]
-			}
-			return sum
-		})}
-	}
-}
-
 func mode(s string) graph.Attr { return graph.String("mode", s) }
 
 func coordinates(s string) graph.Attr { return graph.String("coordinate_transformation_mode", s) }

@@ -1,8 +1,6 @@
 package op_test
 
 import (
-	"slices"
-
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 )
@@ -26,19 +24,5 @@ func reversed(time, batch int) func([]array) []array {
 			}
 			return at, true
 		})(in)
-	}
-}
-
-// written is a cache after an update from the given places on.
-func written(axis int, starts []int, circular bool) func([]array) []array {
-	return func(in []array) []array {
-		return scattered([]array{in[0], {}, in[1]}, setting, func(at []int) []int {
-			at = slices.Clone(at)
-			at[axis] += starts[at[0]]
-			if circular {
-				at[axis] %= in[0].shape[axis]
-			}
-			return at
-		})
 	}
 }

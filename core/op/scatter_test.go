@@ -80,3 +80,17 @@ func scatteredElements(axis int, merge merged) func([]array) []array {
 }
 
 var adds = reduction("add")
+
+// written is a cache after an update from the given places on.
+func written(axis int, starts []int, circular bool) func([]array) []array {
+	return func(in []array) []array {
+		return scattered([]array{in[0], {}, in[1]}, setting, func(at []int) []int {
+			at = slices.Clone(at)
+			at[axis] += starts[at[0]]
+			if circular {
+				at[axis] %= in[0].shape[axis]
+			}
+			return at
+		})
+	}
+}

@@ -49,38 +49,6 @@ func softmax(axis int) func([]array) []array {
 	}
 }
 
-// layerNorm is the meaning of LayerNormalization from an axis on.
-func layerNorm(axis int, epsilon float64, outs int) func([]array) []array {
-	return func(in []array) []array {
-		x := in[0]
-		n := elements(x.shape[axis:])
-		y := array{x.shape, make([]float64, len(x.v))}
-		kept := slices.Clone(x.shape)
-		for d := axis; d < len(kept); d++ {
-			kept[d] = 1
-		}
-		means, inverses := array{shape: kept}, array{shape: kept}
-		at := make([]int, len(x.shape))
-		for lo := 0; lo < len(x.v); lo += n {
-			row := x.v[lo : lo+n]
-			m, v := mean(row), 0.0
-			for _, e := range row {
-				v += (e - m) * (e - m) / float64(n)
-			}
-			inverse := 1 / math.Sqrt(v+epsilon)
-			means.v, inverses.v = append(means.v, m), append(inverses.v, inverse)
-			for i, e := range row {
-				tensor.Shape(x.shape).Coords(lo+i, at)
-				y.v[lo+i] = (e - m) * inverse * in[1].at(at)
-				if len(in) > 2 {
-					y.v[lo+i] += in[2].at(at)
-				}
-			}
-		}
-		return []array{y, means, inverses}[:outs]
-	}
-}
-
 func hardmax(axis int) func([]array) []array {
 	return func(in []array) []array {
 		x := in[0]

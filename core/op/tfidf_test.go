@@ -24,10 +24,6 @@ var _ = refuse(
 	refusal{`mode "TD" is not supported`, "TfIdfVectorizer", grams(2, 0, "TD"), []arg{sentences}, 1},
 )
 
-// The second box overlaps the first by 9/11, the third by nothing, the fourth
-// has no area.
-var four = boxed(0, 0, 1, 1, 1, 1.1, 0, 0.1, 0, 10, 1, 11, 5, 5, 5, 5)
-
 // grams are the attributes of a pool: 5, 7; 5 7, 7 5, 5 5.
 func grams(most, skip int, mode string, more ...graph.Attr) []graph.Attr {
 	return append(more, graph.Int("max_gram_length", most), graph.Int("max_skip_count", skip), graph.Int("min_gram_length", 1), graph.String("mode", mode),
