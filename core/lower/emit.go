@@ -31,13 +31,16 @@ func newEmitter(p Profile) *Emitter {
 	return &Emitter{profile: p, account: newAccount(), seen: map[string]graph.Ref{}}
 }
 
-// Operand is a tensor and how a primitive reads it.
+// Operand is a tensor and how a primitive reads it. A View makes one.
 type Operand struct {
 	ref graph.Ref
 	tensor.Access
 }
 
-// Emit appends a primitive, a product of floats as the profile has it.
+// Emit appends a primitive that reads the operands, and returns its output, of the
+// type and shape of p. It sets p.Args. A product of floats (tensor.Dot) is computed as
+// the profile has it. It fails if p is not allowed (tensor.Primitive.Check), or if the
+// graph comes to too much.
 func (e *Emitter) Emit(p *tensor.Primitive, in ...Operand) (View, error) {
 	if p.Fn == tensor.Dot && e.profile != FP32 && in[0].Type.Float() {
 		return e.product(*p, in[0], in[1])
@@ -99,7 +102,8 @@ func (e *Emitter) compute(p *tensor.Primitive, from []graph.Ref) (View, error) {
 	return e.Const(t), nil
 }
 
-// Const returns a constant.
+// Const holds t, which must not change any more, and returns it as it is. Equal
+// constants of up to 4 KB are held once. It charges nothing.
 func (e *Emitter) Const(t *tensor.Tensor) View {
 	key := ""
 	if len(t.Bytes()) <= dedupBelow {
@@ -129,7 +133,8 @@ func (e *Emitter) known(v View) (*tensor.Tensor, error) {
 	return e.consts[p.src.Index], nil
 }
 
-// Affine returns v so that it can be read at any coordinates.
+// Affine returns v so that it can be read at any coordinates, as Through, Access and
+// what builds on them need: itself, or a copy if it is flat.
 func (e *Emitter) Affine(v View) (View, error) {
 	if !v.flat {
 		return v, nil
@@ -148,7 +153,8 @@ func (e *Emitter) plain(v View) (View, error) {
 	return e.Emit(copyOf(v.Type, v.Shape), v.Access(Axes(0, len(v.Shape))))
 }
 
-// Bounded returns v so that positions outside the given axes miss its source.
+// Bounded returns v so that positions outside the given axes miss its source, and a
+// primitive takes them for absent: itself, or a copy.
 func (e *Emitter) Bounded(v View, list ...int) (View, error) {
 	for _, a := range list {
 		if !v.exact(a) {
@@ -162,7 +168,8 @@ func copyOf(t tensor.DType, s tensor.Shape) *tensor.Primitive {
 	return &tensor.Primitive{Fn: tensor.Copy, Type: t, Shape: s, Imm: []tensor.Word{0}}
 }
 
-// Reshape returns v in another shape of as many elements.
+// Reshape returns v in shape s, in row-major order; it emits a copy only if v cannot be
+// read so. It fails if s is not allowed, or has not as many elements.
 func (e *Emitter) Reshape(v View, s tensor.Shape) (View, error) {
 	if err := s.Check(); err != nil {
 		return View{}, err
@@ -195,7 +202,9 @@ func (e *Emitter) Reshape(v View, s tensor.Shape) (View, error) {
 	return View{Type: v.Type, Shape: s, src: v.src, from: v.from, flat: true}, nil
 }
 
-// Map emits a map primitive over operands that broadcast.
+// Map emits fn of the elements of its operands, which broadcast to one shape; the
+// output has that shape and type t. It fails if they do not broadcast, or if fn does not
+// take or give the types.
 func (e *Emitter) Map(fn tensor.Fn, t tensor.DType, in ...View) (View, error) {
 	var s tensor.Shape
 	var err error
@@ -218,7 +227,9 @@ func (e *Emitter) Map(fn tensor.Fn, t tensor.DType, in ...View) (View, error) {
 	return e.Emit(&tensor.Primitive{Fn: fn, Type: t, Shape: s}, ops...)
 }
 
-// Fold emits a fold of v over the given axes, which keep the extent 1.
+// Fold emits a fold of v over the given axes, ascending, which keep the extent 1; the
+// output has type t. Sums and products of halves are computed in float32. imm are the
+// immediate words that fn takes.
 func (e *Emitter) Fold(fn tensor.Fn, t tensor.DType, v View, over []int, imm ...tensor.Word) (View, error) {
 	if t.Half() && (fn == tensor.FoldSum || fn == tensor.FoldProd) {
 		return e.Summed(v, func(v View) (View, error) { return e.Fold(fn, v.Type, v, over, imm...) })
@@ -237,7 +248,7 @@ func (e *Emitter) Fold(fn tensor.Fn, t tensor.DType, v View, over []int, imm ...
 	return e.Emit(p, v.Access(coords))
 }
 
-// Cast converts v to a type.
+// Cast converts v to type t, if it is of another.
 func (e *Emitter) Cast(v View, t tensor.DType) (View, error) {
 	if v.Type == t {
 		return v, nil

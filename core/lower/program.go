@@ -23,7 +23,8 @@ type Binding struct {
 // Keep marks a slot whose value passes from the first state unchanged.
 const Keep = -1
 
-// Program returns the primitives of t as a checked program.
+// Program returns the primitives of t as a checked program. It fails if b binds another
+// number of inputs or slots, a slot takes an output that is not there, or types differ.
 func (t *Typed) Program(b Binding) (*graph.Program, error) {
 	if len(b.Inputs) != len(t.Inputs) || len(b.Outputs) != len(b.Slots) {
 		return nil, fmt.Errorf("%d inputs and %d slots are bound, but there are %d and %d", len(b.Inputs), len(b.Outputs), len(t.Inputs), len(b.Slots))

@@ -8,9 +8,10 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 )
 
-// View is a tensor as an operator sees it. Its element at x is the element of
-// src at coordinates that are affine in x; or, if flat, the element of src with
-// the same row-major index.
+// View is a tensor as an operator sees it: a type, a shape, and how its elements are
+// found in a tensor that is there. Its element at x is the element of src at
+// coordinates that are affine in x; or, if flat, the element of src with the same
+// row-major index. Moving data emits nothing: it makes another view.
 type View struct {
 	Type  tensor.DType
 	Shape tensor.Shape
@@ -111,7 +112,8 @@ func (v View) Through(s tensor.Shape, coords []tensor.Dim) View {
 	return v
 }
 
-// Access returns how a primitive reads v at the given coordinates.
+// Access returns how a primitive reads v at the given coordinates, one for each axis of
+// v, over the output and folded axes of the primitive. v must not be flat.
 func (v View) Access(coords []tensor.Dim) Operand {
 	return Operand{v.src, tensor.Access{Type: v.Type, Shape: v.from, Dims: v.Through(v.Shape, coords).dims}}
 }
@@ -142,7 +144,8 @@ func addTerm(terms []tensor.Term, t tensor.Term) []tensor.Term {
 	return terms
 }
 
-// Transposed returns v with its axes in another order.
+// Transposed returns v with its axes in another order: axis i is v's axis perm[i]. It
+// must not be flat.
 func (v View) Transposed(perm []int) View {
 	s, coords := make(tensor.Shape, len(perm)), make([]tensor.Dim, len(perm))
 	for i, p := range perm {
@@ -151,7 +154,8 @@ func (v View) Transposed(perm []int) View {
 	return v.Through(s, coords)
 }
 
-// Broadcast returns v as it takes part in an operation of the given shape.
+// Broadcast returns v as it takes part in an operation of shape s, to which its shape
+// broadcasts. It must not be flat.
 func (v View) Broadcast(s tensor.Shape) View {
 	coords := make([]tensor.Dim, len(v.Shape))
 	for i, n := range v.Shape {

@@ -23,7 +23,7 @@ var _ = add(
 		}, 0)},
 )
 
-var _ = withoutGradient("ArgMin")
+var _ = withoutGradient("ArgMax", "ArgMin")
 
 var _ = refuse(
 	refusal{"axis 0 does not exist", "ArgMax", nil, []arg{f()}, 1},

@@ -22,4 +22,4 @@ var _ = add(
 	sample{name: "IsInf, neither", op: "IsInf", attrs: []graph.Attr{graph.Int("detect_negative", 0), graph.Int("detect_positive", 0)}, in: []arg{odd}, want: truth(func(float64, float64) bool { return false })},
 )
 
-var _ = withoutGradient("IsInf", "IsNaN")
+var _ = withoutGradient("Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual")

@@ -16,6 +16,8 @@ var _ = add(
 	sample{name: "Identity", op: "Identity", in: []arg{f(2, 3)}, want: become(2, 3)},
 )
 
+var _ = withoutGradient("Constant", "ConstantOfShape")
+
 var _ = refuse(
 	refusal{"is not between 0 and 2^40", "ConstantOfShape", nil, []arg{list(-1)}, 1},
 	refusal{"exactly one value", "Constant", nil, nil, 1},

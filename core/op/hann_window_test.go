@@ -13,6 +13,8 @@ var _ = add(
 	sample{name: "BlackmanWindow", op: "BlackmanWindow", attrs: []graph.Attr{graph.Int("output_datatype", int(tensor.Float64))}, in: []arg{one(10)}, want: windowed(10, 10, 0.42, 0.5, 0.08)},
 )
 
+var _ = withoutGradient("BlackmanWindow", "HammingWindow", "HannWindow")
+
 // windowed is the meaning of a window of n elements that repeats after period.
 func windowed(n, period int, p, q, r float64) func([]array) []array {
 	return func([]array) []array {

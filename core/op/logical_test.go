@@ -15,7 +15,7 @@ var _ = add(
 	sample{name: "Where, int32", op: "Where", in: []arg{bools(4), ints(tensor.Int32, -9, 9), ints(tensor.Int32, -9, 9, 2, 1)}, want: pointwise(choose)},
 )
 
-var _ = withoutGradient("Xor")
+var _ = withoutGradient("And", "Not", "Or", "Xor")
 
 func truth(f func(x, y float64) bool) func([]array) []array {
 	return pointwise(func(x []float64) float64 {

@@ -10,6 +10,8 @@ var _ = add(
 	sample{name: "MelWeightMatrix", op: "MelWeightMatrix", in: []arg{one(8), one(16), one(8192), fixed(given(tensor.Float32, nil, 0)), fixed(given(tensor.Float32, nil, 4096))}, want: mel(8, 16, 8192, 0, 4096)},
 )
 
+var _ = withoutGradient("MelWeightMatrix")
+
 // mel is the meaning of MelWeightMatrix.
 func mel(bands, length, rate int, low, high float64) func([]array) []array {
 	scale := func(f float64) float64 { return 2595 * math.Log10(1+f/700) }

@@ -11,6 +11,8 @@ var _ = add(
 	sample{name: "NonZero, a scalar", op: "NonZero", in: []arg{fixed(given(tensor.Bool, nil, 1))}, want: results(array{[]int{0, 1}, nil})},
 )
 
+var _ = withoutGradient("NonZero")
+
 var _ = refuse(
 	refusal{"must be constant", "NonZero", nil, []arg{f(2)}, 1},
 	refusal{"must be constant", "Compress", nil, []arg{f(2), bools(2)}, 1},

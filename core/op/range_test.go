@@ -14,6 +14,8 @@ var _ = add(
 	sample{name: "Range, long", op: "Range", in: limits(tensor.Int64, -5000, 5000, 1), want: counts(-5000, 1, 10000)},
 )
 
+var _ = withoutGradient("Range")
+
 var _ = refuse(
 	refusal{"has no end", "Range", nil, limits(tensor.Int64, 0, 1, 0), 1},
 	refusal{"has no end", "Range", nil, limits(tensor.Float32, 0, math.NaN(), 1), 1},

@@ -20,6 +20,8 @@ var _ = add(
 	sample{name: "Size", op: "Size", in: []arg{f(2, 3, 4)}, want: func([]array) []array { return []array{{nil, []float64{24}}} }},
 )
 
+var _ = withoutGradient("Shape", "Size")
+
 var _ = refuse(
 	refusal{"must be constant", "Reshape", nil, []arg{f(2), few(1)}, 1},
 	refusal{"should be a short list of integers", "Reshape", nil, []arg{f(2), fixed(f(1))}, 1},

@@ -19,6 +19,8 @@ var _ = add(
 		}},
 )
 
+var _ = withoutGradient("EyeLike")
+
 var _ = refuse(
 	refusal{"should be matrices", "Trilu", nil, []arg{f(2)}, 1},
 	refusal{"should be a matrix", "EyeLike", nil, []arg{f(2)}, 1},

@@ -14,6 +14,8 @@ var _ = add(
 		want: results(array{[]int{2, 3, 2}, []float64{0, 1, 1, 1, 2, 1, 0, 1, 1, 1, 2, 1}}, listed(1, 0, 2), listed(1, 0, 2, 0), listed(2, 1, 1))},
 )
 
+var _ = withoutGradient("Unique")
+
 var _ = refuse(
 	refusal{"must be constant", "Unique", nil, []arg{f(2)}, 1},
 )
