@@ -56,6 +56,8 @@ whole8Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Z12
+	CMPQ         R10, $0x0c
+	JGE          whole8Same6
 	CMPQ         R10, $0x06
 	JGE          whole8Same3
 	CMPQ         R10, $0x02
@@ -95,8 +97,6 @@ whole8Same2:
 	JMP    whole8Done
 
 whole8Same3:
-	CMPQ   R10, $0x0a
-	JGE    whole8Same5
 	CMPQ   R10, $0x08
 	JGE    whole8Same4
 	VMULPS Z12, Z4, Z4
@@ -110,6 +110,8 @@ whole8Same3:
 	JMP    whole8Done
 
 whole8Same4:
+	CMPQ   R10, $0x0a
+	JGE    whole8Same5
 	VDIVPS Z12, Z4, Z4
 	VDIVPS Z12, Z5, Z5
 	VDIVPS Z12, Z6, Z6
@@ -121,8 +123,6 @@ whole8Same4:
 	JMP    whole8Done
 
 whole8Same5:
-	CMPQ        R10, $0x0c
-	JGE         whole8Same6
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
@@ -144,6 +144,10 @@ whole8Same5:
 	JMP         whole8Done
 
 whole8Same6:
+	CMPQ        R10, $0x12
+	JGE         whole8Same9
+	CMPQ        R10, $0x0e
+	JGE         whole8Same7
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
@@ -164,10 +168,1601 @@ whole8Same6:
 	VORPS       Z13, Z11, Z11
 	JMP         whole8Done
 
+whole8Same7:
+	CMPQ   R10, $0x10
+	JGE    whole8Same8
+	VDIVPS Z4, Z12, Z4
+	VDIVPS Z5, Z12, Z5
+	VDIVPS Z6, Z12, Z6
+	VDIVPS Z7, Z12, Z7
+	VDIVPS Z8, Z12, Z8
+	VDIVPS Z9, Z12, Z9
+	VDIVPS Z10, Z12, Z10
+	VDIVPS Z11, Z12, Z11
+	JMP    whole8Done
+
+whole8Same8:
+	VXORPS  lanes80000000<>+0(SB), Z4, Z4
+	VMOVAPS Z4, Z4
+	VXORPS  lanes80000000<>+0(SB), Z5, Z5
+	VMOVAPS Z5, Z5
+	VXORPS  lanes80000000<>+0(SB), Z6, Z6
+	VMOVAPS Z6, Z6
+	VXORPS  lanes80000000<>+0(SB), Z7, Z7
+	VMOVAPS Z7, Z7
+	VXORPS  lanes80000000<>+0(SB), Z8, Z8
+	VMOVAPS Z8, Z8
+	VXORPS  lanes80000000<>+0(SB), Z9, Z9
+	VMOVAPS Z9, Z9
+	VXORPS  lanes80000000<>+0(SB), Z10, Z10
+	VMOVAPS Z10, Z10
+	VXORPS  lanes80000000<>+0(SB), Z11, Z11
+	VMOVAPS Z11, Z11
+	JMP     whole8Done
+
+whole8Same9:
+	CMPQ       R10, $0x14
+	JGE        whole8Same10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z4, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z12, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z4
+	VMOVAPS    Z4, Z4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z5, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z5, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z5, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z12, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z5
+	VMOVAPS    Z5, Z5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z6, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z6, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z6, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z12, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z6
+	VMOVAPS    Z6, Z6
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z7, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z7, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z12, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z7
+	VMOVAPS    Z7, Z7
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z8, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z8, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z8, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z8, Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z8
+	VMOVAPS    Z8, Z8
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z9, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z9, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z9, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z9, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z9, Z9, K5
+	VMOVAPS    Z12, Z9
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z9
+	VMOVAPS    Z9, Z9
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z10, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z10, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z10, Z10, K5
+	VMOVAPS    Z12, Z10
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z10
+	VMOVAPS    Z10, Z10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z11, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z11, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z11, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z11, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z11, Z11, K5
+	VMOVAPS    Z12, Z11
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z11
+	VMOVAPS    Z11, Z11
+	JMP        whole8Done
+
+whole8Same10:
+	CMPQ       R10, $0x16
+	JGE        whole8Same11
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS     Z4, Z4, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z4, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z4, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z4, Z12, K5, Z13
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z13, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS    Z4, Z4
+	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS     Z5, Z5, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z5, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z5, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z5, Z12, K5, Z13
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z13, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS    Z5, Z5
+	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS     Z6, Z6, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z6, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z6, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z6, Z12, K5, Z13
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z13, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS    Z6, Z6
+	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS     Z7, Z7, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z7, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z7, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z7, Z12, K5, Z13
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z13, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS    Z7, Z7
+	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS     Z8, Z8, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z8, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z8, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z8, Z12, K5, Z13
+	VCMPPS     $0x03, Z8, Z8, K5
+	VMOVAPS    Z13, Z8
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS    Z8, Z8
+	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS     Z9, Z9, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z9, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z9, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z9, Z12, K5, Z13
+	VCMPPS     $0x03, Z9, Z9, K5
+	VMOVAPS    Z13, Z9
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS    Z9, Z9
+	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS     Z10, Z10, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z10, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z10, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z10, Z12, K5, Z13
+	VCMPPS     $0x03, Z10, Z10, K5
+	VMOVAPS    Z13, Z10
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS    Z10, Z10
+	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS     Z11, Z11, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z11, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z11, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z11, Z12, K5, Z13
+	VCMPPS     $0x03, Z11, Z11, K5
+	VMOVAPS    Z13, Z11
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS    Z11, Z11
+	JMP        whole8Done
+
+whole8Same11:
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS     Z4, Z4, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z4, Z13
+	VADDPS     Z13, Z4, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z4, Z12, K5, Z13
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z13, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS    Z4, Z4
+	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS     Z5, Z5, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z5, Z13
+	VADDPS     Z13, Z5, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z5, Z12, K5, Z13
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z13, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS    Z5, Z5
+	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS     Z6, Z6, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z6, Z13
+	VADDPS     Z13, Z6, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z6, Z12, K5, Z13
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z13, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS    Z6, Z6
+	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS     Z7, Z7, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z7, Z13
+	VADDPS     Z13, Z7, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z7, Z12, K5, Z13
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z13, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS    Z7, Z7
+	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS     Z8, Z8, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z8, Z13
+	VADDPS     Z13, Z8, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z8, Z12, K5, Z13
+	VCMPPS     $0x03, Z8, Z8, K5
+	VMOVAPS    Z13, Z8
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS    Z8, Z8
+	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS     Z9, Z9, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z9, Z13
+	VADDPS     Z13, Z9, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z9, Z12, K5, Z13
+	VCMPPS     $0x03, Z9, Z9, K5
+	VMOVAPS    Z13, Z9
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS    Z9, Z9
+	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS     Z10, Z10, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z10, Z13
+	VADDPS     Z13, Z10, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z10, Z12, K5, Z13
+	VCMPPS     $0x03, Z10, Z10, K5
+	VMOVAPS    Z13, Z10
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS    Z10, Z10
+	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS     Z11, Z11, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z11, Z13
+	VADDPS     Z13, Z11, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z11, Z12, K5, Z13
+	VCMPPS     $0x03, Z11, Z11, K5
+	VMOVAPS    Z13, Z11
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS    Z11, Z11
+	JMP        whole8Done
+
 whole8Apart:
 	ADDQ    DX, R11
-	CMPQ    R10, $0x07
-	JGE     whole8Own3
+	CMPQ    R10, $0x09
+	JGE     whole8Own4
+	CMPQ    R10, $0x05
+	JGE     whole8Own2
 	CMPQ    R10, $0x03
 	JGE     whole8Own1
 	VMOVUPS (R11), Z12
@@ -189,8 +1784,6 @@ whole8Apart:
 	JMP     whole8Done
 
 whole8Own1:
-	CMPQ    R10, $0x05
-	JGE     whole8Own2
 	VMOVUPS (R11), Z12
 	VSUBPS  Z12, Z4, Z4
 	VMOVUPS 64(R11), Z12
@@ -210,6 +1803,8 @@ whole8Own1:
 	JMP     whole8Done
 
 whole8Own2:
+	CMPQ    R10, $0x07
+	JGE     whole8Own3
 	VMOVUPS (R11), Z12
 	VSUBPS  Z4, Z12, Z4
 	VMOVUPS 64(R11), Z12
@@ -229,10 +1824,6 @@ whole8Own2:
 	JMP     whole8Done
 
 whole8Own3:
-	CMPQ    R10, $0x0b
-	JGE     whole8Own5
-	CMPQ    R10, $0x09
-	JGE     whole8Own4
 	VMOVUPS (R11), Z12
 	VMULPS  Z12, Z4, Z4
 	VMOVUPS 64(R11), Z12
@@ -252,6 +1843,10 @@ whole8Own3:
 	JMP     whole8Done
 
 whole8Own4:
+	CMPQ    R10, $0x0d
+	JGE     whole8Own6
+	CMPQ    R10, $0x0b
+	JGE     whole8Own5
 	VMOVUPS (R11), Z12
 	VDIVPS  Z12, Z4, Z4
 	VMOVUPS 64(R11), Z12
@@ -271,8 +1866,6 @@ whole8Own4:
 	JMP     whole8Done
 
 whole8Own5:
-	CMPQ        R10, $0x0d
-	JGE         whole8Own6
 	VMOVUPS     (R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
@@ -316,6 +1909,8 @@ whole8Own5:
 	JMP         whole8Done
 
 whole8Own6:
+	CMPQ        R10, $0x0f
+	JGE         whole8Own7
 	VMOVUPS     (R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
@@ -356,6 +1951,25 @@ whole8Own6:
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z11, Z12, Z11
 	VORPS       Z13, Z11, Z11
+	JMP         whole8Done
+
+whole8Own7:
+	VMOVUPS (R11), Z12
+	VDIVPS  Z4, Z12, Z4
+	VMOVUPS 64(R11), Z12
+	VDIVPS  Z5, Z12, Z5
+	VMOVUPS 128(R11), Z12
+	VDIVPS  Z6, Z12, Z6
+	VMOVUPS 192(R11), Z12
+	VDIVPS  Z7, Z12, Z7
+	VMOVUPS 256(R11), Z12
+	VDIVPS  Z8, Z12, Z8
+	VMOVUPS 320(R11), Z12
+	VDIVPS  Z9, Z12, Z9
+	VMOVUPS 384(R11), Z12
+	VDIVPS  Z10, Z12, Z10
+	VMOVUPS 448(R11), Z12
+	VDIVPS  Z11, Z12, Z11
 
 whole8Done:
 	ADDQ        $0x18, R8
@@ -411,6 +2025,8 @@ rest8Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Z12
+	CMPQ         R10, $0x0c
+	JGE          rest8Same6
 	CMPQ         R10, $0x06
 	JGE          rest8Same3
 	CMPQ         R10, $0x02
@@ -450,8 +2066,6 @@ rest8Same2:
 	JMP    rest8Done
 
 rest8Same3:
-	CMPQ   R10, $0x0a
-	JGE    rest8Same5
 	CMPQ   R10, $0x08
 	JGE    rest8Same4
 	VMULPS Z12, Z4, Z4
@@ -465,6 +2079,8 @@ rest8Same3:
 	JMP    rest8Done
 
 rest8Same4:
+	CMPQ   R10, $0x0a
+	JGE    rest8Same5
 	VDIVPS Z12, Z4, Z4
 	VDIVPS Z12, Z5, Z5
 	VDIVPS Z12, Z6, Z6
@@ -476,8 +2092,6 @@ rest8Same4:
 	JMP    rest8Done
 
 rest8Same5:
-	CMPQ        R10, $0x0c
-	JGE         rest8Same6
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
 	VMAXPS      Z4, Z12, Z4
@@ -499,6 +2113,10 @@ rest8Same5:
 	JMP         rest8Done
 
 rest8Same6:
+	CMPQ        R10, $0x12
+	JGE         rest8Same9
+	CMPQ        R10, $0x0e
+	JGE         rest8Same7
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z4, Z12, Z4
@@ -519,10 +2137,1601 @@ rest8Same6:
 	VORPS       Z13, Z11, Z11
 	JMP         rest8Done
 
+rest8Same7:
+	CMPQ   R10, $0x10
+	JGE    rest8Same8
+	VDIVPS Z4, Z12, Z4
+	VDIVPS Z5, Z12, Z5
+	VDIVPS Z6, Z12, Z6
+	VDIVPS Z7, Z12, Z7
+	VDIVPS Z8, Z12, Z8
+	VDIVPS Z9, Z12, Z9
+	VDIVPS Z10, Z12, Z10
+	VDIVPS Z11, Z12, Z11
+	JMP    rest8Done
+
+rest8Same8:
+	VXORPS  lanes80000000<>+0(SB), Z4, Z4
+	VMOVAPS Z4, Z4
+	VXORPS  lanes80000000<>+0(SB), Z5, Z5
+	VMOVAPS Z5, Z5
+	VXORPS  lanes80000000<>+0(SB), Z6, Z6
+	VMOVAPS Z6, Z6
+	VXORPS  lanes80000000<>+0(SB), Z7, Z7
+	VMOVAPS Z7, Z7
+	VXORPS  lanes80000000<>+0(SB), Z8, Z8
+	VMOVAPS Z8, Z8
+	VXORPS  lanes80000000<>+0(SB), Z9, Z9
+	VMOVAPS Z9, Z9
+	VXORPS  lanes80000000<>+0(SB), Z10, Z10
+	VMOVAPS Z10, Z10
+	VXORPS  lanes80000000<>+0(SB), Z11, Z11
+	VMOVAPS Z11, Z11
+	JMP     rest8Done
+
+rest8Same9:
+	CMPQ       R10, $0x14
+	JGE        rest8Same10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z4, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z12, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z4
+	VMOVAPS    Z4, Z4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z5, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z5, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z5, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z12, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z5
+	VMOVAPS    Z5, Z5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z6, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z6, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z6, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z12, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z6
+	VMOVAPS    Z6, Z6
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z7, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z7, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z12, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z7
+	VMOVAPS    Z7, Z7
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z8, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z8, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z8, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z8, Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z8
+	VMOVAPS    Z8, Z8
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z9, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z9, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z9, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z9, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z9, Z9, K5
+	VMOVAPS    Z12, Z9
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z9
+	VMOVAPS    Z9, Z9
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z10, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z10, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z10, Z10, K5
+	VMOVAPS    Z12, Z10
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z10
+	VMOVAPS    Z10, Z10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z11, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z11, Z13
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3c091d36<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3d2aac7a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e2aaa48<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3efffffe<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VADDPS     lanes3f800000<>+0(SB), Z13, Z13
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z14
+	VPADDD     Z14, Z12, Z14
+	VPSRAD     $0x01, Z14, Z14
+	VPADDD     lanes0000007f<>+0(SB), Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z13, Z13
+	VPSUBD     Z14, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z13, Z12
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z11, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  lanes7f800000<>+0(SB), Z12, K5, Z13
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z11, K5
+	VMOVAPS    Z13, Z12
+	VBLENDMPS  lanes00000000<>+0(SB), Z13, K5, Z12
+	VCMPPS     $0x03, Z11, Z11, K5
+	VMOVAPS    Z12, Z11
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z12, K5, Z11
+	VMOVAPS    Z11, Z11
+	JMP        rest8Done
+
+rest8Same10:
+	CMPQ       R10, $0x16
+	JGE        rest8Same11
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS     Z4, Z4, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z4, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z4, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z4, Z12, K5, Z13
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z13, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS    Z4, Z4
+	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS     Z5, Z5, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z5, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z5, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z5, Z12, K5, Z13
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z13, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS    Z5, Z5
+	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS     Z6, Z6, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z6, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z6, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z6, Z12, K5, Z13
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z13, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS    Z6, Z6
+	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS     Z7, Z7, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z7, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z7, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z7, Z12, K5, Z13
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z13, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS    Z7, Z7
+	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS     Z8, Z8, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z8, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z8, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z8, Z12, K5, Z13
+	VCMPPS     $0x03, Z8, Z8, K5
+	VMOVAPS    Z13, Z8
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS    Z8, Z8
+	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS     Z9, Z9, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z9, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z9, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z9, Z12, K5, Z13
+	VCMPPS     $0x03, Z9, Z9, K5
+	VMOVAPS    Z13, Z9
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS    Z9, Z9
+	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS     Z10, Z10, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z10, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z10, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z10, Z12, K5, Z13
+	VCMPPS     $0x03, Z10, Z10, K5
+	VMOVAPS    Z13, Z10
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS    Z10, Z10
+	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS     Z11, Z11, Z13
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3ca92c65<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbd5c2251<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3e0883b6<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z11, Z13
+	VMULPS     Z14, Z13, Z13
+	VADDPS     Z13, Z11, Z13
+	VMULPS     lanes40000000<>+0(SB), Z12, Z14
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z15
+	VADDPS     lanes4b400000<>+0(SB), Z15, Z15
+	VSUBPS     lanes4b400000<>+0(SB), Z15, Z15
+	VMULPS     lanes3f318000<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z15, Z16
+	VSUBPS     Z16, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3c091d36<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3d2aac7a<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3e2aaa48<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     lanes3efffffe<>+0(SB), Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VMULPS     Z14, Z16, Z16
+	VADDPS     Z14, Z16, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z15, Z15
+	VPSRLD     $0x1f, Z15, Z16
+	VPADDD     Z16, Z15, Z16
+	VPSRAD     $0x01, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z17
+	VPSLLD     $0x17, Z17, Z17
+	VMULPS     Z17, Z14, Z14
+	VPSUBD     Z16, Z15, Z15
+	VPADDD     lanes0000007f<>+0(SB), Z15, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VMULPS     Z15, Z14, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMOVUPS    lanes40000000<>+0(SB), Z16
+	VDIVPS     Z14, Z16, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z11, Z12, K5, Z13
+	VCMPPS     $0x03, Z11, Z11, K5
+	VMOVAPS    Z13, Z11
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS    Z11, Z11
+	JMP        rest8Done
+
+rest8Same11:
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z12
+	VMULPS     Z4, Z4, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z4, Z13
+	VADDPS     Z13, Z4, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z4, Z12, K5, Z13
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z13, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z4
+	VMOVAPS    Z4, Z4
+	VANDPS     lanes7fffffff<>+0(SB), Z5, Z12
+	VMULPS     Z5, Z5, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z5, Z13
+	VADDPS     Z13, Z5, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z5, Z12, K5, Z13
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z13, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z5
+	VMOVAPS    Z5, Z5
+	VANDPS     lanes7fffffff<>+0(SB), Z6, Z12
+	VMULPS     Z6, Z6, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z6, Z13
+	VADDPS     Z13, Z6, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z6, Z12, K5, Z13
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z13, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z6
+	VMOVAPS    Z6, Z6
+	VANDPS     lanes7fffffff<>+0(SB), Z7, Z12
+	VMULPS     Z7, Z7, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z7, Z13
+	VADDPS     Z13, Z7, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z7, Z12, K5, Z13
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z13, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z7
+	VMOVAPS    Z7, Z7
+	VANDPS     lanes7fffffff<>+0(SB), Z8, Z12
+	VMULPS     Z8, Z8, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z8, Z13
+	VADDPS     Z13, Z8, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z8, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z8, Z12, K5, Z13
+	VCMPPS     $0x03, Z8, Z8, K5
+	VMOVAPS    Z13, Z8
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z8
+	VMOVAPS    Z8, Z8
+	VANDPS     lanes7fffffff<>+0(SB), Z9, Z12
+	VMULPS     Z9, Z9, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z9, Z13
+	VADDPS     Z13, Z9, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z9, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z9, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z9, Z12, K5, Z13
+	VCMPPS     $0x03, Z9, Z9, K5
+	VMOVAPS    Z13, Z9
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z9
+	VMOVAPS    Z9, Z9
+	VANDPS     lanes7fffffff<>+0(SB), Z10, Z12
+	VMULPS     Z10, Z10, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z10, Z13
+	VADDPS     Z13, Z10, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z10, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z10, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z10, Z12, K5, Z13
+	VCMPPS     $0x03, Z10, Z10, K5
+	VMOVAPS    Z13, Z10
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z10
+	VMOVAPS    Z10, Z10
+	VANDPS     lanes7fffffff<>+0(SB), Z11, Z12
+	VMULPS     Z11, Z11, Z13
+	VMOVUPS    lanes38b3128e<>+0(SB), Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesba567bfd<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3baa89f9<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbcdc0b15<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanes3de71731<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     lanesbec093a2<>+0(SB), Z14, Z14
+	VMULPS     Z13, Z14, Z13
+	VADDPS     lanes3e0375d4<>+0(SB), Z13, Z13
+	VMULPS     Z13, Z11, Z13
+	VADDPS     Z13, Z11, Z13
+	VMOVUPS    lanesb4a39652<>+0(SB), Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesb78e1b53<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes39d70f3c<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbb8613be<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes3ccc79ff<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbddd5944<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf222d1a<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanesbf9091c5<>+0(SB), Z14, Z14
+	VMULPS     Z12, Z14, Z14
+	VADDPS     lanes392a3f44<>+0(SB), Z14, Z14
+	VMOVUPS    lanes3f800000<>+0(SB), Z15
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z14, Z16
+	VADDPS     lanes4b400000<>+0(SB), Z16, Z16
+	VSUBPS     lanes4b400000<>+0(SB), Z16, Z16
+	VMULPS     lanes3f318000<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     lanesb95e8083<>+0(SB), Z16, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3c091d36<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3d2aac7a<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3e2aaa48<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     lanes3efffffe<>+0(SB), Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VMULPS     Z14, Z17, Z17
+	VADDPS     Z14, Z17, Z14
+	VADDPS     lanes3f800000<>+0(SB), Z14, Z14
+	VCVTTPS2DQ Z16, Z16
+	VPSRLD     $0x1f, Z16, Z17
+	VPADDD     Z17, Z16, Z17
+	VPSRAD     $0x01, Z17, Z17
+	VPADDD     lanes0000007f<>+0(SB), Z17, Z18
+	VPSLLD     $0x17, Z18, Z18
+	VMULPS     Z18, Z14, Z14
+	VPSUBD     Z17, Z16, Z16
+	VPADDD     lanes0000007f<>+0(SB), Z16, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z14, Z15, Z14
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z12, K5
+	VMOVAPS    Z14, Z15
+	VBLENDMPS  lanes3f800000<>+0(SB), Z14, K5, Z15
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z11, K5
+	VXORPS     lanes80000000<>+0(SB), Z15, Z14
+	VMOVAPS    Z15, Z16
+	VBLENDMPS  Z14, Z15, K5, Z16
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z12, K5
+	VMOVAPS    Z16, Z12
+	VBLENDMPS  Z13, Z16, K5, Z12
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z11, K5
+	VMOVAPS    Z12, Z13
+	VBLENDMPS  Z11, Z12, K5, Z13
+	VCMPPS     $0x03, Z11, Z11, K5
+	VMOVAPS    Z13, Z11
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z13, K5, Z11
+	VMOVAPS    Z11, Z11
+	JMP        rest8Done
+
 rest8Apart:
 	ADDQ      DX, R11
-	CMPQ      R10, $0x07
-	JGE       rest8Own3
+	CMPQ      R10, $0x09
+	JGE       rest8Own4
+	CMPQ      R10, $0x05
+	JGE       rest8Own2
 	CMPQ      R10, $0x03
 	JGE       rest8Own1
 	VMOVUPS   (R11), Z12
@@ -544,8 +3753,6 @@ rest8Apart:
 	JMP       rest8Done
 
 rest8Own1:
-	CMPQ      R10, $0x05
-	JGE       rest8Own2
 	VMOVUPS   (R11), Z12
 	VSUBPS    Z12, Z4, Z4
 	VMOVUPS   64(R11), Z12
@@ -565,6 +3772,8 @@ rest8Own1:
 	JMP       rest8Done
 
 rest8Own2:
+	CMPQ      R10, $0x07
+	JGE       rest8Own3
 	VMOVUPS   (R11), Z12
 	VSUBPS    Z4, Z12, Z4
 	VMOVUPS   64(R11), Z12
@@ -584,10 +3793,6 @@ rest8Own2:
 	JMP       rest8Done
 
 rest8Own3:
-	CMPQ      R10, $0x0b
-	JGE       rest8Own5
-	CMPQ      R10, $0x09
-	JGE       rest8Own4
 	VMOVUPS   (R11), Z12
 	VMULPS    Z12, Z4, Z4
 	VMOVUPS   64(R11), Z12
@@ -607,6 +3812,10 @@ rest8Own3:
 	JMP       rest8Done
 
 rest8Own4:
+	CMPQ      R10, $0x0d
+	JGE       rest8Own6
+	CMPQ      R10, $0x0b
+	JGE       rest8Own5
 	VMOVUPS   (R11), Z12
 	VDIVPS    Z12, Z4, Z4
 	VMOVUPS   64(R11), Z12
@@ -626,8 +3835,6 @@ rest8Own4:
 	JMP       rest8Done
 
 rest8Own5:
-	CMPQ        R10, $0x0d
-	JGE         rest8Own6
 	VMOVUPS     (R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z2, Z12, Z13
@@ -671,6 +3878,8 @@ rest8Own5:
 	JMP         rest8Done
 
 rest8Own6:
+	CMPQ        R10, $0x0f
+	JGE         rest8Own7
 	VMOVUPS     (R11), Z12
 	VMOVAPS     Z12, Z13
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
@@ -711,6 +3920,25 @@ rest8Own6:
 	VFIXUPIMMPS $0x00, Z3, Z12, Z13
 	VMINPS      Z11, Z12, Z11
 	VORPS       Z13, Z11, Z11
+	JMP         rest8Done
+
+rest8Own7:
+	VMOVUPS   (R11), Z12
+	VDIVPS    Z4, Z12, Z4
+	VMOVUPS   64(R11), Z12
+	VDIVPS    Z5, Z12, Z5
+	VMOVUPS   128(R11), Z12
+	VDIVPS    Z6, Z12, Z6
+	VMOVUPS   192(R11), Z12
+	VDIVPS    Z7, Z12, Z7
+	VMOVUPS.Z 256(R11), K1, Z12
+	VDIVPS    Z8, Z12, Z8
+	VMOVUPS.Z 320(R11), K2, Z12
+	VDIVPS    Z9, Z12, Z9
+	VMOVUPS.Z 384(R11), K3, Z12
+	VDIVPS    Z10, Z12, Z10
+	VMOVUPS.Z 448(R11), K4, Z12
+	VDIVPS    Z11, Z12, Z11
 
 rest8Done:
 	ADDQ        $0x18, R8
@@ -761,6 +3989,8 @@ rest4Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Z8
+	CMPQ         R10, $0x0c
+	JGE          rest4Same6
 	CMPQ         R10, $0x06
 	JGE          rest4Same3
 	CMPQ         R10, $0x02
@@ -788,8 +4018,6 @@ rest4Same2:
 	JMP    rest4Done
 
 rest4Same3:
-	CMPQ   R10, $0x0a
-	JGE    rest4Same5
 	CMPQ   R10, $0x08
 	JGE    rest4Same4
 	VMULPS Z8, Z4, Z4
@@ -799,6 +4027,8 @@ rest4Same3:
 	JMP    rest4Done
 
 rest4Same4:
+	CMPQ   R10, $0x0a
+	JGE    rest4Same5
 	VDIVPS Z8, Z4, Z4
 	VDIVPS Z8, Z5, Z5
 	VDIVPS Z8, Z6, Z6
@@ -806,8 +4036,6 @@ rest4Same4:
 	JMP    rest4Done
 
 rest4Same5:
-	CMPQ        R10, $0x0c
-	JGE         rest4Same6
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
 	VMAXPS      Z4, Z8, Z4
@@ -821,6 +4049,10 @@ rest4Same5:
 	JMP         rest4Done
 
 rest4Same6:
+	CMPQ        R10, $0x12
+	JGE         rest4Same9
+	CMPQ        R10, $0x0e
+	JGE         rest4Same7
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z4, Z8, Z4
@@ -833,10 +4065,817 @@ rest4Same6:
 	VORPS       Z9, Z7, Z7
 	JMP         rest4Done
 
+rest4Same7:
+	CMPQ   R10, $0x10
+	JGE    rest4Same8
+	VDIVPS Z4, Z8, Z4
+	VDIVPS Z5, Z8, Z5
+	VDIVPS Z6, Z8, Z6
+	VDIVPS Z7, Z8, Z7
+	JMP    rest4Done
+
+rest4Same8:
+	VXORPS  lanes80000000<>+0(SB), Z4, Z4
+	VMOVAPS Z4, Z4
+	VXORPS  lanes80000000<>+0(SB), Z5, Z5
+	VMOVAPS Z5, Z5
+	VXORPS  lanes80000000<>+0(SB), Z6, Z6
+	VMOVAPS Z6, Z6
+	VXORPS  lanes80000000<>+0(SB), Z7, Z7
+	VMOVAPS Z7, Z7
+	JMP     rest4Done
+
+rest4Same9:
+	CMPQ       R10, $0x14
+	JGE        rest4Same10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z8
+	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
+	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
+	VSUBPS     Z9, Z4, Z9
+	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS     Z10, Z9, Z9
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     Z9, Z10, Z9
+	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
+	VCVTTPS2DQ Z8, Z8
+	VPSRLD     $0x1f, Z8, Z10
+	VPADDD     Z10, Z8, Z10
+	VPSRAD     $0x01, Z10, Z10
+	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z9, Z9
+	VPSUBD     Z10, Z8, Z8
+	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
+	VPSLLD     $0x17, Z8, Z8
+	VMULPS     Z8, Z9, Z8
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS    Z9, Z8
+	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z8, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z4
+	VMOVAPS    Z4, Z4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z5, Z8
+	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
+	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
+	VSUBPS     Z9, Z5, Z9
+	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS     Z10, Z9, Z9
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     Z9, Z10, Z9
+	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
+	VCVTTPS2DQ Z8, Z8
+	VPSRLD     $0x1f, Z8, Z10
+	VPADDD     Z10, Z8, Z10
+	VPSRAD     $0x01, Z10, Z10
+	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z9, Z9
+	VPSUBD     Z10, Z8, Z8
+	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
+	VPSLLD     $0x17, Z8, Z8
+	VMULPS     Z8, Z9, Z8
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z5, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z5, K5
+	VMOVAPS    Z9, Z8
+	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z8, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z5
+	VMOVAPS    Z5, Z5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z6, Z8
+	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
+	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
+	VSUBPS     Z9, Z6, Z9
+	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS     Z10, Z9, Z9
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     Z9, Z10, Z9
+	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
+	VCVTTPS2DQ Z8, Z8
+	VPSRLD     $0x1f, Z8, Z10
+	VPADDD     Z10, Z8, Z10
+	VPSRAD     $0x01, Z10, Z10
+	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z9, Z9
+	VPSUBD     Z10, Z8, Z8
+	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
+	VPSLLD     $0x17, Z8, Z8
+	VMULPS     Z8, Z9, Z8
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z6, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z6, K5
+	VMOVAPS    Z9, Z8
+	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z8, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z6
+	VMOVAPS    Z6, Z6
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z8
+	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
+	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
+	VSUBPS     Z9, Z7, Z9
+	VMULPS     lanesb95e8083<>+0(SB), Z8, Z10
+	VSUBPS     Z10, Z9, Z9
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     Z9, Z10, Z9
+	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
+	VCVTTPS2DQ Z8, Z8
+	VPSRLD     $0x1f, Z8, Z10
+	VPADDD     Z10, Z8, Z10
+	VPSRAD     $0x01, Z10, Z10
+	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z9, Z9
+	VPSUBD     Z10, Z8, Z8
+	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
+	VPSLLD     $0x17, Z8, Z8
+	VMULPS     Z8, Z9, Z8
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z7, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  lanes7f800000<>+0(SB), Z8, K5, Z9
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z7, K5
+	VMOVAPS    Z9, Z8
+	VBLENDMPS  lanes00000000<>+0(SB), Z9, K5, Z8
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z8, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z8, K5, Z7
+	VMOVAPS    Z7, Z7
+	JMP        rest4Done
+
+rest4Same10:
+	CMPQ       R10, $0x16
+	JGE        rest4Same11
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z8
+	VMULPS     Z4, Z4, Z9
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z4, Z9
+	VMULPS     Z10, Z9, Z9
+	VADDPS     Z9, Z4, Z9
+	VMULPS     lanes40000000<>+0(SB), Z8, Z10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
+	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     Z10, Z12, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z11, Z11
+	VPSRLD     $0x1f, Z11, Z12
+	VPADDD     Z12, Z11, Z12
+	VPSRAD     $0x01, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
+	VPSLLD     $0x17, Z13, Z13
+	VMULPS     Z13, Z10, Z10
+	VPSUBD     Z12, Z11, Z11
+	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z10, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMOVUPS    lanes40000000<>+0(SB), Z12
+	VDIVPS     Z10, Z12, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z4, Z8, K5, Z9
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z9, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z4
+	VMOVAPS    Z4, Z4
+	VANDPS     lanes7fffffff<>+0(SB), Z5, Z8
+	VMULPS     Z5, Z5, Z9
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z5, Z9
+	VMULPS     Z10, Z9, Z9
+	VADDPS     Z9, Z5, Z9
+	VMULPS     lanes40000000<>+0(SB), Z8, Z10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
+	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     Z10, Z12, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z11, Z11
+	VPSRLD     $0x1f, Z11, Z12
+	VPADDD     Z12, Z11, Z12
+	VPSRAD     $0x01, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
+	VPSLLD     $0x17, Z13, Z13
+	VMULPS     Z13, Z10, Z10
+	VPSUBD     Z12, Z11, Z11
+	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z10, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMOVUPS    lanes40000000<>+0(SB), Z12
+	VDIVPS     Z10, Z12, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z5, Z8, K5, Z9
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z9, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z5
+	VMOVAPS    Z5, Z5
+	VANDPS     lanes7fffffff<>+0(SB), Z6, Z8
+	VMULPS     Z6, Z6, Z9
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z6, Z9
+	VMULPS     Z10, Z9, Z9
+	VADDPS     Z9, Z6, Z9
+	VMULPS     lanes40000000<>+0(SB), Z8, Z10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
+	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     Z10, Z12, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z11, Z11
+	VPSRLD     $0x1f, Z11, Z12
+	VPADDD     Z12, Z11, Z12
+	VPSRAD     $0x01, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
+	VPSLLD     $0x17, Z13, Z13
+	VMULPS     Z13, Z10, Z10
+	VPSUBD     Z12, Z11, Z11
+	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z10, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMOVUPS    lanes40000000<>+0(SB), Z12
+	VDIVPS     Z10, Z12, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z6, Z8, K5, Z9
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z9, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z6
+	VMOVAPS    Z6, Z6
+	VANDPS     lanes7fffffff<>+0(SB), Z7, Z8
+	VMULPS     Z7, Z7, Z9
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3ca92c65<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbd5c2251<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3e0883b6<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z7, Z9
+	VMULPS     Z10, Z9, Z9
+	VADDPS     Z9, Z7, Z9
+	VMULPS     lanes40000000<>+0(SB), Z8, Z10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z11
+	VADDPS     lanes4b400000<>+0(SB), Z11, Z11
+	VSUBPS     lanes4b400000<>+0(SB), Z11, Z11
+	VMULPS     lanes3f318000<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z11, Z12
+	VSUBPS     Z12, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3c091d36<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3d2aac7a<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3e2aaa48<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     lanes3efffffe<>+0(SB), Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VMULPS     Z10, Z12, Z12
+	VADDPS     Z10, Z12, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z11, Z11
+	VPSRLD     $0x1f, Z11, Z12
+	VPADDD     Z12, Z11, Z12
+	VPSRAD     $0x01, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z13
+	VPSLLD     $0x17, Z13, Z13
+	VMULPS     Z13, Z10, Z10
+	VPSUBD     Z12, Z11, Z11
+	VPADDD     lanes0000007f<>+0(SB), Z11, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z10, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMOVUPS    lanes40000000<>+0(SB), Z12
+	VDIVPS     Z10, Z12, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z7, Z8, K5, Z9
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z9, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z7
+	VMOVAPS    Z7, Z7
+	JMP        rest4Done
+
+rest4Same11:
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z8
+	VMULPS     Z4, Z4, Z9
+	VMOVUPS    lanes38b3128e<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z9
+	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS     Z9, Z4, Z9
+	VADDPS     Z9, Z4, Z9
+	VMOVUPS    lanesb4a39652<>+0(SB), Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     Z10, Z13, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z13
+	VPADDD     Z13, Z12, Z13
+	VPSRAD     $0x01, Z13, Z13
+	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
+	VPSLLD     $0x17, Z14, Z14
+	VMULPS     Z14, Z10, Z10
+	VPSUBD     Z13, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z10, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z4, Z8, K5, Z9
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z9, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z4
+	VMOVAPS    Z4, Z4
+	VANDPS     lanes7fffffff<>+0(SB), Z5, Z8
+	VMULPS     Z5, Z5, Z9
+	VMOVUPS    lanes38b3128e<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z9
+	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS     Z9, Z5, Z9
+	VADDPS     Z9, Z5, Z9
+	VMOVUPS    lanesb4a39652<>+0(SB), Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     Z10, Z13, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z13
+	VPADDD     Z13, Z12, Z13
+	VPSRAD     $0x01, Z13, Z13
+	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
+	VPSLLD     $0x17, Z14, Z14
+	VMULPS     Z14, Z10, Z10
+	VPSUBD     Z13, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z10, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z5, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z5, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z5, Z8, K5, Z9
+	VCMPPS     $0x03, Z5, Z5, K5
+	VMOVAPS    Z9, Z5
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z5
+	VMOVAPS    Z5, Z5
+	VANDPS     lanes7fffffff<>+0(SB), Z6, Z8
+	VMULPS     Z6, Z6, Z9
+	VMOVUPS    lanes38b3128e<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z9
+	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS     Z9, Z6, Z9
+	VADDPS     Z9, Z6, Z9
+	VMOVUPS    lanesb4a39652<>+0(SB), Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     Z10, Z13, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z13
+	VPADDD     Z13, Z12, Z13
+	VPSRAD     $0x01, Z13, Z13
+	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
+	VPSLLD     $0x17, Z14, Z14
+	VMULPS     Z14, Z10, Z10
+	VPSUBD     Z13, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z10, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z6, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z6, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z6, Z8, K5, Z9
+	VCMPPS     $0x03, Z6, Z6, K5
+	VMOVAPS    Z9, Z6
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z6
+	VMOVAPS    Z6, Z6
+	VANDPS     lanes7fffffff<>+0(SB), Z7, Z8
+	VMULPS     Z7, Z7, Z9
+	VMOVUPS    lanes38b3128e<>+0(SB), Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesba567bfd<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3baa89f9<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbcdc0b15<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanes3de71731<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z10
+	VADDPS     lanesbec093a2<>+0(SB), Z10, Z10
+	VMULPS     Z9, Z10, Z9
+	VADDPS     lanes3e0375d4<>+0(SB), Z9, Z9
+	VMULPS     Z9, Z7, Z9
+	VADDPS     Z9, Z7, Z9
+	VMOVUPS    lanesb4a39652<>+0(SB), Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesb78e1b53<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes39d70f3c<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbb8613be<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes3ccc79ff<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbddd5944<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf222d1a<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanesbf9091c5<>+0(SB), Z10, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     lanes392a3f44<>+0(SB), Z10, Z10
+	VMOVUPS    lanes3f800000<>+0(SB), Z11
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z10, Z12
+	VADDPS     lanes4b400000<>+0(SB), Z12, Z12
+	VSUBPS     lanes4b400000<>+0(SB), Z12, Z12
+	VMULPS     lanes3f318000<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMULPS     lanesb95e8083<>+0(SB), Z12, Z13
+	VSUBPS     Z13, Z10, Z10
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3c091d36<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3d2aac7a<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3e2aaa48<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     lanes3efffffe<>+0(SB), Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VMULPS     Z10, Z13, Z13
+	VADDPS     Z10, Z13, Z10
+	VADDPS     lanes3f800000<>+0(SB), Z10, Z10
+	VCVTTPS2DQ Z12, Z12
+	VPSRLD     $0x1f, Z12, Z13
+	VPADDD     Z13, Z12, Z13
+	VPSRAD     $0x01, Z13, Z13
+	VPADDD     lanes0000007f<>+0(SB), Z13, Z14
+	VPSLLD     $0x17, Z14, Z14
+	VMULPS     Z14, Z10, Z10
+	VPSUBD     Z13, Z12, Z12
+	VPADDD     lanes0000007f<>+0(SB), Z12, Z12
+	VPSLLD     $0x17, Z12, Z12
+	VMULPS     Z12, Z10, Z10
+	VSUBPS     Z10, Z11, Z10
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z8, K5
+	VMOVAPS    Z10, Z11
+	VBLENDMPS  lanes3f800000<>+0(SB), Z10, K5, Z11
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z7, K5
+	VXORPS     lanes80000000<>+0(SB), Z11, Z10
+	VMOVAPS    Z11, Z12
+	VBLENDMPS  Z10, Z11, K5, Z12
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z8, K5
+	VMOVAPS    Z12, Z8
+	VBLENDMPS  Z9, Z12, K5, Z8
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z7, K5
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z7, Z8, K5, Z9
+	VCMPPS     $0x03, Z7, Z7, K5
+	VMOVAPS    Z9, Z7
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z9, K5, Z7
+	VMOVAPS    Z7, Z7
+	JMP        rest4Done
+
 rest4Apart:
 	ADDQ      DX, R11
-	CMPQ      R10, $0x07
-	JGE       rest4Own3
+	CMPQ      R10, $0x09
+	JGE       rest4Own4
+	CMPQ      R10, $0x05
+	JGE       rest4Own2
 	CMPQ      R10, $0x03
 	JGE       rest4Own1
 	VMOVUPS.Z (R11), K1, Z8
@@ -850,8 +4889,6 @@ rest4Apart:
 	JMP       rest4Done
 
 rest4Own1:
-	CMPQ      R10, $0x05
-	JGE       rest4Own2
 	VMOVUPS.Z (R11), K1, Z8
 	VSUBPS    Z8, Z4, Z4
 	VMOVUPS.Z 64(R11), K2, Z8
@@ -863,6 +4900,8 @@ rest4Own1:
 	JMP       rest4Done
 
 rest4Own2:
+	CMPQ      R10, $0x07
+	JGE       rest4Own3
 	VMOVUPS.Z (R11), K1, Z8
 	VSUBPS    Z4, Z8, Z4
 	VMOVUPS.Z 64(R11), K2, Z8
@@ -874,10 +4913,6 @@ rest4Own2:
 	JMP       rest4Done
 
 rest4Own3:
-	CMPQ      R10, $0x0b
-	JGE       rest4Own5
-	CMPQ      R10, $0x09
-	JGE       rest4Own4
 	VMOVUPS.Z (R11), K1, Z8
 	VMULPS    Z8, Z4, Z4
 	VMOVUPS.Z 64(R11), K2, Z8
@@ -889,6 +4924,10 @@ rest4Own3:
 	JMP       rest4Done
 
 rest4Own4:
+	CMPQ      R10, $0x0d
+	JGE       rest4Own6
+	CMPQ      R10, $0x0b
+	JGE       rest4Own5
 	VMOVUPS.Z (R11), K1, Z8
 	VDIVPS    Z8, Z4, Z4
 	VMOVUPS.Z 64(R11), K2, Z8
@@ -900,8 +4939,6 @@ rest4Own4:
 	JMP       rest4Done
 
 rest4Own5:
-	CMPQ        R10, $0x0d
-	JGE         rest4Own6
 	VMOVUPS.Z   (R11), K1, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z2, Z8, Z9
@@ -925,6 +4962,8 @@ rest4Own5:
 	JMP         rest4Done
 
 rest4Own6:
+	CMPQ        R10, $0x0f
+	JGE         rest4Own7
 	VMOVUPS.Z   (R11), K1, Z8
 	VMOVAPS     Z8, Z9
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
@@ -945,6 +4984,17 @@ rest4Own6:
 	VFIXUPIMMPS $0x00, Z3, Z8, Z9
 	VMINPS      Z7, Z8, Z7
 	VORPS       Z9, Z7, Z7
+	JMP         rest4Done
+
+rest4Own7:
+	VMOVUPS.Z (R11), K1, Z8
+	VDIVPS    Z4, Z8, Z4
+	VMOVUPS.Z 64(R11), K2, Z8
+	VDIVPS    Z5, Z8, Z5
+	VMOVUPS.Z 128(R11), K3, Z8
+	VDIVPS    Z6, Z8, Z6
+	VMOVUPS.Z 192(R11), K4, Z8
+	VDIVPS    Z7, Z8, Z7
 
 rest4Done:
 	ADDQ        $0x18, R8
@@ -980,6 +5030,8 @@ rest1Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Z5
+	CMPQ         R10, $0x0c
+	JGE          rest1Same6
 	CMPQ         R10, $0x06
 	JGE          rest1Same3
 	CMPQ         R10, $0x02
@@ -998,20 +5050,18 @@ rest1Same2:
 	JMP    rest1Done
 
 rest1Same3:
-	CMPQ   R10, $0x0a
-	JGE    rest1Same5
 	CMPQ   R10, $0x08
 	JGE    rest1Same4
 	VMULPS Z5, Z4, Z4
 	JMP    rest1Done
 
 rest1Same4:
+	CMPQ   R10, $0x0a
+	JGE    rest1Same5
 	VDIVPS Z5, Z4, Z4
 	JMP    rest1Done
 
 rest1Same5:
-	CMPQ        R10, $0x0c
-	JGE         rest1Same6
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z2, Z5, Z6
 	VMAXPS      Z4, Z5, Z4
@@ -1019,16 +5069,239 @@ rest1Same5:
 	JMP         rest1Done
 
 rest1Same6:
+	CMPQ        R10, $0x12
+	JGE         rest1Same9
+	CMPQ        R10, $0x0e
+	JGE         rest1Same7
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z3, Z5, Z6
 	VMINPS      Z4, Z5, Z4
 	VORPS       Z6, Z4, Z4
 	JMP         rest1Done
 
+rest1Same7:
+	CMPQ   R10, $0x10
+	JGE    rest1Same8
+	VDIVPS Z4, Z5, Z4
+	JMP    rest1Done
+
+rest1Same8:
+	VXORPS  lanes80000000<>+0(SB), Z4, Z4
+	VMOVAPS Z4, Z4
+	JMP     rest1Done
+
+rest1Same9:
+	CMPQ       R10, $0x14
+	JGE        rest1Same10
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z4, Z5
+	VADDPS     lanes4b400000<>+0(SB), Z5, Z5
+	VSUBPS     lanes4b400000<>+0(SB), Z5, Z5
+	VMULPS     lanes3f318000<>+0(SB), Z5, Z6
+	VSUBPS     Z6, Z4, Z6
+	VMULPS     lanesb95e8083<>+0(SB), Z5, Z7
+	VSUBPS     Z7, Z6, Z6
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3c091d36<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3d2aac7a<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3e2aaa48<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3efffffe<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     Z6, Z7, Z6
+	VADDPS     lanes3f800000<>+0(SB), Z6, Z6
+	VCVTTPS2DQ Z5, Z5
+	VPSRLD     $0x1f, Z5, Z7
+	VPADDD     Z7, Z5, Z7
+	VPSRAD     $0x01, Z7, Z7
+	VPADDD     lanes0000007f<>+0(SB), Z7, Z8
+	VPSLLD     $0x17, Z8, Z8
+	VMULPS     Z8, Z6, Z6
+	VPSUBD     Z7, Z5, Z5
+	VPADDD     lanes0000007f<>+0(SB), Z5, Z5
+	VPSLLD     $0x17, Z5, Z5
+	VMULPS     Z5, Z6, Z5
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Z4, K5
+	VMOVAPS    Z5, Z6
+	VBLENDMPS  lanes7f800000<>+0(SB), Z5, K5, Z6
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Z4, K5
+	VMOVAPS    Z6, Z5
+	VBLENDMPS  lanes00000000<>+0(SB), Z6, K5, Z5
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z5, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z5, K5, Z4
+	VMOVAPS    Z4, Z4
+	JMP        rest1Done
+
+rest1Same10:
+	CMPQ       R10, $0x16
+	JGE        rest1Same11
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z5
+	VMULPS     Z4, Z4, Z6
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3ca92c65<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanesbd5c2251<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3e0883b6<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanesbeaaaa9a<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z4, Z6
+	VMULPS     Z7, Z6, Z6
+	VADDPS     Z6, Z4, Z6
+	VMULPS     lanes40000000<>+0(SB), Z5, Z7
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z8
+	VADDPS     lanes4b400000<>+0(SB), Z8, Z8
+	VSUBPS     lanes4b400000<>+0(SB), Z8, Z8
+	VMULPS     lanes3f318000<>+0(SB), Z8, Z9
+	VSUBPS     Z9, Z7, Z7
+	VMULPS     lanesb95e8083<>+0(SB), Z8, Z9
+	VSUBPS     Z9, Z7, Z7
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z9
+	VMULPS     Z7, Z9, Z9
+	VADDPS     lanes3c091d36<>+0(SB), Z9, Z9
+	VMULPS     Z7, Z9, Z9
+	VADDPS     lanes3d2aac7a<>+0(SB), Z9, Z9
+	VMULPS     Z7, Z9, Z9
+	VADDPS     lanes3e2aaa48<>+0(SB), Z9, Z9
+	VMULPS     Z7, Z9, Z9
+	VADDPS     lanes3efffffe<>+0(SB), Z9, Z9
+	VMULPS     Z7, Z9, Z9
+	VMULPS     Z7, Z9, Z9
+	VADDPS     Z7, Z9, Z7
+	VADDPS     lanes3f800000<>+0(SB), Z7, Z7
+	VCVTTPS2DQ Z8, Z8
+	VPSRLD     $0x1f, Z8, Z9
+	VPADDD     Z9, Z8, Z9
+	VPSRAD     $0x01, Z9, Z9
+	VPADDD     lanes0000007f<>+0(SB), Z9, Z10
+	VPSLLD     $0x17, Z10, Z10
+	VMULPS     Z10, Z7, Z7
+	VPSUBD     Z9, Z8, Z8
+	VPADDD     lanes0000007f<>+0(SB), Z8, Z8
+	VPSLLD     $0x17, Z8, Z8
+	VMULPS     Z8, Z7, Z7
+	VADDPS     lanes3f800000<>+0(SB), Z7, Z7
+	VMOVUPS    lanes3f800000<>+0(SB), Z8
+	VMOVUPS    lanes40000000<>+0(SB), Z9
+	VDIVPS     Z7, Z9, Z7
+	VSUBPS     Z7, Z8, Z7
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z5, K5
+	VMOVAPS    Z7, Z8
+	VBLENDMPS  lanes3f800000<>+0(SB), Z7, K5, Z8
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z8, Z7
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z7, Z8, K5, Z9
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Z5, K5
+	VMOVAPS    Z9, Z5
+	VBLENDMPS  Z6, Z9, K5, Z5
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z5, Z6
+	VBLENDMPS  Z4, Z5, K5, Z6
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z6, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z6, K5, Z4
+	VMOVAPS    Z4, Z4
+	JMP        rest1Done
+
+rest1Same11:
+	VANDPS     lanes7fffffff<>+0(SB), Z4, Z5
+	VMULPS     Z4, Z4, Z6
+	VMOVUPS    lanes38b3128e<>+0(SB), Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanesba567bfd<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3baa89f9<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanesbcdc0b15<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanes3de71731<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z7
+	VADDPS     lanesbec093a2<>+0(SB), Z7, Z7
+	VMULPS     Z6, Z7, Z6
+	VADDPS     lanes3e0375d4<>+0(SB), Z6, Z6
+	VMULPS     Z6, Z4, Z6
+	VADDPS     Z6, Z4, Z6
+	VMOVUPS    lanesb4a39652<>+0(SB), Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanesb78e1b53<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanes39d70f3c<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanesbb8613be<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanes3ccc79ff<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanesbddd5944<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanesbf222d1a<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanesbf9091c5<>+0(SB), Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VADDPS     lanes392a3f44<>+0(SB), Z7, Z7
+	VMOVUPS    lanes3f800000<>+0(SB), Z8
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z7, Z9
+	VADDPS     lanes4b400000<>+0(SB), Z9, Z9
+	VSUBPS     lanes4b400000<>+0(SB), Z9, Z9
+	VMULPS     lanes3f318000<>+0(SB), Z9, Z10
+	VSUBPS     Z10, Z7, Z7
+	VMULPS     lanesb95e8083<>+0(SB), Z9, Z10
+	VSUBPS     Z10, Z7, Z7
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
+	VMULPS     Z7, Z10, Z10
+	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS     Z7, Z10, Z10
+	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS     Z7, Z10, Z10
+	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS     Z7, Z10, Z10
+	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS     Z7, Z10, Z10
+	VMULPS     Z7, Z10, Z10
+	VADDPS     Z7, Z10, Z7
+	VADDPS     lanes3f800000<>+0(SB), Z7, Z7
+	VCVTTPS2DQ Z9, Z9
+	VPSRLD     $0x1f, Z9, Z10
+	VPADDD     Z10, Z9, Z10
+	VPSRAD     $0x01, Z10, Z10
+	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z7, Z7
+	VPSUBD     Z10, Z9, Z9
+	VPADDD     lanes0000007f<>+0(SB), Z9, Z9
+	VPSLLD     $0x17, Z9, Z9
+	VMULPS     Z9, Z7, Z7
+	VSUBPS     Z7, Z8, Z7
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Z5, K5
+	VMOVAPS    Z7, Z8
+	VBLENDMPS  lanes3f800000<>+0(SB), Z7, K5, Z8
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Z4, K5
+	VXORPS     lanes80000000<>+0(SB), Z8, Z7
+	VMOVAPS    Z8, Z9
+	VBLENDMPS  Z7, Z8, K5, Z9
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Z5, K5
+	VMOVAPS    Z9, Z5
+	VBLENDMPS  Z6, Z9, K5, Z5
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Z4, K5
+	VMOVAPS    Z5, Z6
+	VBLENDMPS  Z4, Z5, K5, Z6
+	VCMPPS     $0x03, Z4, Z4, K5
+	VMOVAPS    Z6, Z4
+	VBLENDMPS  lanes7fc00000<>+0(SB), Z6, K5, Z4
+	VMOVAPS    Z4, Z4
+	JMP        rest1Done
+
 rest1Apart:
 	ADDQ      DX, R11
-	CMPQ      R10, $0x07
-	JGE       rest1Own3
+	CMPQ      R10, $0x09
+	JGE       rest1Own4
+	CMPQ      R10, $0x05
+	JGE       rest1Own2
 	CMPQ      R10, $0x03
 	JGE       rest1Own1
 	VMOVUPS.Z (R11), K1, Z5
@@ -1036,34 +5309,32 @@ rest1Apart:
 	JMP       rest1Done
 
 rest1Own1:
-	CMPQ      R10, $0x05
-	JGE       rest1Own2
 	VMOVUPS.Z (R11), K1, Z5
 	VSUBPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own2:
+	CMPQ      R10, $0x07
+	JGE       rest1Own3
 	VMOVUPS.Z (R11), K1, Z5
 	VSUBPS    Z4, Z5, Z4
 	JMP       rest1Done
 
 rest1Own3:
-	CMPQ      R10, $0x0b
-	JGE       rest1Own5
-	CMPQ      R10, $0x09
-	JGE       rest1Own4
 	VMOVUPS.Z (R11), K1, Z5
 	VMULPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own4:
+	CMPQ      R10, $0x0d
+	JGE       rest1Own6
+	CMPQ      R10, $0x0b
+	JGE       rest1Own5
 	VMOVUPS.Z (R11), K1, Z5
 	VDIVPS    Z5, Z4, Z4
 	JMP       rest1Done
 
 rest1Own5:
-	CMPQ        R10, $0x0d
-	JGE         rest1Own6
 	VMOVUPS.Z   (R11), K1, Z5
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z2, Z5, Z6
@@ -1072,11 +5343,18 @@ rest1Own5:
 	JMP         rest1Done
 
 rest1Own6:
+	CMPQ        R10, $0x0f
+	JGE         rest1Own7
 	VMOVUPS.Z   (R11), K1, Z5
 	VMOVAPS     Z5, Z6
 	VFIXUPIMMPS $0x00, Z3, Z5, Z6
 	VMINPS      Z4, Z5, Z4
 	VORPS       Z6, Z4, Z4
+	JMP         rest1Done
+
+rest1Own7:
+	VMOVUPS.Z (R11), K1, Z5
+	VDIVPS    Z4, Z5, Z4
 
 rest1Done:
 	ADDQ        $0x18, R8
@@ -1176,9 +5454,783 @@ DATA lanes88888000<>+56(SB)/4, $0x88888000
 DATA lanes88888000<>+60(SB)/4, $0x88888000
 GLOBL lanes88888000<>(SB), RODATA|NOPTR, $64
 
+DATA lanes80000000<>+0(SB)/4, $0x80000000
+DATA lanes80000000<>+4(SB)/4, $0x80000000
+DATA lanes80000000<>+8(SB)/4, $0x80000000
+DATA lanes80000000<>+12(SB)/4, $0x80000000
+DATA lanes80000000<>+16(SB)/4, $0x80000000
+DATA lanes80000000<>+20(SB)/4, $0x80000000
+DATA lanes80000000<>+24(SB)/4, $0x80000000
+DATA lanes80000000<>+28(SB)/4, $0x80000000
+DATA lanes80000000<>+32(SB)/4, $0x80000000
+DATA lanes80000000<>+36(SB)/4, $0x80000000
+DATA lanes80000000<>+40(SB)/4, $0x80000000
+DATA lanes80000000<>+44(SB)/4, $0x80000000
+DATA lanes80000000<>+48(SB)/4, $0x80000000
+DATA lanes80000000<>+52(SB)/4, $0x80000000
+DATA lanes80000000<>+56(SB)/4, $0x80000000
+DATA lanes80000000<>+60(SB)/4, $0x80000000
+GLOBL lanes80000000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+8(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+12(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+32(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+36(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+40(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+44(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+48(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+52(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+56(SB)/4, $0x3fb8aa3b
+DATA lanes3fb8aa3b<>+60(SB)/4, $0x3fb8aa3b
+GLOBL lanes3fb8aa3b<>(SB), RODATA|NOPTR, $64
+
+DATA lanes4b400000<>+0(SB)/4, $0x4b400000
+DATA lanes4b400000<>+4(SB)/4, $0x4b400000
+DATA lanes4b400000<>+8(SB)/4, $0x4b400000
+DATA lanes4b400000<>+12(SB)/4, $0x4b400000
+DATA lanes4b400000<>+16(SB)/4, $0x4b400000
+DATA lanes4b400000<>+20(SB)/4, $0x4b400000
+DATA lanes4b400000<>+24(SB)/4, $0x4b400000
+DATA lanes4b400000<>+28(SB)/4, $0x4b400000
+DATA lanes4b400000<>+32(SB)/4, $0x4b400000
+DATA lanes4b400000<>+36(SB)/4, $0x4b400000
+DATA lanes4b400000<>+40(SB)/4, $0x4b400000
+DATA lanes4b400000<>+44(SB)/4, $0x4b400000
+DATA lanes4b400000<>+48(SB)/4, $0x4b400000
+DATA lanes4b400000<>+52(SB)/4, $0x4b400000
+DATA lanes4b400000<>+56(SB)/4, $0x4b400000
+DATA lanes4b400000<>+60(SB)/4, $0x4b400000
+GLOBL lanes4b400000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3f318000<>+0(SB)/4, $0x3f318000
+DATA lanes3f318000<>+4(SB)/4, $0x3f318000
+DATA lanes3f318000<>+8(SB)/4, $0x3f318000
+DATA lanes3f318000<>+12(SB)/4, $0x3f318000
+DATA lanes3f318000<>+16(SB)/4, $0x3f318000
+DATA lanes3f318000<>+20(SB)/4, $0x3f318000
+DATA lanes3f318000<>+24(SB)/4, $0x3f318000
+DATA lanes3f318000<>+28(SB)/4, $0x3f318000
+DATA lanes3f318000<>+32(SB)/4, $0x3f318000
+DATA lanes3f318000<>+36(SB)/4, $0x3f318000
+DATA lanes3f318000<>+40(SB)/4, $0x3f318000
+DATA lanes3f318000<>+44(SB)/4, $0x3f318000
+DATA lanes3f318000<>+48(SB)/4, $0x3f318000
+DATA lanes3f318000<>+52(SB)/4, $0x3f318000
+DATA lanes3f318000<>+56(SB)/4, $0x3f318000
+DATA lanes3f318000<>+60(SB)/4, $0x3f318000
+GLOBL lanes3f318000<>(SB), RODATA|NOPTR, $64
+
+DATA lanesb95e8083<>+0(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+4(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+8(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+12(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+16(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+20(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+24(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+28(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+32(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+36(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+40(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+44(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+48(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+52(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+56(SB)/4, $0xb95e8083
+DATA lanesb95e8083<>+60(SB)/4, $0xb95e8083
+GLOBL lanesb95e8083<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3ab511a9<>+0(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+4(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+8(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+12(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+16(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+20(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+24(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+28(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+32(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+36(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+40(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+44(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+48(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+52(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+56(SB)/4, $0x3ab511a9
+DATA lanes3ab511a9<>+60(SB)/4, $0x3ab511a9
+GLOBL lanes3ab511a9<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3c091d36<>+0(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+4(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+8(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+12(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+16(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+20(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+24(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+28(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+32(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+36(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+40(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+44(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+48(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+52(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+56(SB)/4, $0x3c091d36
+DATA lanes3c091d36<>+60(SB)/4, $0x3c091d36
+GLOBL lanes3c091d36<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3d2aac7a<>+0(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+4(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+8(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+12(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+16(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+20(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+24(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+28(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+32(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+36(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+40(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+44(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+48(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+52(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+56(SB)/4, $0x3d2aac7a
+DATA lanes3d2aac7a<>+60(SB)/4, $0x3d2aac7a
+GLOBL lanes3d2aac7a<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3e2aaa48<>+0(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+4(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+8(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+12(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+16(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+20(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+24(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+28(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+32(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+36(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+40(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+44(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+48(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+52(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+56(SB)/4, $0x3e2aaa48
+DATA lanes3e2aaa48<>+60(SB)/4, $0x3e2aaa48
+GLOBL lanes3e2aaa48<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3efffffe<>+0(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+4(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+8(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+12(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+16(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+20(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+24(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+28(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+32(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+36(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+40(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+44(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+48(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+52(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+56(SB)/4, $0x3efffffe
+DATA lanes3efffffe<>+60(SB)/4, $0x3efffffe
+GLOBL lanes3efffffe<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3f800000<>+0(SB)/4, $0x3f800000
+DATA lanes3f800000<>+4(SB)/4, $0x3f800000
+DATA lanes3f800000<>+8(SB)/4, $0x3f800000
+DATA lanes3f800000<>+12(SB)/4, $0x3f800000
+DATA lanes3f800000<>+16(SB)/4, $0x3f800000
+DATA lanes3f800000<>+20(SB)/4, $0x3f800000
+DATA lanes3f800000<>+24(SB)/4, $0x3f800000
+DATA lanes3f800000<>+28(SB)/4, $0x3f800000
+DATA lanes3f800000<>+32(SB)/4, $0x3f800000
+DATA lanes3f800000<>+36(SB)/4, $0x3f800000
+DATA lanes3f800000<>+40(SB)/4, $0x3f800000
+DATA lanes3f800000<>+44(SB)/4, $0x3f800000
+DATA lanes3f800000<>+48(SB)/4, $0x3f800000
+DATA lanes3f800000<>+52(SB)/4, $0x3f800000
+DATA lanes3f800000<>+56(SB)/4, $0x3f800000
+DATA lanes3f800000<>+60(SB)/4, $0x3f800000
+GLOBL lanes3f800000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes0000007f<>+0(SB)/4, $0x0000007f
+DATA lanes0000007f<>+4(SB)/4, $0x0000007f
+DATA lanes0000007f<>+8(SB)/4, $0x0000007f
+DATA lanes0000007f<>+12(SB)/4, $0x0000007f
+DATA lanes0000007f<>+16(SB)/4, $0x0000007f
+DATA lanes0000007f<>+20(SB)/4, $0x0000007f
+DATA lanes0000007f<>+24(SB)/4, $0x0000007f
+DATA lanes0000007f<>+28(SB)/4, $0x0000007f
+DATA lanes0000007f<>+32(SB)/4, $0x0000007f
+DATA lanes0000007f<>+36(SB)/4, $0x0000007f
+DATA lanes0000007f<>+40(SB)/4, $0x0000007f
+DATA lanes0000007f<>+44(SB)/4, $0x0000007f
+DATA lanes0000007f<>+48(SB)/4, $0x0000007f
+DATA lanes0000007f<>+52(SB)/4, $0x0000007f
+DATA lanes0000007f<>+56(SB)/4, $0x0000007f
+DATA lanes0000007f<>+60(SB)/4, $0x0000007f
+GLOBL lanes0000007f<>(SB), RODATA|NOPTR, $64
+
+DATA lanes42b17218<>+0(SB)/4, $0x42b17218
+DATA lanes42b17218<>+4(SB)/4, $0x42b17218
+DATA lanes42b17218<>+8(SB)/4, $0x42b17218
+DATA lanes42b17218<>+12(SB)/4, $0x42b17218
+DATA lanes42b17218<>+16(SB)/4, $0x42b17218
+DATA lanes42b17218<>+20(SB)/4, $0x42b17218
+DATA lanes42b17218<>+24(SB)/4, $0x42b17218
+DATA lanes42b17218<>+28(SB)/4, $0x42b17218
+DATA lanes42b17218<>+32(SB)/4, $0x42b17218
+DATA lanes42b17218<>+36(SB)/4, $0x42b17218
+DATA lanes42b17218<>+40(SB)/4, $0x42b17218
+DATA lanes42b17218<>+44(SB)/4, $0x42b17218
+DATA lanes42b17218<>+48(SB)/4, $0x42b17218
+DATA lanes42b17218<>+52(SB)/4, $0x42b17218
+DATA lanes42b17218<>+56(SB)/4, $0x42b17218
+DATA lanes42b17218<>+60(SB)/4, $0x42b17218
+GLOBL lanes42b17218<>(SB), RODATA|NOPTR, $64
+
+DATA lanes7f800000<>+0(SB)/4, $0x7f800000
+DATA lanes7f800000<>+4(SB)/4, $0x7f800000
+DATA lanes7f800000<>+8(SB)/4, $0x7f800000
+DATA lanes7f800000<>+12(SB)/4, $0x7f800000
+DATA lanes7f800000<>+16(SB)/4, $0x7f800000
+DATA lanes7f800000<>+20(SB)/4, $0x7f800000
+DATA lanes7f800000<>+24(SB)/4, $0x7f800000
+DATA lanes7f800000<>+28(SB)/4, $0x7f800000
+DATA lanes7f800000<>+32(SB)/4, $0x7f800000
+DATA lanes7f800000<>+36(SB)/4, $0x7f800000
+DATA lanes7f800000<>+40(SB)/4, $0x7f800000
+DATA lanes7f800000<>+44(SB)/4, $0x7f800000
+DATA lanes7f800000<>+48(SB)/4, $0x7f800000
+DATA lanes7f800000<>+52(SB)/4, $0x7f800000
+DATA lanes7f800000<>+56(SB)/4, $0x7f800000
+DATA lanes7f800000<>+60(SB)/4, $0x7f800000
+GLOBL lanes7f800000<>(SB), RODATA|NOPTR, $64
+
+DATA lanesc2cff1b6<>+0(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+4(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+8(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+12(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+16(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+20(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+24(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+28(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+32(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+36(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+40(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+44(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+48(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+52(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+56(SB)/4, $0xc2cff1b6
+DATA lanesc2cff1b6<>+60(SB)/4, $0xc2cff1b6
+GLOBL lanesc2cff1b6<>(SB), RODATA|NOPTR, $64
+
+DATA lanes00000000<>+0(SB)/4, $0x00000000
+DATA lanes00000000<>+4(SB)/4, $0x00000000
+DATA lanes00000000<>+8(SB)/4, $0x00000000
+DATA lanes00000000<>+12(SB)/4, $0x00000000
+DATA lanes00000000<>+16(SB)/4, $0x00000000
+DATA lanes00000000<>+20(SB)/4, $0x00000000
+DATA lanes00000000<>+24(SB)/4, $0x00000000
+DATA lanes00000000<>+28(SB)/4, $0x00000000
+DATA lanes00000000<>+32(SB)/4, $0x00000000
+DATA lanes00000000<>+36(SB)/4, $0x00000000
+DATA lanes00000000<>+40(SB)/4, $0x00000000
+DATA lanes00000000<>+44(SB)/4, $0x00000000
+DATA lanes00000000<>+48(SB)/4, $0x00000000
+DATA lanes00000000<>+52(SB)/4, $0x00000000
+DATA lanes00000000<>+56(SB)/4, $0x00000000
+DATA lanes00000000<>+60(SB)/4, $0x00000000
+GLOBL lanes00000000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes7fffffff<>+0(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+4(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+8(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+12(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+16(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+20(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+24(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+28(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+32(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+36(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+40(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+44(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+48(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+52(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+56(SB)/4, $0x7fffffff
+DATA lanes7fffffff<>+60(SB)/4, $0x7fffffff
+GLOBL lanes7fffffff<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbbbb59e6<>+0(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+4(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+8(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+12(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+16(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+20(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+24(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+28(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+32(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+36(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+40(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+44(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+48(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+52(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+56(SB)/4, $0xbbbb59e6
+DATA lanesbbbb59e6<>+60(SB)/4, $0xbbbb59e6
+GLOBL lanesbbbb59e6<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3ca92c65<>+0(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+4(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+8(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+12(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+16(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+20(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+24(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+28(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+32(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+36(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+40(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+44(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+48(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+52(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+56(SB)/4, $0x3ca92c65
+DATA lanes3ca92c65<>+60(SB)/4, $0x3ca92c65
+GLOBL lanes3ca92c65<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbd5c2251<>+0(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+4(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+8(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+12(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+16(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+20(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+24(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+28(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+32(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+36(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+40(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+44(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+48(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+52(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+56(SB)/4, $0xbd5c2251
+DATA lanesbd5c2251<>+60(SB)/4, $0xbd5c2251
+GLOBL lanesbd5c2251<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3e0883b6<>+0(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+4(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+8(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+12(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+16(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+20(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+24(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+28(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+32(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+36(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+40(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+44(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+48(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+52(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+56(SB)/4, $0x3e0883b6
+DATA lanes3e0883b6<>+60(SB)/4, $0x3e0883b6
+GLOBL lanes3e0883b6<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbeaaaa9a<>+0(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+4(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+8(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+12(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+16(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+20(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+24(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+28(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+32(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+36(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+40(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+44(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+48(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+52(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+56(SB)/4, $0xbeaaaa9a
+DATA lanesbeaaaa9a<>+60(SB)/4, $0xbeaaaa9a
+GLOBL lanesbeaaaa9a<>(SB), RODATA|NOPTR, $64
+
+DATA lanes40000000<>+0(SB)/4, $0x40000000
+DATA lanes40000000<>+4(SB)/4, $0x40000000
+DATA lanes40000000<>+8(SB)/4, $0x40000000
+DATA lanes40000000<>+12(SB)/4, $0x40000000
+DATA lanes40000000<>+16(SB)/4, $0x40000000
+DATA lanes40000000<>+20(SB)/4, $0x40000000
+DATA lanes40000000<>+24(SB)/4, $0x40000000
+DATA lanes40000000<>+28(SB)/4, $0x40000000
+DATA lanes40000000<>+32(SB)/4, $0x40000000
+DATA lanes40000000<>+36(SB)/4, $0x40000000
+DATA lanes40000000<>+40(SB)/4, $0x40000000
+DATA lanes40000000<>+44(SB)/4, $0x40000000
+DATA lanes40000000<>+48(SB)/4, $0x40000000
+DATA lanes40000000<>+52(SB)/4, $0x40000000
+DATA lanes40000000<>+56(SB)/4, $0x40000000
+DATA lanes40000000<>+60(SB)/4, $0x40000000
+GLOBL lanes40000000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes411051ec<>+0(SB)/4, $0x411051ec
+DATA lanes411051ec<>+4(SB)/4, $0x411051ec
+DATA lanes411051ec<>+8(SB)/4, $0x411051ec
+DATA lanes411051ec<>+12(SB)/4, $0x411051ec
+DATA lanes411051ec<>+16(SB)/4, $0x411051ec
+DATA lanes411051ec<>+20(SB)/4, $0x411051ec
+DATA lanes411051ec<>+24(SB)/4, $0x411051ec
+DATA lanes411051ec<>+28(SB)/4, $0x411051ec
+DATA lanes411051ec<>+32(SB)/4, $0x411051ec
+DATA lanes411051ec<>+36(SB)/4, $0x411051ec
+DATA lanes411051ec<>+40(SB)/4, $0x411051ec
+DATA lanes411051ec<>+44(SB)/4, $0x411051ec
+DATA lanes411051ec<>+48(SB)/4, $0x411051ec
+DATA lanes411051ec<>+52(SB)/4, $0x411051ec
+DATA lanes411051ec<>+56(SB)/4, $0x411051ec
+DATA lanes411051ec<>+60(SB)/4, $0x411051ec
+GLOBL lanes411051ec<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3f200000<>+0(SB)/4, $0x3f200000
+DATA lanes3f200000<>+4(SB)/4, $0x3f200000
+DATA lanes3f200000<>+8(SB)/4, $0x3f200000
+DATA lanes3f200000<>+12(SB)/4, $0x3f200000
+DATA lanes3f200000<>+16(SB)/4, $0x3f200000
+DATA lanes3f200000<>+20(SB)/4, $0x3f200000
+DATA lanes3f200000<>+24(SB)/4, $0x3f200000
+DATA lanes3f200000<>+28(SB)/4, $0x3f200000
+DATA lanes3f200000<>+32(SB)/4, $0x3f200000
+DATA lanes3f200000<>+36(SB)/4, $0x3f200000
+DATA lanes3f200000<>+40(SB)/4, $0x3f200000
+DATA lanes3f200000<>+44(SB)/4, $0x3f200000
+DATA lanes3f200000<>+48(SB)/4, $0x3f200000
+DATA lanes3f200000<>+52(SB)/4, $0x3f200000
+DATA lanes3f200000<>+56(SB)/4, $0x3f200000
+DATA lanes3f200000<>+60(SB)/4, $0x3f200000
+GLOBL lanes3f200000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes38b3128e<>+0(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+4(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+8(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+12(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+16(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+20(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+24(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+28(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+32(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+36(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+40(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+44(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+48(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+52(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+56(SB)/4, $0x38b3128e
+DATA lanes38b3128e<>+60(SB)/4, $0x38b3128e
+GLOBL lanes38b3128e<>(SB), RODATA|NOPTR, $64
+
+DATA lanesba567bfd<>+0(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+4(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+8(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+12(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+16(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+20(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+24(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+28(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+32(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+36(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+40(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+44(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+48(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+52(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+56(SB)/4, $0xba567bfd
+DATA lanesba567bfd<>+60(SB)/4, $0xba567bfd
+GLOBL lanesba567bfd<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3baa89f9<>+0(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+4(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+8(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+12(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+16(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+20(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+24(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+28(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+32(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+36(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+40(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+44(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+48(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+52(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+56(SB)/4, $0x3baa89f9
+DATA lanes3baa89f9<>+60(SB)/4, $0x3baa89f9
+GLOBL lanes3baa89f9<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbcdc0b15<>+0(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+4(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+8(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+12(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+16(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+20(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+24(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+28(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+32(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+36(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+40(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+44(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+48(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+52(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+56(SB)/4, $0xbcdc0b15
+DATA lanesbcdc0b15<>+60(SB)/4, $0xbcdc0b15
+GLOBL lanesbcdc0b15<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3de71731<>+0(SB)/4, $0x3de71731
+DATA lanes3de71731<>+4(SB)/4, $0x3de71731
+DATA lanes3de71731<>+8(SB)/4, $0x3de71731
+DATA lanes3de71731<>+12(SB)/4, $0x3de71731
+DATA lanes3de71731<>+16(SB)/4, $0x3de71731
+DATA lanes3de71731<>+20(SB)/4, $0x3de71731
+DATA lanes3de71731<>+24(SB)/4, $0x3de71731
+DATA lanes3de71731<>+28(SB)/4, $0x3de71731
+DATA lanes3de71731<>+32(SB)/4, $0x3de71731
+DATA lanes3de71731<>+36(SB)/4, $0x3de71731
+DATA lanes3de71731<>+40(SB)/4, $0x3de71731
+DATA lanes3de71731<>+44(SB)/4, $0x3de71731
+DATA lanes3de71731<>+48(SB)/4, $0x3de71731
+DATA lanes3de71731<>+52(SB)/4, $0x3de71731
+DATA lanes3de71731<>+56(SB)/4, $0x3de71731
+DATA lanes3de71731<>+60(SB)/4, $0x3de71731
+GLOBL lanes3de71731<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbec093a2<>+0(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+4(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+8(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+12(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+16(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+20(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+24(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+28(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+32(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+36(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+40(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+44(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+48(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+52(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+56(SB)/4, $0xbec093a2
+DATA lanesbec093a2<>+60(SB)/4, $0xbec093a2
+GLOBL lanesbec093a2<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3e0375d4<>+0(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+4(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+8(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+12(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+16(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+20(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+24(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+28(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+32(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+36(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+40(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+44(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+48(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+52(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+56(SB)/4, $0x3e0375d4
+DATA lanes3e0375d4<>+60(SB)/4, $0x3e0375d4
+GLOBL lanes3e0375d4<>(SB), RODATA|NOPTR, $64
+
+DATA lanesb4a39652<>+0(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+4(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+8(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+12(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+16(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+20(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+24(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+28(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+32(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+36(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+40(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+44(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+48(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+52(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+56(SB)/4, $0xb4a39652
+DATA lanesb4a39652<>+60(SB)/4, $0xb4a39652
+GLOBL lanesb4a39652<>(SB), RODATA|NOPTR, $64
+
+DATA lanesb78e1b53<>+0(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+4(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+8(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+12(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+16(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+20(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+24(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+28(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+32(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+36(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+40(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+44(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+48(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+52(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+56(SB)/4, $0xb78e1b53
+DATA lanesb78e1b53<>+60(SB)/4, $0xb78e1b53
+GLOBL lanesb78e1b53<>(SB), RODATA|NOPTR, $64
+
+DATA lanes39d70f3c<>+0(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+4(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+8(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+12(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+16(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+20(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+24(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+28(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+32(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+36(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+40(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+44(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+48(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+52(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+56(SB)/4, $0x39d70f3c
+DATA lanes39d70f3c<>+60(SB)/4, $0x39d70f3c
+GLOBL lanes39d70f3c<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbb8613be<>+0(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+4(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+8(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+12(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+16(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+20(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+24(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+28(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+32(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+36(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+40(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+44(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+48(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+52(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+56(SB)/4, $0xbb8613be
+DATA lanesbb8613be<>+60(SB)/4, $0xbb8613be
+GLOBL lanesbb8613be<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3ccc79ff<>+0(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+4(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+8(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+12(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+16(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+20(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+24(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+28(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+32(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+36(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+40(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+44(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+48(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+52(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+56(SB)/4, $0x3ccc79ff
+DATA lanes3ccc79ff<>+60(SB)/4, $0x3ccc79ff
+GLOBL lanes3ccc79ff<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbddd5944<>+0(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+4(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+8(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+12(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+16(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+20(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+24(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+28(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+32(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+36(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+40(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+44(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+48(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+52(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+56(SB)/4, $0xbddd5944
+DATA lanesbddd5944<>+60(SB)/4, $0xbddd5944
+GLOBL lanesbddd5944<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbf222d1a<>+0(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+4(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+8(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+12(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+16(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+20(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+24(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+28(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+32(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+36(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+40(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+44(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+48(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+52(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+56(SB)/4, $0xbf222d1a
+DATA lanesbf222d1a<>+60(SB)/4, $0xbf222d1a
+GLOBL lanesbf222d1a<>(SB), RODATA|NOPTR, $64
+
+DATA lanesbf9091c5<>+0(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+4(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+8(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+12(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+16(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+20(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+24(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+28(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+32(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+36(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+40(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+44(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+48(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+52(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+56(SB)/4, $0xbf9091c5
+DATA lanesbf9091c5<>+60(SB)/4, $0xbf9091c5
+GLOBL lanesbf9091c5<>(SB), RODATA|NOPTR, $64
+
+DATA lanes392a3f44<>+0(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+4(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+8(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+12(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+16(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+20(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+24(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+28(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+32(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+36(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+40(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+44(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+48(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+52(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+56(SB)/4, $0x392a3f44
+DATA lanes392a3f44<>+60(SB)/4, $0x392a3f44
+GLOBL lanes392a3f44<>(SB), RODATA|NOPTR, $64
+
+DATA lanes407ccccd<>+0(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+4(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+8(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+12(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+16(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+20(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+24(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+28(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+32(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+36(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+40(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+44(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+48(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+52(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+56(SB)/4, $0x407ccccd
+DATA lanes407ccccd<>+60(SB)/4, $0x407ccccd
+GLOBL lanes407ccccd<>(SB), RODATA|NOPTR, $64
+
+DATA lanes3f666666<>+0(SB)/4, $0x3f666666
+DATA lanes3f666666<>+4(SB)/4, $0x3f666666
+DATA lanes3f666666<>+8(SB)/4, $0x3f666666
+DATA lanes3f666666<>+12(SB)/4, $0x3f666666
+DATA lanes3f666666<>+16(SB)/4, $0x3f666666
+DATA lanes3f666666<>+20(SB)/4, $0x3f666666
+DATA lanes3f666666<>+24(SB)/4, $0x3f666666
+DATA lanes3f666666<>+28(SB)/4, $0x3f666666
+DATA lanes3f666666<>+32(SB)/4, $0x3f666666
+DATA lanes3f666666<>+36(SB)/4, $0x3f666666
+DATA lanes3f666666<>+40(SB)/4, $0x3f666666
+DATA lanes3f666666<>+44(SB)/4, $0x3f666666
+DATA lanes3f666666<>+48(SB)/4, $0x3f666666
+DATA lanes3f666666<>+52(SB)/4, $0x3f666666
+DATA lanes3f666666<>+56(SB)/4, $0x3f666666
+DATA lanes3f666666<>+60(SB)/4, $0x3f666666
+GLOBL lanes3f666666<>(SB), RODATA|NOPTR, $64
+
 // func avx2EltwiseChain(rows int, lines int, width int, gap int, xLine int, xRow int, dst *float32, x *float32, steps *byte, n int)
 // Requires: AVX, AVX2
-TEXT ·avx2EltwiseChain(SB), NOSPLIT, $0-80
+TEXT ·avx2EltwiseChain(SB), NOSPLIT, $256-80
 	MOVQ         dst+48(FP), AX
 	MOVQ         x+56(FP), CX
 	MOVQ         width+16(FP), DX
@@ -1217,6 +6269,8 @@ whole8Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Y9
+	CMPQ         R10, $0x0c
+	JGE          whole8Same6
 	CMPQ         R10, $0x06
 	JGE          whole8Same3
 	CMPQ         R10, $0x02
@@ -1256,8 +6310,6 @@ whole8Same2:
 	JMP    whole8Done
 
 whole8Same3:
-	CMPQ   R10, $0x0a
-	JGE    whole8Same5
 	CMPQ   R10, $0x08
 	JGE    whole8Same4
 	VMULPS Y9, Y1, Y1
@@ -1271,6 +6323,8 @@ whole8Same3:
 	JMP    whole8Done
 
 whole8Same4:
+	CMPQ   R10, $0x0a
+	JGE    whole8Same5
 	VDIVPS Y9, Y1, Y1
 	VDIVPS Y9, Y2, Y2
 	VDIVPS Y9, Y3, Y3
@@ -1282,8 +6336,6 @@ whole8Same4:
 	JMP    whole8Done
 
 whole8Same5:
-	CMPQ      R10, $0x0c
-	JGE       whole8Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
 	VMAXPS    Y1, Y9, Y1
@@ -1305,6 +6357,10 @@ whole8Same5:
 	JMP       whole8Done
 
 whole8Same6:
+	CMPQ      R10, $0x12
+	JGE       whole8Same9
+	CMPQ      R10, $0x0e
+	JGE       whole8Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y1, Y9, Y1
@@ -1325,10 +6381,1593 @@ whole8Same6:
 	VORPS     Y10, Y8, Y8
 	JMP       whole8Done
 
+whole8Same7:
+	CMPQ   R10, $0x10
+	JGE    whole8Same8
+	VDIVPS Y1, Y9, Y1
+	VDIVPS Y2, Y9, Y2
+	VDIVPS Y3, Y9, Y3
+	VDIVPS Y4, Y9, Y4
+	VDIVPS Y5, Y9, Y5
+	VDIVPS Y6, Y9, Y6
+	VDIVPS Y7, Y9, Y7
+	VDIVPS Y8, Y9, Y8
+	JMP    whole8Done
+
+whole8Same8:
+	VMOVUPS Y1, (SP)
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS Y3, 64(SP)
+	VMOVUPS Y4, 96(SP)
+	VMOVUPS Y5, 128(SP)
+	VMOVUPS Y6, 160(SP)
+	VMOVUPS Y7, 192(SP)
+	VMOVUPS Y8, 224(SP)
+	VMOVUPS (SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, (SP)
+	VMOVUPS 32(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 32(SP)
+	VMOVUPS 64(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 64(SP)
+	VMOVUPS 96(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 96(SP)
+	VMOVUPS 128(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 128(SP)
+	VMOVUPS 160(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 160(SP)
+	VMOVUPS 192(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 192(SP)
+	VMOVUPS 224(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 224(SP)
+	VMOVUPS (SP), Y1
+	VMOVUPS 32(SP), Y2
+	VMOVUPS 64(SP), Y3
+	VMOVUPS 96(SP), Y4
+	VMOVUPS 128(SP), Y5
+	VMOVUPS 160(SP), Y6
+	VMOVUPS 192(SP), Y7
+	VMOVUPS 224(SP), Y8
+	JMP     whole8Done
+
+whole8Same9:
+	CMPQ       R10, $0x14
+	JGE        whole8Same10
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y4, 96(SP)
+	VMOVUPS    Y5, 128(SP)
+	VMOVUPS    Y6, 160(SP)
+	VMOVUPS    Y7, 192(SP)
+	VMOVUPS    Y8, 224(SP)
+	VMOVUPS    (SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    32(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 32(SP)
+	VMOVUPS    64(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    96(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 96(SP)
+	VMOVUPS    128(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 128(SP)
+	VMOVUPS    160(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 160(SP)
+	VMOVUPS    192(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 192(SP)
+	VMOVUPS    224(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 224(SP)
+	VMOVUPS    (SP), Y1
+	VMOVUPS    32(SP), Y2
+	VMOVUPS    64(SP), Y3
+	VMOVUPS    96(SP), Y4
+	VMOVUPS    128(SP), Y5
+	VMOVUPS    160(SP), Y6
+	VMOVUPS    192(SP), Y7
+	VMOVUPS    224(SP), Y8
+	JMP        whole8Done
+
+whole8Same10:
+	CMPQ       R10, $0x16
+	JGE        whole8Same11
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y4, 96(SP)
+	VMOVUPS    Y5, 128(SP)
+	VMOVUPS    Y6, 160(SP)
+	VMOVUPS    Y7, 192(SP)
+	VMOVUPS    Y8, 224(SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    32(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 32(SP)
+	VMOVUPS    64(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    96(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 96(SP)
+	VMOVUPS    128(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 128(SP)
+	VMOVUPS    160(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 160(SP)
+	VMOVUPS    192(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 192(SP)
+	VMOVUPS    224(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 224(SP)
+	VMOVUPS    (SP), Y1
+	VMOVUPS    32(SP), Y2
+	VMOVUPS    64(SP), Y3
+	VMOVUPS    96(SP), Y4
+	VMOVUPS    128(SP), Y5
+	VMOVUPS    160(SP), Y6
+	VMOVUPS    192(SP), Y7
+	VMOVUPS    224(SP), Y8
+	JMP        whole8Done
+
+whole8Same11:
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y4, 96(SP)
+	VMOVUPS    Y5, 128(SP)
+	VMOVUPS    Y6, 160(SP)
+	VMOVUPS    Y7, 192(SP)
+	VMOVUPS    Y8, 224(SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    32(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 32(SP)
+	VMOVUPS    64(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    96(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 96(SP)
+	VMOVUPS    128(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 128(SP)
+	VMOVUPS    160(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 160(SP)
+	VMOVUPS    192(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 192(SP)
+	VMOVUPS    224(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 224(SP)
+	VMOVUPS    (SP), Y1
+	VMOVUPS    32(SP), Y2
+	VMOVUPS    64(SP), Y3
+	VMOVUPS    96(SP), Y4
+	VMOVUPS    128(SP), Y5
+	VMOVUPS    160(SP), Y6
+	VMOVUPS    192(SP), Y7
+	VMOVUPS    224(SP), Y8
+	JMP        whole8Done
+
 whole8Apart:
 	ADDQ    DX, R11
-	CMPQ    R10, $0x07
-	JGE     whole8Own3
+	CMPQ    R10, $0x09
+	JGE     whole8Own4
+	CMPQ    R10, $0x05
+	JGE     whole8Own2
 	CMPQ    R10, $0x03
 	JGE     whole8Own1
 	VMOVUPS (R11), Y9
@@ -1350,8 +7989,6 @@ whole8Apart:
 	JMP     whole8Done
 
 whole8Own1:
-	CMPQ    R10, $0x05
-	JGE     whole8Own2
 	VMOVUPS (R11), Y9
 	VSUBPS  Y9, Y1, Y1
 	VMOVUPS 32(R11), Y9
@@ -1371,6 +8008,8 @@ whole8Own1:
 	JMP     whole8Done
 
 whole8Own2:
+	CMPQ    R10, $0x07
+	JGE     whole8Own3
 	VMOVUPS (R11), Y9
 	VSUBPS  Y1, Y9, Y1
 	VMOVUPS 32(R11), Y9
@@ -1390,10 +8029,6 @@ whole8Own2:
 	JMP     whole8Done
 
 whole8Own3:
-	CMPQ    R10, $0x0b
-	JGE     whole8Own5
-	CMPQ    R10, $0x09
-	JGE     whole8Own4
 	VMOVUPS (R11), Y9
 	VMULPS  Y9, Y1, Y1
 	VMOVUPS 32(R11), Y9
@@ -1413,6 +8048,10 @@ whole8Own3:
 	JMP     whole8Done
 
 whole8Own4:
+	CMPQ    R10, $0x0d
+	JGE     whole8Own6
+	CMPQ    R10, $0x0b
+	JGE     whole8Own5
 	VMOVUPS (R11), Y9
 	VDIVPS  Y9, Y1, Y1
 	VMOVUPS 32(R11), Y9
@@ -1432,8 +8071,6 @@ whole8Own4:
 	JMP     whole8Done
 
 whole8Own5:
-	CMPQ      R10, $0x0d
-	JGE       whole8Own6
 	VMOVUPS   (R11), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes80000000<>+0(SB), Y9, Y10
@@ -1477,6 +8114,8 @@ whole8Own5:
 	JMP       whole8Done
 
 whole8Own6:
+	CMPQ      R10, $0x0f
+	JGE       whole8Own7
 	VMOVUPS   (R11), Y9
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y9, Y10
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
@@ -1517,6 +8156,25 @@ whole8Own6:
 	VBLENDVPS Y10, lanes00000000<>+0(SB), Y9, Y10
 	VMINPS    Y8, Y9, Y8
 	VORPS     Y10, Y8, Y8
+	JMP       whole8Done
+
+whole8Own7:
+	VMOVUPS (R11), Y9
+	VDIVPS  Y1, Y9, Y1
+	VMOVUPS 32(R11), Y9
+	VDIVPS  Y2, Y9, Y2
+	VMOVUPS 64(R11), Y9
+	VDIVPS  Y3, Y9, Y3
+	VMOVUPS 96(R11), Y9
+	VDIVPS  Y4, Y9, Y4
+	VMOVUPS 128(R11), Y9
+	VDIVPS  Y5, Y9, Y5
+	VMOVUPS 160(R11), Y9
+	VDIVPS  Y6, Y9, Y6
+	VMOVUPS 192(R11), Y9
+	VDIVPS  Y7, Y9, Y7
+	VMOVUPS 224(R11), Y9
+	VDIVPS  Y8, Y9, Y8
 
 whole8Done:
 	ADDQ      $0x18, R8
@@ -1551,6 +8209,1048 @@ whole8Done:
 	JMP       whole8
 
 whole8End:
+whole4:
+	CMPQ    BX, $0x00000020
+	JL      whole4End
+	VMOVUPS (CX)(DX*1), Y1
+	VMOVUPS 32(CX)(DX*1), Y2
+	VMOVUPS 64(CX)(DX*1), Y3
+	VMOVUPS 96(CX)(DX*1), Y4
+	MOVQ    steps+64(FP), R8
+	MOVQ    n+72(FP), R9
+
+whole4Step:
+	MOVQ         (R8), R10
+	MOVQ         8(R8), R11
+	TESTB        $0x01, R10
+	JNZ          whole4Apart
+	MOVQ         16(R8), R12
+	ANDQ         SI, R12
+	VBROADCASTSS (R11)(R12*1), Y5
+	CMPQ         R10, $0x0c
+	JGE          whole4Same6
+	CMPQ         R10, $0x06
+	JGE          whole4Same3
+	CMPQ         R10, $0x02
+	JGE          whole4Same1
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y5, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y5, Y4, Y4
+	JMP          whole4Done
+
+whole4Same1:
+	CMPQ   R10, $0x04
+	JGE    whole4Same2
+	VSUBPS Y5, Y1, Y1
+	VSUBPS Y5, Y2, Y2
+	VSUBPS Y5, Y3, Y3
+	VSUBPS Y5, Y4, Y4
+	JMP    whole4Done
+
+whole4Same2:
+	VSUBPS Y1, Y5, Y1
+	VSUBPS Y2, Y5, Y2
+	VSUBPS Y3, Y5, Y3
+	VSUBPS Y4, Y5, Y4
+	JMP    whole4Done
+
+whole4Same3:
+	CMPQ   R10, $0x08
+	JGE    whole4Same4
+	VMULPS Y5, Y1, Y1
+	VMULPS Y5, Y2, Y2
+	VMULPS Y5, Y3, Y3
+	VMULPS Y5, Y4, Y4
+	JMP    whole4Done
+
+whole4Same4:
+	CMPQ   R10, $0x0a
+	JGE    whole4Same5
+	VDIVPS Y5, Y1, Y1
+	VDIVPS Y5, Y2, Y2
+	VDIVPS Y5, Y3, Y3
+	VDIVPS Y5, Y4, Y4
+	JMP    whole4Done
+
+whole4Same5:
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
+	VMAXPS    Y1, Y5, Y1
+	VADDPS    Y6, Y1, Y1
+	VMAXPS    Y2, Y5, Y2
+	VADDPS    Y6, Y2, Y2
+	VMAXPS    Y3, Y5, Y3
+	VADDPS    Y6, Y3, Y3
+	VMAXPS    Y4, Y5, Y4
+	VADDPS    Y6, Y4, Y4
+	JMP       whole4Done
+
+whole4Same6:
+	CMPQ      R10, $0x12
+	JGE       whole4Same9
+	CMPQ      R10, $0x0e
+	JGE       whole4Same7
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
+	VMINPS    Y1, Y5, Y1
+	VORPS     Y6, Y1, Y1
+	VMINPS    Y2, Y5, Y2
+	VORPS     Y6, Y2, Y2
+	VMINPS    Y3, Y5, Y3
+	VORPS     Y6, Y3, Y3
+	VMINPS    Y4, Y5, Y4
+	VORPS     Y6, Y4, Y4
+	JMP       whole4Done
+
+whole4Same7:
+	CMPQ   R10, $0x10
+	JGE    whole4Same8
+	VDIVPS Y1, Y5, Y1
+	VDIVPS Y2, Y5, Y2
+	VDIVPS Y3, Y5, Y3
+	VDIVPS Y4, Y5, Y4
+	JMP    whole4Done
+
+whole4Same8:
+	VMOVUPS Y1, (SP)
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS Y3, 64(SP)
+	VMOVUPS Y4, 96(SP)
+	VMOVUPS (SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, (SP)
+	VMOVUPS 32(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 32(SP)
+	VMOVUPS 64(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 64(SP)
+	VMOVUPS 96(SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, 96(SP)
+	VMOVUPS (SP), Y1
+	VMOVUPS 32(SP), Y2
+	VMOVUPS 64(SP), Y3
+	VMOVUPS 96(SP), Y4
+	JMP     whole4Done
+
+whole4Same9:
+	CMPQ       R10, $0x14
+	JGE        whole4Same10
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y4, 96(SP)
+	VMOVUPS    (SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    32(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 32(SP)
+	VMOVUPS    64(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    96(SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 96(SP)
+	VMOVUPS    (SP), Y1
+	VMOVUPS    32(SP), Y2
+	VMOVUPS    64(SP), Y3
+	VMOVUPS    96(SP), Y4
+	JMP        whole4Done
+
+whole4Same10:
+	CMPQ       R10, $0x16
+	JGE        whole4Same11
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y4, 96(SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    32(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 32(SP)
+	VMOVUPS    64(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    96(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 96(SP)
+	VMOVUPS    (SP), Y1
+	VMOVUPS    32(SP), Y2
+	VMOVUPS    64(SP), Y3
+	VMOVUPS    96(SP), Y4
+	JMP        whole4Done
+
+whole4Same11:
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y4, 96(SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    32(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 32(SP)
+	VMOVUPS    64(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    96(SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, 96(SP)
+	VMOVUPS    (SP), Y1
+	VMOVUPS    32(SP), Y2
+	VMOVUPS    64(SP), Y3
+	VMOVUPS    96(SP), Y4
+	JMP        whole4Done
+
+whole4Apart:
+	ADDQ    DX, R11
+	CMPQ    R10, $0x09
+	JGE     whole4Own4
+	CMPQ    R10, $0x05
+	JGE     whole4Own2
+	CMPQ    R10, $0x03
+	JGE     whole4Own1
+	VMOVUPS (R11), Y5
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS 32(R11), Y5
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS 64(R11), Y5
+	VADDPS  Y5, Y3, Y3
+	VMOVUPS 96(R11), Y5
+	VADDPS  Y5, Y4, Y4
+	JMP     whole4Done
+
+whole4Own1:
+	VMOVUPS (R11), Y5
+	VSUBPS  Y5, Y1, Y1
+	VMOVUPS 32(R11), Y5
+	VSUBPS  Y5, Y2, Y2
+	VMOVUPS 64(R11), Y5
+	VSUBPS  Y5, Y3, Y3
+	VMOVUPS 96(R11), Y5
+	VSUBPS  Y5, Y4, Y4
+	JMP     whole4Done
+
+whole4Own2:
+	CMPQ    R10, $0x07
+	JGE     whole4Own3
+	VMOVUPS (R11), Y5
+	VSUBPS  Y1, Y5, Y1
+	VMOVUPS 32(R11), Y5
+	VSUBPS  Y2, Y5, Y2
+	VMOVUPS 64(R11), Y5
+	VSUBPS  Y3, Y5, Y3
+	VMOVUPS 96(R11), Y5
+	VSUBPS  Y4, Y5, Y4
+	JMP     whole4Done
+
+whole4Own3:
+	VMOVUPS (R11), Y5
+	VMULPS  Y5, Y1, Y1
+	VMOVUPS 32(R11), Y5
+	VMULPS  Y5, Y2, Y2
+	VMOVUPS 64(R11), Y5
+	VMULPS  Y5, Y3, Y3
+	VMOVUPS 96(R11), Y5
+	VMULPS  Y5, Y4, Y4
+	JMP     whole4Done
+
+whole4Own4:
+	CMPQ    R10, $0x0d
+	JGE     whole4Own6
+	CMPQ    R10, $0x0b
+	JGE     whole4Own5
+	VMOVUPS (R11), Y5
+	VDIVPS  Y5, Y1, Y1
+	VMOVUPS 32(R11), Y5
+	VDIVPS  Y5, Y2, Y2
+	VMOVUPS 64(R11), Y5
+	VDIVPS  Y5, Y3, Y3
+	VMOVUPS 96(R11), Y5
+	VDIVPS  Y5, Y4, Y4
+	JMP     whole4Done
+
+whole4Own5:
+	VMOVUPS   (R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
+	VMAXPS    Y1, Y5, Y1
+	VADDPS    Y6, Y1, Y1
+	VMOVUPS   32(R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
+	VMAXPS    Y2, Y5, Y2
+	VADDPS    Y6, Y2, Y2
+	VMOVUPS   64(R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
+	VMAXPS    Y3, Y5, Y3
+	VADDPS    Y6, Y3, Y3
+	VMOVUPS   96(R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes80000000<>+0(SB), Y5, Y6
+	VMAXPS    Y4, Y5, Y4
+	VADDPS    Y6, Y4, Y4
+	JMP       whole4Done
+
+whole4Own6:
+	CMPQ      R10, $0x0f
+	JGE       whole4Own7
+	VMOVUPS   (R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
+	VMINPS    Y1, Y5, Y1
+	VORPS     Y6, Y1, Y1
+	VMOVUPS   32(R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
+	VMINPS    Y2, Y5, Y2
+	VORPS     Y6, Y2, Y2
+	VMOVUPS   64(R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
+	VMINPS    Y3, Y5, Y3
+	VORPS     Y6, Y3, Y3
+	VMOVUPS   96(R11), Y5
+	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y5, Y6
+	VBLENDVPS Y6, lanes00000000<>+0(SB), Y5, Y6
+	VMINPS    Y4, Y5, Y4
+	VORPS     Y6, Y4, Y4
+	JMP       whole4Done
+
+whole4Own7:
+	VMOVUPS (R11), Y5
+	VDIVPS  Y1, Y5, Y1
+	VMOVUPS 32(R11), Y5
+	VDIVPS  Y2, Y5, Y2
+	VMOVUPS 64(R11), Y5
+	VDIVPS  Y3, Y5, Y3
+	VMOVUPS 96(R11), Y5
+	VDIVPS  Y4, Y5, Y4
+
+whole4Done:
+	ADDQ      $0x18, R8
+	DECQ      R9
+	JNZ       whole4Step
+	VCMPPS    $0x03, Y1, Y1, Y5
+	VBLENDVPS Y5, lanes7fc00000<>+0(SB), Y1, Y1
+	VMOVUPS   Y1, (AX)(DX*1)
+	VCMPPS    $0x03, Y2, Y2, Y1
+	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS   Y1, 32(AX)(DX*1)
+	VCMPPS    $0x03, Y3, Y3, Y1
+	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y3, Y1
+	VMOVUPS   Y1, 64(AX)(DX*1)
+	VCMPPS    $0x03, Y4, Y4, Y1
+	VBLENDVPS Y1, lanes7fc00000<>+0(SB), Y4, Y1
+	VMOVUPS   Y1, 96(AX)(DX*1)
+	ADDQ      $0x00000080, DX
+	SUBQ      $0x00000020, BX
+	JMP       whole4
+
+whole4End:
 whole1:
 	CMPQ    BX, $0x00000008
 	JL      whole1End
@@ -1566,6 +9266,8 @@ whole1Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Y2
+	CMPQ         R10, $0x0c
+	JGE          whole1Same6
 	CMPQ         R10, $0x06
 	JGE          whole1Same3
 	CMPQ         R10, $0x02
@@ -1584,20 +9286,18 @@ whole1Same2:
 	JMP    whole1Done
 
 whole1Same3:
-	CMPQ   R10, $0x0a
-	JGE    whole1Same5
 	CMPQ   R10, $0x08
 	JGE    whole1Same4
 	VMULPS Y2, Y1, Y1
 	JMP    whole1Done
 
 whole1Same4:
+	CMPQ   R10, $0x0a
+	JGE    whole1Same5
 	VDIVPS Y2, Y1, Y1
 	JMP    whole1Done
 
 whole1Same5:
-	CMPQ      R10, $0x0c
-	JGE       whole1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
@@ -1605,16 +9305,238 @@ whole1Same5:
 	JMP       whole1Done
 
 whole1Same6:
+	CMPQ      R10, $0x12
+	JGE       whole1Same9
+	CMPQ      R10, $0x0e
+	JGE       whole1Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
 	VORPS     Y3, Y1, Y1
 	JMP       whole1Done
 
+whole1Same7:
+	CMPQ   R10, $0x10
+	JGE    whole1Same8
+	VDIVPS Y1, Y2, Y1
+	JMP    whole1Done
+
+whole1Same8:
+	VMOVUPS Y1, (SP)
+	VMOVUPS (SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, (SP)
+	VMOVUPS (SP), Y1
+	JMP     whole1Done
+
+whole1Same9:
+	CMPQ       R10, $0x14
+	JGE        whole1Same10
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	JMP        whole1Done
+
+whole1Same10:
+	CMPQ       R10, $0x16
+	JGE        whole1Same11
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	JMP        whole1Done
+
+whole1Same11:
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	JMP        whole1Done
+
 whole1Apart:
 	ADDQ    DX, R11
-	CMPQ    R10, $0x07
-	JGE     whole1Own3
+	CMPQ    R10, $0x09
+	JGE     whole1Own4
+	CMPQ    R10, $0x05
+	JGE     whole1Own2
 	CMPQ    R10, $0x03
 	JGE     whole1Own1
 	VMOVUPS (R11), Y2
@@ -1622,34 +9544,32 @@ whole1Apart:
 	JMP     whole1Done
 
 whole1Own1:
-	CMPQ    R10, $0x05
-	JGE     whole1Own2
 	VMOVUPS (R11), Y2
 	VSUBPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own2:
+	CMPQ    R10, $0x07
+	JGE     whole1Own3
 	VMOVUPS (R11), Y2
 	VSUBPS  Y1, Y2, Y1
 	JMP     whole1Done
 
 whole1Own3:
-	CMPQ    R10, $0x0b
-	JGE     whole1Own5
-	CMPQ    R10, $0x09
-	JGE     whole1Own4
 	VMOVUPS (R11), Y2
 	VMULPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own4:
+	CMPQ    R10, $0x0d
+	JGE     whole1Own6
+	CMPQ    R10, $0x0b
+	JGE     whole1Own5
 	VMOVUPS (R11), Y2
 	VDIVPS  Y2, Y1, Y1
 	JMP     whole1Done
 
 whole1Own5:
-	CMPQ      R10, $0x0d
-	JGE       whole1Own6
 	VMOVUPS   (R11), Y2
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
@@ -1658,11 +9578,18 @@ whole1Own5:
 	JMP       whole1Done
 
 whole1Own6:
+	CMPQ      R10, $0x0f
+	JGE       whole1Own7
 	VMOVUPS   (R11), Y2
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
 	VORPS     Y3, Y1, Y1
+	JMP       whole1Done
+
+whole1Own7:
+	VMOVUPS (R11), Y2
+	VDIVPS  Y1, Y2, Y1
 
 whole1Done:
 	ADDQ      $0x18, R8
@@ -1690,6 +9617,8 @@ rest1Step:
 	MOVQ         16(R8), R12
 	ANDQ         SI, R12
 	VBROADCASTSS (R11)(R12*1), Y2
+	CMPQ         R10, $0x0c
+	JGE          rest1Same6
 	CMPQ         R10, $0x06
 	JGE          rest1Same3
 	CMPQ         R10, $0x02
@@ -1708,20 +9637,18 @@ rest1Same2:
 	JMP    rest1Done
 
 rest1Same3:
-	CMPQ   R10, $0x0a
-	JGE    rest1Same5
 	CMPQ   R10, $0x08
 	JGE    rest1Same4
 	VMULPS Y2, Y1, Y1
 	JMP    rest1Done
 
 rest1Same4:
+	CMPQ   R10, $0x0a
+	JGE    rest1Same5
 	VDIVPS Y2, Y1, Y1
 	JMP    rest1Done
 
 rest1Same5:
-	CMPQ      R10, $0x0c
-	JGE       rest1Same6
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes80000000<>+0(SB), Y2, Y3
 	VMAXPS    Y1, Y2, Y1
@@ -1729,16 +9656,238 @@ rest1Same5:
 	JMP       rest1Done
 
 rest1Same6:
+	CMPQ      R10, $0x12
+	JGE       rest1Same9
+	CMPQ      R10, $0x0e
+	JGE       rest1Same7
 	VCMPPS    $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS    Y1, Y2, Y1
 	VORPS     Y3, Y1, Y1
 	JMP       rest1Done
 
+rest1Same7:
+	CMPQ   R10, $0x10
+	JGE    rest1Same8
+	VDIVPS Y1, Y2, Y1
+	JMP    rest1Done
+
+rest1Same8:
+	VMOVUPS Y1, (SP)
+	VMOVUPS (SP), Y1
+	VXORPS  lanes80000000<>+0(SB), Y1, Y1
+	VMOVUPS Y1, (SP)
+	VMOVUPS (SP), Y1
+	JMP     rest1Done
+
+rest1Same9:
+	CMPQ       R10, $0x14
+	JGE        rest1Same10
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y1, Y2
+	VADDPS     lanes4b400000<>+0(SB), Y2, Y2
+	VSUBPS     lanes4b400000<>+0(SB), Y2, Y2
+	VMULPS     lanes3f318000<>+0(SB), Y2, Y3
+	VSUBPS     Y3, Y1, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y2, Y4
+	VSUBPS     Y4, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3c091d36<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3d2aac7a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e2aaa48<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3efffffe<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     Y3, Y4, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y2, Y2
+	VPSRLD     $0x1f, Y2, Y4
+	VPADDD     Y4, Y2, Y4
+	VPSRAD     $0x01, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y3, Y3
+	VPSUBD     Y4, Y2, Y2
+	VPADDD     lanes0000007f<>+0(SB), Y2, Y2
+	VPSLLD     $0x17, Y2, Y2
+	VMULPS     Y2, Y3, Y2
+	VCMPPS     $0x0e, lanes42b17218<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes7f800000<>+0(SB), Y2, Y2
+	VCMPPS     $0x01, lanesc2cff1b6<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	JMP        rest1Done
+
+rest1Same10:
+	CMPQ       R10, $0x16
+	JGE        rest1Same11
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanesbbbb59e6<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3ca92c65<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbd5c2251<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3e0883b6<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbeaaaa9a<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y1, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y3, Y1, Y3
+	VMULPS     lanes40000000<>+0(SB), Y2, Y4
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
+	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
+	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
+	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
+	VSUBPS     Y6, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VADDPS     Y4, Y6, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y5, Y5
+	VPSRLD     $0x1f, Y5, Y6
+	VPADDD     Y6, Y5, Y6
+	VPSRAD     $0x01, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
+	VPSLLD     $0x17, Y7, Y7
+	VMULPS     Y7, Y4, Y4
+	VPSUBD     Y6, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VMULPS     Y5, Y4, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMOVUPS    lanes40000000<>+0(SB), Y6
+	VDIVPS     Y4, Y6, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f200000<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	JMP        rest1Done
+
+rest1Same11:
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	VANDPS     lanes7fffffff<>+0(SB), Y1, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    lanes38b3128e<>+0(SB), Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesba567bfd<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3baa89f9<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbcdc0b15<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanes3de71731<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VADDPS     lanesbec093a2<>+0(SB), Y4, Y4
+	VMULPS     Y3, Y4, Y3
+	VADDPS     lanes3e0375d4<>+0(SB), Y3, Y3
+	VMULPS     Y3, Y1, Y3
+	VADDPS     Y3, Y1, Y3
+	VMOVUPS    lanesb4a39652<>+0(SB), Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesb78e1b53<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes39d70f3c<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbb8613be<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes3ccc79ff<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbddd5944<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf222d1a<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanesbf9091c5<>+0(SB), Y4, Y4
+	VMULPS     Y2, Y4, Y4
+	VADDPS     lanes392a3f44<>+0(SB), Y4, Y4
+	VMOVUPS    lanes3f800000<>+0(SB), Y5
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y6
+	VADDPS     lanes4b400000<>+0(SB), Y6, Y6
+	VSUBPS     lanes4b400000<>+0(SB), Y6, Y6
+	VMULPS     lanes3f318000<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMULPS     lanesb95e8083<>+0(SB), Y6, Y7
+	VSUBPS     Y7, Y4, Y4
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3c091d36<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3d2aac7a<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3e2aaa48<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     lanes3efffffe<>+0(SB), Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VADDPS     Y4, Y7, Y4
+	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
+	VCVTTPS2DQ Y6, Y6
+	VPSRLD     $0x1f, Y6, Y7
+	VPADDD     Y7, Y6, Y7
+	VPSRAD     $0x01, Y7, Y7
+	VPADDD     lanes0000007f<>+0(SB), Y7, Y8
+	VPSLLD     $0x17, Y8, Y8
+	VMULPS     Y8, Y4, Y4
+	VPSUBD     Y7, Y6, Y6
+	VPADDD     lanes0000007f<>+0(SB), Y6, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y4, Y4
+	VSUBPS     Y4, Y5, Y4
+	VCMPPS     $0x0e, lanes407ccccd<>+0(SB), Y2, Y5
+	VBLENDVPS  Y5, lanes3f800000<>+0(SB), Y4, Y4
+	VCMPPS     $0x01, lanes00000000<>+0(SB), Y1, Y5
+	VXORPS     lanes80000000<>+0(SB), Y4, Y6
+	VBLENDVPS  Y5, Y6, Y4, Y4
+	VCMPPS     $0x01, lanes3f666666<>+0(SB), Y2, Y2
+	VBLENDVPS  Y2, Y3, Y4, Y2
+	VCMPPS     $0x00, lanes00000000<>+0(SB), Y1, Y3
+	VBLENDVPS  Y3, Y1, Y2, Y2
+	VCMPPS     $0x03, Y1, Y1, Y1
+	VBLENDVPS  Y1, lanes7fc00000<>+0(SB), Y2, Y1
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    (SP), Y1
+	JMP        rest1Done
+
 rest1Apart:
 	ADDQ       DX, R11
-	CMPQ       R10, $0x07
-	JGE        rest1Own3
+	CMPQ       R10, $0x09
+	JGE        rest1Own4
+	CMPQ       R10, $0x05
+	JGE        rest1Own2
 	CMPQ       R10, $0x03
 	JGE        rest1Own1
 	VMASKMOVPS (R11), Y0, Y2
@@ -1746,34 +9895,32 @@ rest1Apart:
 	JMP        rest1Done
 
 rest1Own1:
-	CMPQ       R10, $0x05
-	JGE        rest1Own2
 	VMASKMOVPS (R11), Y0, Y2
 	VSUBPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own2:
+	CMPQ       R10, $0x07
+	JGE        rest1Own3
 	VMASKMOVPS (R11), Y0, Y2
 	VSUBPS     Y1, Y2, Y1
 	JMP        rest1Done
 
 rest1Own3:
-	CMPQ       R10, $0x0b
-	JGE        rest1Own5
-	CMPQ       R10, $0x09
-	JGE        rest1Own4
 	VMASKMOVPS (R11), Y0, Y2
 	VMULPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own4:
+	CMPQ       R10, $0x0d
+	JGE        rest1Own6
+	CMPQ       R10, $0x0b
+	JGE        rest1Own5
 	VMASKMOVPS (R11), Y0, Y2
 	VDIVPS     Y2, Y1, Y1
 	JMP        rest1Done
 
 rest1Own5:
-	CMPQ       R10, $0x0d
-	JGE        rest1Own6
 	VMASKMOVPS (R11), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes80000000<>+0(SB), Y2, Y3
@@ -1782,11 +9929,18 @@ rest1Own5:
 	JMP        rest1Done
 
 rest1Own6:
+	CMPQ       R10, $0x0f
+	JGE        rest1Own7
 	VMASKMOVPS (R11), Y0, Y2
 	VCMPPS     $0x0c, lanes00000000<>+0(SB), Y2, Y3
 	VBLENDVPS  Y3, lanes00000000<>+0(SB), Y2, Y3
 	VMINPS     Y1, Y2, Y1
 	VORPS      Y3, Y1, Y1
+	JMP        rest1Done
+
+rest1Own7:
+	VMASKMOVPS (R11), Y0, Y2
+	VDIVPS     Y1, Y2, Y1
 
 rest1Done:
 	ADDQ       $0x18, R8
@@ -1823,39 +9977,3 @@ DATA countinga<>+20(SB)/4, $0x00000005
 DATA countinga<>+24(SB)/4, $0x00000006
 DATA countinga<>+28(SB)/4, $0x00000007
 GLOBL countinga<>(SB), RODATA|NOPTR, $32
-
-DATA lanes00000000<>+0(SB)/4, $0x00000000
-DATA lanes00000000<>+4(SB)/4, $0x00000000
-DATA lanes00000000<>+8(SB)/4, $0x00000000
-DATA lanes00000000<>+12(SB)/4, $0x00000000
-DATA lanes00000000<>+16(SB)/4, $0x00000000
-DATA lanes00000000<>+20(SB)/4, $0x00000000
-DATA lanes00000000<>+24(SB)/4, $0x00000000
-DATA lanes00000000<>+28(SB)/4, $0x00000000
-DATA lanes00000000<>+32(SB)/4, $0x00000000
-DATA lanes00000000<>+36(SB)/4, $0x00000000
-DATA lanes00000000<>+40(SB)/4, $0x00000000
-DATA lanes00000000<>+44(SB)/4, $0x00000000
-DATA lanes00000000<>+48(SB)/4, $0x00000000
-DATA lanes00000000<>+52(SB)/4, $0x00000000
-DATA lanes00000000<>+56(SB)/4, $0x00000000
-DATA lanes00000000<>+60(SB)/4, $0x00000000
-GLOBL lanes00000000<>(SB), RODATA|NOPTR, $64
-
-DATA lanes80000000<>+0(SB)/4, $0x80000000
-DATA lanes80000000<>+4(SB)/4, $0x80000000
-DATA lanes80000000<>+8(SB)/4, $0x80000000
-DATA lanes80000000<>+12(SB)/4, $0x80000000
-DATA lanes80000000<>+16(SB)/4, $0x80000000
-DATA lanes80000000<>+20(SB)/4, $0x80000000
-DATA lanes80000000<>+24(SB)/4, $0x80000000
-DATA lanes80000000<>+28(SB)/4, $0x80000000
-DATA lanes80000000<>+32(SB)/4, $0x80000000
-DATA lanes80000000<>+36(SB)/4, $0x80000000
-DATA lanes80000000<>+40(SB)/4, $0x80000000
-DATA lanes80000000<>+44(SB)/4, $0x80000000
-DATA lanes80000000<>+48(SB)/4, $0x80000000
-DATA lanes80000000<>+52(SB)/4, $0x80000000
-DATA lanes80000000<>+56(SB)/4, $0x80000000
-DATA lanes80000000<>+60(SB)/4, $0x80000000
-GLOBL lanes80000000<>(SB), RODATA|NOPTR, $64

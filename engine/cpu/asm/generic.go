@@ -166,5 +166,18 @@ func opBy(fn int, v []float32, y float32) {
 		for i := range v {
 			v[i] = min(v[i], y)
 		}
+	case OpReverseDiv:
+		for i := range v {
+			v[i] = y / v[i]
+		}
+	case OpNeg:
+		for i := range v {
+			v[i] = -v[i]
+		}
+	case OpExp, OpTanh, OpErf:
+		f := map[int]func(float32) float32{OpExp: tensor.Exp, OpTanh: tensor.Tanh, OpErf: tensor.Erf}[fn]
+		for i := range v {
+			v[i] = f(v[i])
+		}
 	}
 }

@@ -1077,43 +1077,43 @@ loop:
 	VMULPS     Z2, Z0, Z2
 	VMULPS     Z3, Z2, Z2
 	VADDPS     Z2, Z0, Z2
-	VMOVUPS    lanes40000000<>+0(SB), Z3
-	VMULPS     lanes40000000<>+0(SB), Z1, Z9
-	VMULPS     lanes3fb8aa3b<>+0(SB), Z9, Z10
-	VADDPS     lanes4b400000<>+0(SB), Z10, Z10
-	VSUBPS     lanes4b400000<>+0(SB), Z10, Z10
-	VMULPS     lanes3f318000<>+0(SB), Z10, Z11
-	VSUBPS     Z11, Z9, Z9
-	VMULPS     lanesb95e8083<>+0(SB), Z10, Z11
-	VSUBPS     Z11, Z9, Z9
-	VMOVUPS    lanes3ab511a9<>+0(SB), Z11
-	VMULPS     Z9, Z11, Z11
-	VADDPS     lanes3c091d36<>+0(SB), Z11, Z11
-	VMULPS     Z9, Z11, Z11
-	VADDPS     lanes3d2aac7a<>+0(SB), Z11, Z11
-	VMULPS     Z9, Z11, Z11
-	VADDPS     lanes3e2aaa48<>+0(SB), Z11, Z11
-	VMULPS     Z9, Z11, Z11
-	VADDPS     lanes3efffffe<>+0(SB), Z11, Z11
-	VMULPS     Z9, Z11, Z11
-	VMULPS     Z9, Z11, Z11
-	VADDPS     Z9, Z11, Z9
-	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
-	VCVTTPS2DQ Z10, Z10
-	VPSRLD     $0x1f, Z10, Z11
-	VPADDD     Z11, Z10, Z11
-	VPSRAD     $0x01, Z11, Z11
-	VPADDD     lanes0000007f<>+0(SB), Z11, Z12
-	VPSLLD     $0x17, Z12, Z12
-	VMULPS     Z12, Z9, Z9
-	VPSUBD     Z11, Z10, Z10
-	VPADDD     lanes0000007f<>+0(SB), Z10, Z10
-	VPSLLD     $0x17, Z10, Z10
-	VMULPS     Z10, Z9, Z9
-	VADDPS     lanes3f800000<>+0(SB), Z9, Z9
-	VMOVUPS    lanes3f800000<>+0(SB), Z10
-	VDIVPS     Z9, Z3, Z3
-	VSUBPS     Z3, Z10, Z3
+	VMULPS     lanes40000000<>+0(SB), Z1, Z3
+	VMULPS     lanes3fb8aa3b<>+0(SB), Z3, Z9
+	VADDPS     lanes4b400000<>+0(SB), Z9, Z9
+	VSUBPS     lanes4b400000<>+0(SB), Z9, Z9
+	VMULPS     lanes3f318000<>+0(SB), Z9, Z10
+	VSUBPS     Z10, Z3, Z3
+	VMULPS     lanesb95e8083<>+0(SB), Z9, Z10
+	VSUBPS     Z10, Z3, Z3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Z10
+	VMULPS     Z3, Z10, Z10
+	VADDPS     lanes3c091d36<>+0(SB), Z10, Z10
+	VMULPS     Z3, Z10, Z10
+	VADDPS     lanes3d2aac7a<>+0(SB), Z10, Z10
+	VMULPS     Z3, Z10, Z10
+	VADDPS     lanes3e2aaa48<>+0(SB), Z10, Z10
+	VMULPS     Z3, Z10, Z10
+	VADDPS     lanes3efffffe<>+0(SB), Z10, Z10
+	VMULPS     Z3, Z10, Z10
+	VMULPS     Z3, Z10, Z10
+	VADDPS     Z3, Z10, Z3
+	VADDPS     lanes3f800000<>+0(SB), Z3, Z3
+	VCVTTPS2DQ Z9, Z9
+	VPSRLD     $0x1f, Z9, Z10
+	VPADDD     Z10, Z9, Z10
+	VPSRAD     $0x01, Z10, Z10
+	VPADDD     lanes0000007f<>+0(SB), Z10, Z11
+	VPSLLD     $0x17, Z11, Z11
+	VMULPS     Z11, Z3, Z3
+	VPSUBD     Z10, Z9, Z9
+	VPADDD     lanes0000007f<>+0(SB), Z9, Z9
+	VPSLLD     $0x17, Z9, Z9
+	VMULPS     Z9, Z3, Z3
+	VADDPS     lanes3f800000<>+0(SB), Z3, Z3
+	VMOVUPS    lanes3f800000<>+0(SB), Z9
+	VMOVUPS    lanes40000000<>+0(SB), Z10
+	VDIVPS     Z3, Z10, Z3
+	VSUBPS     Z3, Z9, Z3
 	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Z1, K1
 	VBLENDMPS  lanes3f800000<>+0(SB), Z3, K1, Z4
 	VCMPPS     $0x01, lanes00000000<>+0(SB), Z0, K1
@@ -2565,43 +2565,43 @@ loop:
 	VMULPS     Y2, Y0, Y2
 	VMULPS     Y3, Y2, Y2
 	VADDPS     Y2, Y0, Y2
-	VMOVUPS    lanes40000000<>+0(SB), Y3
-	VMULPS     lanes40000000<>+0(SB), Y1, Y4
-	VMULPS     lanes3fb8aa3b<>+0(SB), Y4, Y5
-	VADDPS     lanes4b400000<>+0(SB), Y5, Y5
-	VSUBPS     lanes4b400000<>+0(SB), Y5, Y5
-	VMULPS     lanes3f318000<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMULPS     lanesb95e8083<>+0(SB), Y5, Y6
-	VSUBPS     Y6, Y4, Y4
-	VMOVUPS    lanes3ab511a9<>+0(SB), Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3c091d36<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3d2aac7a<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3e2aaa48<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     lanes3efffffe<>+0(SB), Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VADDPS     Y4, Y6, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VCVTTPS2DQ Y5, Y5
-	VPSRLD     $0x1f, Y5, Y6
-	VPADDD     Y6, Y5, Y6
-	VPSRAD     $0x01, Y6, Y6
-	VPADDD     lanes0000007f<>+0(SB), Y6, Y7
-	VPSLLD     $0x17, Y7, Y7
-	VMULPS     Y7, Y4, Y4
-	VPSUBD     Y6, Y5, Y5
-	VPADDD     lanes0000007f<>+0(SB), Y5, Y5
-	VPSLLD     $0x17, Y5, Y5
-	VMULPS     Y5, Y4, Y4
-	VADDPS     lanes3f800000<>+0(SB), Y4, Y4
-	VMOVUPS    lanes3f800000<>+0(SB), Y5
-	VDIVPS     Y4, Y3, Y3
-	VSUBPS     Y3, Y5, Y3
+	VMULPS     lanes40000000<>+0(SB), Y1, Y3
+	VMULPS     lanes3fb8aa3b<>+0(SB), Y3, Y4
+	VADDPS     lanes4b400000<>+0(SB), Y4, Y4
+	VSUBPS     lanes4b400000<>+0(SB), Y4, Y4
+	VMULPS     lanes3f318000<>+0(SB), Y4, Y5
+	VSUBPS     Y5, Y3, Y3
+	VMULPS     lanesb95e8083<>+0(SB), Y4, Y5
+	VSUBPS     Y5, Y3, Y3
+	VMOVUPS    lanes3ab511a9<>+0(SB), Y5
+	VMULPS     Y3, Y5, Y5
+	VADDPS     lanes3c091d36<>+0(SB), Y5, Y5
+	VMULPS     Y3, Y5, Y5
+	VADDPS     lanes3d2aac7a<>+0(SB), Y5, Y5
+	VMULPS     Y3, Y5, Y5
+	VADDPS     lanes3e2aaa48<>+0(SB), Y5, Y5
+	VMULPS     Y3, Y5, Y5
+	VADDPS     lanes3efffffe<>+0(SB), Y5, Y5
+	VMULPS     Y3, Y5, Y5
+	VMULPS     Y3, Y5, Y5
+	VADDPS     Y3, Y5, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VCVTTPS2DQ Y4, Y4
+	VPSRLD     $0x1f, Y4, Y5
+	VPADDD     Y5, Y4, Y5
+	VPSRAD     $0x01, Y5, Y5
+	VPADDD     lanes0000007f<>+0(SB), Y5, Y6
+	VPSLLD     $0x17, Y6, Y6
+	VMULPS     Y6, Y3, Y3
+	VPSUBD     Y5, Y4, Y4
+	VPADDD     lanes0000007f<>+0(SB), Y4, Y4
+	VPSLLD     $0x17, Y4, Y4
+	VMULPS     Y4, Y3, Y3
+	VADDPS     lanes3f800000<>+0(SB), Y3, Y3
+	VMOVUPS    lanes3f800000<>+0(SB), Y4
+	VMOVUPS    lanes40000000<>+0(SB), Y5
+	VDIVPS     Y3, Y5, Y3
+	VSUBPS     Y3, Y4, Y3
 	VCMPPS     $0x0e, lanes411051ec<>+0(SB), Y1, Y4
 	VBLENDVPS  Y4, lanes3f800000<>+0(SB), Y3, Y3
 	VCMPPS     $0x01, lanes00000000<>+0(SB), Y0, Y4

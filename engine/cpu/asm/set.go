@@ -122,7 +122,9 @@ type EltwiseOp struct {
 	Row int
 }
 
-// The functions of an EltwiseOp. OpReverseSub takes the value from the operand.
+// The functions of an EltwiseOp. OpReverseSub takes the value from the operand, and
+// OpReverseDiv divides the operand by it. From OpNeg on they are of the value alone, and read
+// one scalar in vain.
 const (
 	OpAdd = 2 * iota
 	OpSub
@@ -131,6 +133,11 @@ const (
 	OpDiv
 	OpMax
 	OpMin
+	OpReverseDiv
+	OpNeg
+	OpExp
+	OpTanh
+	OpErf
 )
 
 // Cast names the conversion of one type to another.

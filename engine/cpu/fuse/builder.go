@@ -328,7 +328,13 @@ func (l *Builder) planScratch() {
 
 // reads returns the values that a stage reads.
 func (k *stage) reads() []int {
-	return k.src
+	out := slices.Clone(k.src)
+	for _, op := range k.ops {
+		if op.operand != noOperand {
+			out = append(out, op.operand)
+		}
+	}
+	return out
 }
 
 // Overwrites returns the operands in whose memory output o may be: once it is written,

@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
@@ -16,15 +17,27 @@ import (
 // One stage takes a value through all of them in registers. Their other operands are
 // contiguous, or scalars that are broadcast over a period of elements and need no copies.
 
-// chainFns are the ops of chains, and those with operands swapped; −1 if there is none.
+// chainFns are the ops of chains that take an operand, and those with both swapped.
 var chainFns = map[tensor.Fn][2]int{
 	tensor.Add: {asm.OpAdd, asm.OpAdd},
 	tensor.Sub: {asm.OpSub, asm.OpReverseSub},
 	tensor.Mul: {asm.OpMul, asm.OpMul},
-	tensor.Div: {asm.OpDiv, -1},
+	tensor.Div: {asm.OpDiv, asm.OpReverseDiv},
 	tensor.Max: {asm.OpMax, asm.OpMax},
 	tensor.Min: {asm.OpMin, asm.OpMin},
 }
+
+// chainAlone are the ops of chains that take none.
+var chainAlone = map[tensor.Fn]int{tensor.Neg: asm.OpNeg, tensor.ExpF: asm.OpExp, tensor.TanhF: asm.OpTanh, tensor.ErfF: asm.OpErf}
+
+// chainOp is a function of an asm.EltwiseOp, and the value that is its operand.
+type chainOp struct{ fn, operand int }
+
+// noOperand stands for the operand that an op does not take.
+const noOperand = -1
+
+// nothing is what such an op reads.
+var nothing float32
 
 // minPeriod is the number of elements for which one scalar is worth a row of a chain of its
 // own.
@@ -77,17 +90,23 @@ func (l *Builder) findPeriod(m *Group) {
 // more op, without a destination. ok is false if it cannot be an op.
 func (l *Builder) chainStage(i int) (k stage, ok bool) {
 	p := l.graph.Primitive(i)
+	if p.Type != tensor.Float32 || l.set.EltwiseChain == nil {
+		return k, false
+	}
+	if fn, ok := chainAlone[p.Fn]; ok {
+		return l.continueChain(i, 0, chainOp{fn, noOperand}), true
+	}
 	fns, ok := chainFns[p.Fn]
-	if !ok || p.Type != tensor.Float32 || l.set.EltwiseChain == nil {
+	if !ok {
 		return k, false
 	}
 	width := affine.Span(p) / max(l.Fusion.rows, 1)
 	scalars := [2]int{l.scalarValue(i, 0, width), l.scalarValue(i, 1, width)}
-	if scalars[0] >= 0 && (scalars[1] >= 0 || fns[1] < 0) {
+	if scalars[0] >= 0 && scalars[1] >= 0 {
 		return k, false
 	}
 	main := 0 // the operand that the op takes from the chain
-	if scalars[0] >= 0 || scalars[1] < 0 && fns[1] >= 0 && l.chainOf(i, 0) < 0 && l.chainOf(i, 1) >= 0 {
+	if scalars[0] >= 0 || scalars[1] < 0 && l.chainOf(i, 0) < 0 && l.chainOf(i, 1) >= 0 {
 		main = 1
 	}
 	other := scalars[1-main]
@@ -95,15 +114,21 @@ func (l *Builder) chainStage(i int) (k stage, ok bool) {
 		other = l.operand(i, 1-main, 0)
 		fns[0], fns[1] = fns[0]+1, fns[1]+1
 	}
-	if at := l.chainOf(i, main); at >= 0 {
+	return l.continueChain(i, main, chainOp{fns[main], other}), true
+}
+
+// continueChain returns the chain that makes operand j of node i, or a new one of that
+// operand, with one more op.
+func (l *Builder) continueChain(i, j int, op chainOp) (k stage) {
+	if at := l.chainOf(i, j); at >= 0 {
 		k = l.Fusion.stages[at]
-		k.src, k.ops = slices.Clone(k.src), slices.Clone(k.ops)
+		k.ops = slices.Clone(k.ops)
 		l.Fusion.stages[at] = stage{} // continued by k
 	} else {
-		k.src, k.width = []int{l.operand(i, main, 0)}, width
+		k.src, k.width = []int{l.operand(i, j, 0)}, affine.Span(l.graph.Primitive(i))/max(l.Fusion.rows, 1)
 	}
-	k.src, k.ops = append(k.src, other), append(k.ops, fns[main])
-	return k, true
+	k.ops = append(k.ops, op)
+	return k
 }
 
 // chainOf returns the stage of the chain that makes operand j of node i and that nothing
@@ -125,7 +150,7 @@ func (l *Builder) chainOf(i, j int) int {
 func (l *Builder) chainHead(node int) int {
 	arg := slices.Index(l.Args, graph.Ref{Kind: graph.RefNode, Index: node})
 	for _, k := range l.Fusion.stages {
-		for _, v := range k.src[1:] {
+		for _, v := range k.reads()[1:] {
 			if x := &l.Fusion.values[v]; x.where == inOperand && x.index == arg {
 				return NoHead
 			}
@@ -186,11 +211,14 @@ type chainField struct{ rows, lines, width, gap, lineLead, rowLead, number int }
 // runField takes a field through a chain.
 func (c *Fusion) runField(l *stage, s *scratch, f chainField) {
 	s.steps = mem.Grow(s.steps, len(l.ops))
-	for i, fn := range l.ops {
-		v := l.src[i+1]
-		s.steps[i] = asm.EltwiseOp{Fn: fn, At: s.at[v], Row: f.number}
-		if c.values[v].scalar.count == 1 {
-			s.steps[i].Row = 0
+	for i, op := range l.ops {
+		s.steps[i] = asm.EltwiseOp{Fn: op.fn, At: unsafe.Pointer(&nothing)}
+		if op.operand == noOperand {
+			continue
+		}
+		s.steps[i].At = s.at[op.operand]
+		if c.values[op.operand].scalar.count != 1 {
+			s.steps[i].Row = f.number
 		}
 	}
 	if !c.isHead(l.src[0]) {

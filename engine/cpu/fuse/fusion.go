@@ -54,7 +54,7 @@ type stage struct {
 	dst   int          // value
 	src   []int        // values
 	width int          // of rows that do is told
-	ops   []int        // of a chain: the first takes src[0] and src[1], each next one the next of src
+	ops   []chainOp    // of a chain: the first takes src[0], each next one what the one before has made
 
 	views   []*affine.View // loaded one over the other: the last wins
 	padding tensor.Word    // where no view has an element

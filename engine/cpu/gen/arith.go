@@ -132,6 +132,9 @@ func (s isa) compare(how uint8, x vec, y Op) truth {
 func (s isa) choose(t truth, x Op, y vec) vec {
 	out := s.register()
 	if s.wide {
+		if s.begun {
+			context.VMOVAPS(y, out)
+		}
 		context.VBLENDMPS(x, y, t, out)
 	} else {
 		context.VBLENDVPS(t, x, y, out)
@@ -217,9 +220,8 @@ func tanh(s isa, x []vec) vec {
 	z := s.mul(x[0], x[0])
 	p := s.horner(z, -0.0057175038, 0.020651052, -0.053743664, 0.13331494, -0.33333284)
 	small := s.add(x[0], s.mul(s.mul(x[0], z), p))
-	two := s.register1(s.number(2))
 	large := s.add(s.exponential(s.mul(a, s.number(2))), s.number(1))
-	large = s.sub(s.register1(s.number(1)), s.div(two, large))
+	large = s.sub(s.register1(s.number(1)), s.div(s.register1(s.number(2)), large))
 	return s.odd(x[0], a, 0.625, small, 9.02, large)
 }
 

@@ -2,19 +2,24 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// chainOps are the functions of an EltwiseOp, in the order of their
-// numbers: what becomes of x, of which y is an operand in a register. Only the end
-// of a chain makes NaNs canonical.
-var chainOps = []struct {
+// chainOp is a function of an EltwiseOp: what becomes of x, of which y is an operand in a
+// register. One of the three says it.
+type chainOp struct {
 	name    string
 	compute func(x, y vec)
-	extreme *extreme // if there is no compute
-}{
+	extreme *extreme
+	alone   func(s isa, x []vec) vec // of x alone
+}
+
+// chainOps are those functions in the order of their numbers, those of x alone last. Only
+// the end of a chain makes NaNs canonical.
+var chainOps = []chainOp{
 	{name: "Add", compute: func(x, y vec) { context.VADDPS(y, x, x) }},
 	{name: "Sub", compute: func(x, y vec) { context.VSUBPS(y, x, x) }},
 	{name: "Less", compute: func(x, y vec) { context.VSUBPS(x, y, x) }},
@@ -22,7 +27,15 @@ var chainOps = []struct {
 	{name: "Div", compute: func(x, y vec) { context.VDIVPS(y, x, x) }},
 	{name: "Max", extreme: &greater},
 	{name: "Min", extreme: &lesser},
+	{name: "Over", compute: func(x, y vec) { context.VDIVPS(x, y, x) }},
+	{name: "Neg", alone: func(s isa, x []vec) vec { return s.xor(x[0], s.bits(1<<31)) }},
+	{name: "Exp", alone: exp},
+	{name: "Tanh", alone: tanh},
+	{name: "Erf", alone: erf},
 }
+
+// chainBinaries is how many take an operand.
+var chainBinaries = slices.IndexFunc(chainOps, func(o chainOp) bool { return o.alone != nil })
 
 // Places in an EltwiseOp.
 const opFn, opAt, opRow, opSize = 0, 8, 16, 24
@@ -32,6 +45,7 @@ type chainWriter struct {
 	isa
 	dst, x, at, left, row reg.GPVirtual  // at: bytes from the beginning
 	held                  map[uint32]vec // constants, for which AVX-512 has registers
+	waiting               Mem            // vectors for which AVX2 has no registers at times
 }
 
 // unknown are the classes that replace NaNs.
@@ -58,12 +72,39 @@ func (f *chainWriter) finished(x vec) vec {
 // compute writes function i of each x and an operand that they share.
 func (f *chainWriter) compute(i int, y vec, x ...vec) {
 	do := chainOps[i].compute
+	if alone := chainOps[i].alone; alone != nil {
+		f.aloneInTurn(alone, x)
+		return
+	}
 	if e := chainOps[i].extreme; e != nil {
 		rest := e.rest(f.isa, y, f.held[e.classes])
 		do = func(x, y vec) { e.apply(x, y, rest, x) }
 	}
 	for _, v := range x {
 		do(v, y)
+	}
+}
+
+// aloneInTurn computes each x by a function that needs registers of its own. With AVX2
+// the others wait in memory for that.
+func (f *chainWriter) aloneInTurn(alone func(s isa, x []vec) vec, x []vec) {
+	if f.wide {
+		s := f.isa
+		s.begun = true // or every register of every function lives from the beginning on
+		for _, v := range x {
+			context.VMOVAPS(alone(s, []vec{v}), v)
+		}
+		return
+	}
+	at := func(i int) Mem { return f.waiting.Offset(i * f.bytes()) }
+	for i, v := range x {
+		context.VMOVUPS(v, at(i))
+	}
+	for i := range x {
+		context.VMOVUPS(alone(f.isa, []vec{f.load(at(i))}), at(i))
+	}
+	for i, v := range x {
+		context.VMOVUPS(at(i), v)
 	}
 }
 
@@ -74,10 +115,13 @@ func chains() {
 		function(name, "func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, steps *byte, n int)", name+" takes values through ops; see ChainKernel.")
 		f := chainWriter{isa: s, dst: param("dst"), x: param("x"), at: context.GP64(), left: context.GP64(), row: context.GP64()}
 		f.hold()
+		if !s.wide {
+			f.waiting = context.AllocLocal(8 * s.bytes())
+		}
 		// Vectors that go through the steps together; then those of what is left, if
 		// there are so many elements, of which the last have masks.
 		type rest struct{ vectors, least int }
-		blocks, rests, masked := []int{8, 1}, []rest{{1, 1}}, 1
+		blocks, rests, masked := []int{8, 4, 1}, []rest{{1, 1}}, 1
 		if s.wide {
 			blocks, rests, masked = []int{8}, []rest{{8, 4 * s.lanes}, {4, s.lanes + 1}, {1, 1}}, 4
 		}
@@ -202,7 +246,7 @@ func (f *chainWriter) block(label string, masks []reg.Register) {
 	})
 	context.Label(label + "Apart")
 	context.ADDQ(f.at, from)
-	f.choose(label+"Own", fn, 0, len(chainOps), 1, func(i int) {
+	f.choose(label+"Own", fn, 0, chainBinaries, 1, func(i int) {
 		for j, v := range x {
 			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, masks[j])
 			f.compute(i, y, v)

@@ -12,11 +12,12 @@ type isa struct {
 	name  string // prefix of function names
 	lanes int    // float32 values in a register
 	wide  bool   // AVX-512: 32 registers, masks
+	begun bool   // registers are written before a blend does, which avo takes for a read
 }
 
 var (
-	avx2   = isa{"avx2", 8, false}
-	avx512 = isa{"avx512", 16, true}
+	avx2   = isa{"avx2", 8, false, false}
+	avx512 = isa{"avx512", 16, true, false}
 )
 
 // register returns a new one.
