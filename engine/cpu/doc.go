@@ -4,6 +4,7 @@
 // The packages below are the chapters on how that is done, bottom to top. Each imports
 // only packages that stand before it in this list:
 //
+//	tuning    every constant that trades one cost for another
 //	asm       micro-kernels in the machine's vector instructions, in sets by processor
 //	mem       slices over raw memory, strided copies, the memory planner, huge pages
 //	affine    a primitive's affine accesses as loops over memory

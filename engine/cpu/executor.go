@@ -15,6 +15,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 	"github.com/tally-network/tally/engine/cpu/plan"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 	"github.com/tally-network/tally/engine/cpu/weights"
 	"github.com/tally-network/tally/engine/merkle"
 )
@@ -29,7 +30,7 @@ type Executor struct {
 type Options struct {
 	Threads int            // 0: as many as Go itself uses
 	Kernels *asm.KernelSet // nil: those that package asm chooses
-	GrainNs int            // nanoseconds of work, as estimated, that are worth a thread; 0: 5,000
+	GrainNs int            // nanoseconds of work, as estimated, that are worth a thread; 0: tuning.GrainNs
 	Weights *weights.Store // where packed weights are; nil: in memory, for the whole process
 }
 
@@ -47,7 +48,7 @@ func NewWith(o Options) *Executor {
 		e.options.Kernels, e.err = asm.Chosen()
 	}
 	if o.GrainNs == 0 {
-		e.options.GrainNs = 5_000
+		e.options.GrainNs = tuning.GrainNs
 	}
 	if o.Weights == nil {
 		e.options.Weights = shared()
@@ -55,13 +56,9 @@ func NewWith(o Options) *Executor {
 	return e
 }
 
-// idleWeights bounds the packed weights that no plan holds, in bytes: it trades memory
-// against packing them again for the next plan.
-const idleWeights = 256 << 20
-
 // shared is the store of all executors that are given no other: half of the machine's memory.
 var shared = sync.OnceValue(func() *weights.Store {
-	s, _ := weights.New(weights.Options{Bytes: mem.Physical() / 2, IdleBytes: idleWeights}) // without a directory nothing fails
+	s, _ := weights.New(weights.Options{Bytes: mem.Physical() / 2, IdleBytes: tuning.IdleWeights}) // without a directory nothing fails
 	return s
 })
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // threadPool is the threads of one run: goroutines, of which the caller's is the first.
@@ -23,11 +24,6 @@ type threadPool struct {
 	failed atomic.Pointer[error]
 	closed atomic.Bool
 }
-
-// spinLimit is how often a thread looks for work before it sleeps, some hundred
-// microseconds long: it trades another program's time against that of waking. The wait for
-// another thread's last block, or for a task that has but one, is no longer as a rule.
-const spinLimit = 40000
 
 // newThreadPool starts size − 1 threads.
 func newThreadPool(size int) *threadPool {
@@ -54,7 +50,7 @@ func (t *threadPool) loop(w int) {
 // await returns when there has been a round after the one seen.
 func (t *threadPool) await(w int, seen uint32) {
 	for i := 0; t.round.Load() == seen; i++ {
-		if i < spinLimit {
+		if i < tuning.SpinLimit {
 			if i%64 == 63 {
 				runtime.Gosched()
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
 	"github.com/tally-network/tally/engine/cpu/plan"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // workspace is the memory of one run at a time.
@@ -58,10 +59,6 @@ func donated(p *graph.Program, in graph.Inputs) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// collectBytes is the size of a new state, in bytes, for which the time of a garbage
-// collection is worth its memory: the last state goes before there is another.
-const collectBytes = 16 << 20
-
 // Run implements engine.Runner.
 func (r *runner) Run(ctx context.Context, in graph.Inputs, observe graph.Observer) (*graph.State, error) {
 	p := &r.fused
@@ -95,7 +92,7 @@ func (r *runner) run(ctx context.Context, p *planCache, in graph.Inputs, do func
 	if a.donated, err = donated(pl.Program, in); err != nil {
 		return nil, err
 	}
-	if pl.StateBytes >= collectBytes && a.donated == nil {
+	if pl.StateBytes >= tuning.CollectBytes && a.donated == nil {
 		runtime.GC() // of its own accord it would come when garbage is as much as all the rest
 	}
 	a.begin(r.options.Threads, pl, inputs)

@@ -15,11 +15,8 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine"
 	"github.com/tally-network/tally/engine/cpu/asm"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
-
-// tileGrain is the number of tiles that are worth a goroutine: 256 KiB of
-// float32, about a tenth of a millisecond.
-const tileGrain = 64
 
 // Roots returns the tensors' roots, hashing tiles on several threads.
 func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
@@ -41,7 +38,7 @@ func Roots(tensors []*tensor.Tensor, threads int) []canon.Hash {
 		}
 		return nil
 	}
-	_ = engine.Split(threads, total, tileGrain, hash) // hash cannot fail
+	_ = engine.Split(threads, total, tuning.TileGrain, hash) // hash cannot fail
 	roots := make([]canon.Hash, len(tensors))
 	for i, t := range tensors {
 		roots[i] = tensor.LayoutOf(t.Type, t.Shape).Root(canon.Root(leaves[i]))

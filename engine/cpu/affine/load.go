@@ -5,6 +5,7 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Overlay copies elements at, at+1, … of the view to dst and leaves alone what
@@ -108,7 +109,7 @@ func copyPlane[T mem.Integer](dst, src []T, at, rows, cols, rowStep, colStep int
 		}
 	case rows > cols || max(rowStep, -rowStep) < max(colStep, -colStep):
 		// In blocks, so that lines of dst stay in the cache.
-		const block = 32
+		const block = tuning.CopyBlock
 		for from := 0; from < rows; from += block {
 			n := min(block, rows-from)
 			for c := range cols {

@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Elementwise chains: maps of float32 of which each takes what the one before has made.
@@ -39,10 +40,6 @@ const noOperand = -1
 // nothing is what such an op reads.
 var nothing float32
 
-// minPeriod is the number of elements for which one scalar is worth a row of a chain of its
-// own.
-const minPeriod = 16
-
 // broadcastScalar is an operand of count scalars from element base on: each is shared by
 // period elements, and after the last the first comes again.
 type broadcastScalar struct{ base, period, count int }
@@ -59,7 +56,7 @@ func scalarOf(v *affine.View) (x broadcastScalar, ok bool) {
 		return x, false
 	case len(loops) == 1:
 		return broadcastScalar{v.Base, 1, 1}, true
-	case len(loops) == 2 && loops[0].Stride == 1 && inner.Extent >= minPeriod:
+	case len(loops) == 2 && loops[0].Stride == 1 && inner.Extent >= tuning.MinPeriod:
 		return broadcastScalar{v.Base, inner.Extent, loops[0].Extent}, true
 	}
 	return x, false

@@ -51,9 +51,9 @@ func (c *Fusion) describe() string {
 // Describe says how a producer and its epilogue run.
 func (k *ProducerFusion) Describe() kernel.Description {
 	d := k.Producer.Describe()
-	d.Fusion = "epilogue: " + k.tail.describe()
-	if k.tail.ReadsSource() {
-		d.Fusion += ", from the accumulators"
+	if d.Handover == kernel.FromAccumulators && !k.tail.ReadsSource() {
+		d.Handover = kernel.AfterStoring
 	}
+	d.Fusion = "epilogue: " + k.tail.describe() + ", " + d.Handover
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // block is mc rows and nc columns of a contraction's output in the making, and the memory
@@ -107,7 +108,7 @@ func (p *block) advance(a, b elements, t, n int) (done bool) {
 		columns = p.sumColumns()
 	}
 	for i, packed := 0, 0; i < p.rowCount; i += packed {
-		switch packed = min(maxPackRows, p.rowCount-i); {
+		switch packed = min(tuning.MaxPackRows, p.rowCount-i); {
 		case p.a.lineRows > 0:
 			packed = p.rowCount
 		case p.a.prepacked != nil:
@@ -180,7 +181,7 @@ func (p *block) columnsLeft(c int) int {
 // cache for the next rows.
 func (p *block) tilesInL1(left int) (cols, tiles int) {
 	cols = evenPart(left, p.nr, p.set.Lanes)
-	most := maxBStrip / (cols * p.bPacker.kWords)
+	most := tuning.MaxBStrip / (cols * p.bPacker.kWords)
 	for tiles = 1; tiles < most && evenPart(left-tiles*cols, p.nr, p.set.Lanes) == cols; {
 		tiles++
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // contraction is a contraction of floats to float32, or of integers of 8 bits to int32:
@@ -99,7 +100,7 @@ func newContraction(p, all *tensor.Primitive, at int, set *asm.KernelSet) kernel
 		return newPlain(p)
 	}
 	k := &contraction{p: p, whole: all, set: set, isFloat32: p.Args[0].Type == tensor.Float32}
-	k.blocking = blocking{microKernels: set.GEMM, kc: maxKC, kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes}
+	k.blocking = blocking{microKernels: set.GEMM, kc: tuning.MaxKC, kUnit: 1, mr: set.MR(), nr: set.NRVectors() * set.Lanes}
 	k.out.at = at
 	if !k.isFloat32 && !narrow {
 		k.widen = eltwise.Cast(set, p.Args[0].Type, tensor.Float32)
@@ -143,14 +144,14 @@ func (k *contraction) chooseOperands(batch, rows, cols, terms []int) {
 		k.setGrids(x, y, batch, rows, cols, terms, neither)
 	}
 	k.lines = lineLayout{k.cols.N, 1, 1, 1, tensor.Shape(k.cols.Extents).Strides()}
-	if k.a.input == nil && k.rows.N <= maxMC {
-		k.chooseBlocking(fineBlocks)
+	if k.a.input == nil && k.rows.N <= tuning.MaxMC {
+		k.chooseBlocking(tuning.FineBlocks)
 	} else {
-		k.chooseBlocking(minBlocks)
+		k.chooseBlocking(tuning.MinBlocks)
 	}
 	k.chooseA()
-	k.b.inPlace = k.isRegular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.mc, k.mr) <= maxInPlaceTiles || k.bSpreads())
-	if !k.b.inPlace && k.rows.N <= gemvRows { // packing takes all the time, and little is read back soon
+	k.b.inPlace = k.isRegular(&k.cols) && k.b.own[0] == 1 && (mem.CeilDiv(k.mc, k.mr) <= tuning.MaxInPlaceTiles || k.bSpreads())
+	if !k.b.inPlace && k.rows.N <= tuning.GEMVRows { // packing takes all the time, and little is read back soon
 		k.nc = min(k.nc, 2*k.nr)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
 	}
@@ -164,15 +165,14 @@ func (k *contraction) isRegular(g *affine.Grid) bool { return k.isFloat32 && !k.
 // bStaysInL2 reports whether all of operand b stays in the second-level cache beside
 // many rows, and tiles can read it in place. Then blocks are best split between rows.
 func (k *contraction) bStaysInL2() bool {
-	return k.cols.N <= maxColsPerRow*k.rows.N && k.direct && k.lines.columns == 1 && k.isRegular(&k.cols) && k.b.own[0] == 1 && k.cols.N*k.terms.N <= maxBInL2
+	return k.cols.N <= tuning.MaxColsPerRow*k.rows.N && k.direct && k.lines.columns == 1 && k.isRegular(&k.cols) && k.b.own[0] == 1 && k.cols.N*k.terms.N <= tuning.MaxBInL2
 }
 
 // bSpreads reports whether the terms of operand b fall into many sets of the caches,
 // which the lower bits of addresses number, so that a strip of columns stays cached
 // while tiles read it in place.
 func (k *contraction) bSpreads() bool {
-	const crowded = 512
-	return affine.Last(k.b.terms)*mem.Word%crowded != 0
+	return affine.Last(k.b.terms)*mem.Word%tuning.CrowdedBytes != 0
 }
 
 // chooseA chooses how tiles read operand a: in place, if it is regular and few tiles
@@ -180,7 +180,7 @@ func (k *contraction) bSpreads() bool {
 // in the operand.
 func (k *contraction) chooseA() {
 	a := &k.a
-	a.inPlace = k.isRegular(&k.rows) && k.terms.OneAxis() && mem.CeilDiv(k.nc*k.lines.pitch, k.nr) <= maxInPlaceTiles
+	a.inPlace = k.isRegular(&k.rows) && k.terms.OneAxis() && mem.CeilDiv(k.nc*k.lines.pitch, k.nr) <= tuning.MaxInPlaceTiles
 	a.rowMajor = !a.inPlace && k.int8 == nil && !a.isMatrix && a.termRun.Length() >= min(a.ownRun.Length(), k.mr)
 }
 
@@ -193,12 +193,12 @@ func (k *contraction) chooseSkinny() {
 	case even && k.b.own[0] == 1 && k.rows.N <= len(k.set.AxpyGEMM):
 		k.a.inPlace, k.b.inPlace, k.b.axpyForm = true, true, true
 		k.kUnit = asm.AxpyTerms
-		k.nc = min(max(k.nc, axpyNC), k.lines.n)
+		k.nc = min(max(k.nc, tuning.AxpyNC), k.lines.n)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
-	case even && k.b.terms[0] == 1 && k.rows.N <= maxDotTiles*len(k.set.DotGEMM) && k.cols.N >= asm.DotColumns:
+	case even && k.b.terms[0] == 1 && k.rows.N <= tuning.MaxDotTiles*len(k.set.DotGEMM) && k.cols.N >= asm.DotColumns:
 		k.a.inPlace, k.a.rowMajor = k.rows.N == 1 && k.a.terms[0] == 1, false
 		k.b.inPlace, k.b.dotForm = true, true
-		k.kUnit, k.kc = asm.DotTerms, dotKC
+		k.kUnit, k.kc = asm.DotTerms, tuning.DotKC
 		k.mr, k.nr = len(k.set.DotGEMM), asm.DotColumns
 	}
 }
@@ -269,13 +269,13 @@ func (s *operandLayout) findRuns(own, terms *affine.Grid) {
 // each; so many blocks are enough.
 func (k *contraction) chooseBlocking(enough int) {
 	tileRows, tileCols := k.mr, mem.CeilDiv(k.nr, k.lines.pitch)
-	k.mc, k.nc = min(k.rows.N, maxMC), min(k.lines.n, mem.CeilDiv(maxNC, k.lines.pitch))
+	k.mc, k.nc = min(k.rows.N, tuning.MaxMC), min(k.lines.n, mem.CeilDiv(tuning.MaxNC, k.lines.pitch))
 	for {
 		k.mBlocks, k.nBlocks = mem.CeilDiv(k.rows.N, k.mc), mem.CeilDiv(k.lines.n, k.nc)
 		width := k.nc * k.lines.pitch
-		large := !k.direct && k.mc*width > maxAcc
+		large := !k.direct && k.mc*width > tuning.MaxAccumulators
 		switch {
-		case !large && (k.Blocks() >= enough || k.mc*width*k.terms.N < 2*minBlockWork):
+		case !large && (k.Blocks() >= enough || k.mc*width*k.terms.N < 2*tuning.MinBlockWork):
 			return
 		case k.mc > tileRows && (k.mc > width || k.bStaysInL2()) || k.nc <= tileCols && k.mc > tileRows:
 			k.mc = mem.RoundUp(mem.CeilDiv(k.mc, 2), tileRows)
@@ -300,9 +300,9 @@ func (k *contraction) Run(w *kernel.Worker, out *tensor.Tensor, args []*tensor.T
 func (k *contraction) Next(w *kernel.Worker, out *tensor.Tensor, args []*tensor.Tensor, i, n int, do kernel.Epilogue) (done int, err error) {
 	p, words := kernel.Scratch[block](w), mem.Words(out)
 	b, c, r := i/(k.mBlocks*k.nBlocks), i/k.mBlocks%k.nBlocks, i%k.mBlocks
-	higher, wider := min(n, k.mBlocks-r, max(k.blockLimit(maxMC, k.nc)/k.mc, 1)), 1
+	higher, wider := min(n, k.mBlocks-r, max(k.blockLimit(tuning.MaxMC, k.nc)/k.mc, 1)), 1
 	if higher == k.mBlocks && k.b.input == nil {
-		wider = min(n/k.mBlocks, k.nBlocks-c, max(k.blockLimit(maxNC, higher*k.mc)/k.nc, 1))
+		wider = min(n/k.mBlocks, k.nBlocks-c, max(k.blockLimit(tuning.MaxNC, higher*k.mc)/k.nc, 1))
 	}
 	p.place(k, w, b, r*k.mc, c*k.nc, higher*k.mc, wider*k.nc)
 	if !p.compute(args, words) {
@@ -317,5 +317,5 @@ func (k *contraction) blockLimit(most, others int) int {
 	if k.direct {
 		return most
 	}
-	return min(most, maxAcc/(others*k.lines.pitch))
+	return min(most, tuning.MaxAccumulators/(others*k.lines.pitch))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 )
 
@@ -29,8 +30,21 @@ func (k *contraction) Describe() kernel.Description {
 		Kernel: name,
 		Blocking: fmt.Sprintf("%d × (M %d N %d K %d), MC %d NC %d KC %d, MR %d NR %d, accumulators %s",
 			k.batch.N, k.rows.N, k.cols.N, k.terms.N, k.mc, k.nc*k.lines.pitch, min(k.kc, k.terms.N), k.mr, k.nr, accumulators),
-		Packing: "A " + k.a.describe() + ", B " + k.b.describe(),
+		Packing:  "A " + k.a.describe() + ", B " + k.b.describe(),
+		Handover: k.handover(),
 	}
+}
+
+// handover says where an epilogue finds a block. Rows that are contiguous in the output,
+// as those of a convolution by rows, are transposed on their way there.
+func (k *contraction) handover() string {
+	switch {
+	case k.direct:
+		return kernel.FromOutput
+	case affine.Last(k.out.cols) != 1:
+		return kernel.AfterStoring
+	}
+	return kernel.FromAccumulators
 }
 
 // describe says how tiles read an operand.

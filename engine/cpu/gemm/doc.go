@@ -12,7 +12,7 @@
 // a stride are split into phases (polyphase.go). Few rows take the axpy and the dot form.
 // Integers of 8 bits differ in what a word of a panel holds (int8.go). Constant operands
 // are packed once (prepack.go). Types that no micro-kernel takes are summed in plain Go
-// (plain.go). tuning.go holds every constant that trades one cost for another.
+// (plain.go). Constants that trade one cost for another are those of package tuning.
 //
 // Invariants: a float accumulator is one chain of fused multiply-adds from +0 over a
 // K-block of tensor.KBlock terms; K-blocks are added by a tree. No block size, packing or

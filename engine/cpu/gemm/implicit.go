@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Implicit GEMM (XNNPACK's igemm): an operand that is read through windows, or has padding,
@@ -20,7 +21,7 @@ func (k *contraction) readPaddedRows(x, y int, batch, rows, cols, terms []int) b
 	}
 	batch, rows, _, terms = k.setGrids(x, y, batch, rows, cols, terms, x)
 	m := newPaddedInput(k, x, &k.rows, batch, rows, terms, k.rows.Extents[0], false)
-	if m == nil || m.size > maxInput || m.size > k.rows.N*k.terms.N {
+	if m == nil || m.size > tuning.MaxInput || m.size > k.rows.N*k.terms.N {
 		return false
 	}
 	k.a = operandLayout{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, input: m}
@@ -36,14 +37,14 @@ func (k *contraction) implicitByRows(x, y int, batch, rows, cols, terms []int) b
 	if len(batch) > 0 || len(rows) == 0 || !affine.Windowed(k.p, x, affine.Last(rows)) || len(affine.BoundsOf(k.p, y)) > 0 {
 		return false
 	}
-	most := maxLineInput
+	most := tuning.MaxLineInput
 	if k.alongPlanes(x, rows) {
-		rows, most = append(slices.Clone(rows[1:]), rows[0]), maxPlaneInput
+		rows, most = append(slices.Clone(rows[1:]), rows[0]), tuning.MaxPlaneInput
 	}
 	batch, rows, _, terms = k.setGrids(x, y, batch, rows, cols, terms, x)
 	line := affine.Last(k.rows.Extents)
 	m := newPaddedInput(k, x, &k.rows, batch, rows, terms, k.rows.Extents[0], false)
-	if line < minLineRows || line > maxLineRows && k.terms.N < manyTerms || k.cols.N < minLineColumns || m == nil || m.size > most {
+	if line < tuning.MinLineRows || line > tuning.MaxLineRows && k.terms.N < tuning.ManyTerms || k.cols.N < tuning.MinLineColumns || m == nil || m.size > most {
 		return false
 	}
 	k.a = operandLayout{arg: x, base: m.base, batch: make([]int, len(batch)), own: m.own, terms: m.terms, input: m, inPlace: true, lineRows: line}
@@ -54,7 +55,7 @@ func (k *contraction) implicitByRows(x, y int, batch, rows, cols, terms []int) b
 	}
 	k.nc = mem.RoundUp(mem.CeilDiv(k.cols.N, parts), k.set.Lanes)
 	k.nBlocks = mem.CeilDiv(k.cols.N, k.nc)
-	k.divideLines(fewBlocks)
+	k.divideLines(tuning.FewBlocks)
 	return true
 }
 
@@ -69,10 +70,10 @@ func (k *contraction) alongPlanes(x int, rows []int) bool {
 // blocks, those beside each other included.
 func (k *contraction) divideLines(enough int) {
 	unit := k.a.lineRows
-	if unit%k.mr == 0 || unit > maxMC {
+	if unit%k.mr == 0 || unit > tuning.MaxMC {
 		unit = k.mr
 	}
-	k.mc = min(mem.RoundUp(mem.CeilDiv(k.rows.N, mem.CeilDiv(enough, k.nBlocks)), unit), maxMC/unit*unit)
+	k.mc = min(mem.RoundUp(mem.CeilDiv(k.rows.N, mem.CeilDiv(enough, k.nBlocks)), unit), tuning.MaxMC/unit*unit)
 	k.mBlocks = mem.CeilDiv(k.rows.N, k.mc)
 }
 
@@ -87,7 +88,7 @@ func (k *contraction) implicitByColumns(x, y int, batch, rows, cols, terms []int
 		return false
 	}
 	batch, _, cols, terms = k.setGrids(x, y, batch, rows, cols, terms, y)
-	split := affine.Last(k.cols.Extents) >= minPhaseColumns
+	split := affine.Last(k.cols.Extents) >= tuning.MinPhaseColumns
 	m := newPaddedInput(k, y, &k.cols, batch, cols, terms, k.cols.Extents[0], split)
 	if m == nil || !m.oneRow(k.cols.Extents) {
 		return false
@@ -97,13 +98,13 @@ func (k *contraction) implicitByColumns(x, y int, batch, rows, cols, terms []int
 	// padded input must cost less than packing every column.
 	waste := ((k.lines.n-1)*k.lines.pitch + k.lines.span - k.cols.N) * k.rows.N
 	if k.batch.N > 1 {
-		waste += k.rows.N*rowPackCost + k.a.packCost(k.rows.N, false)
+		waste += k.rows.N*tuning.RowPackCost + k.a.packCost(k.rows.N, false)
 	}
-	if waste > k.cols.N*columnPackCost {
+	if waste > k.cols.N*tuning.ColumnPackCost {
 		return false
 	}
-	k.chooseBlocking(fewBlocks)
-	for m = newPaddedInput(k, y, &k.cols, batch, cols, terms, k.nc, split); m.size > maxInput && k.nc > 1; {
+	k.chooseBlocking(tuning.FewBlocks)
+	for m = newPaddedInput(k, y, &k.cols, batch, cols, terms, k.nc, split); m.size > tuning.MaxInput && k.nc > 1; {
 		k.nc = mem.CeilDiv(k.nc, 2)
 		k.nBlocks = mem.CeilDiv(k.lines.n, k.nc)
 		m = newPaddedInput(k, y, &k.cols, batch, cols, terms, k.nc, split)

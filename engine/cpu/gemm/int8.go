@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // int8Format is how integers of 8 bits lie in panels. Their contractions share everything
@@ -153,8 +154,8 @@ var (
 		0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101,
 		0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x01010101,
 	})
-	zeroOffsets [maxKC]int
-	signBits    = slices.Repeat([]uint8{128}, maxKC*mem.Word) // the bit that a shift by 128 turns
+	zeroOffsets [tuning.MaxKC]int
+	signBits    = slices.Repeat([]uint8{128}, tuning.MaxKC*mem.Word) // the bit that a shift by 128 turns
 )
 
 // sumColumns returns −α·ΣB′ − α·β for each column.

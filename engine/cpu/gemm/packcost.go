@@ -4,6 +4,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Which operand had better be a, whose rows tiles broadcast, and which b, whose columns
@@ -18,9 +19,9 @@ func (k *contraction) cost(x, y int, batch, rows, cols, terms []int) int {
 		e += k.rows.N
 	}
 	if k.cols.N > 1 && affine.Last(k.out.cols) != 1 {
-		each := scatterCost
+		each := tuning.ScatterCost
 		if k.rows.N >= asm.TransposeRows && affine.Last(k.out.rows) == 1 {
-			each = transposeCost
+			each = tuning.TransposeCost
 		}
 		e += each * k.rows.N * k.cols.N / k.terms.N
 	}
@@ -30,16 +31,15 @@ func (k *contraction) cost(x, y int, batch, rows, cols, terms []int) int {
 // packCost estimates, in multiply-adds, what it takes to pack so many rows of what is no
 // matrix, for each term; columns (transposed) are packed across runs of terms.
 func (s *operandLayout) packCost(rows int, transposed bool) int {
-	const segment, word, transpose = 128, 8, 16
 	if s.isMatrix {
 		return 0
 	}
 	run := max(s.termRun.Length(), 1)
 	if transposed && s.ownRun.Length() >= run {
-		return rows * (segment/s.ownRun.Length() + word)
+		return rows * (tuning.SegmentCost/s.ownRun.Length() + tuning.WordCost)
 	}
 	if transposed {
-		return rows * (segment/run + word + transpose)
+		return rows * (tuning.SegmentCost/run + tuning.WordCost + tuning.GatherTransposeCost)
 	}
-	return rows * (segment/run + word)
+	return rows * (tuning.SegmentCost/run + tuning.WordCost)
 }

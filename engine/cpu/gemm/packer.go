@@ -10,6 +10,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // packer brings the rows (or columns) of one operand that a block needs into panels: for
@@ -209,7 +210,7 @@ func (s *operandLayout) listOffsets(terms *affine.Grid) {
 		return
 	case m != nil && m.table != nil:
 		s.offsets = slices.Clone(m.table)
-	case terms.N <= maxIndirection:
+	case terms.N <= tuning.MaxIndirection:
 		s.offsets = make([]int, terms.N)
 		terms.Offsets(s.offsets, 0, s.terms, 0)
 	}
@@ -403,7 +404,7 @@ func (p *packer) packedStrides(width int) *int {
 		p.packedOffsets = append(p.packedOffsets, make([][]int, width+1-len(p.packedOffsets))...)
 	}
 	if len(p.packedOffsets[width]) < p.kWords {
-		p.packedOffsets[width] = make([]int, max(maxKC, p.kWords))
+		p.packedOffsets[width] = make([]int, max(tuning.MaxKC, p.kWords))
 		for t := range p.packedOffsets[width] {
 			p.packedOffsets[width][t] = t * width * mem.Word
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // paddedInput is a copy of the part of an operand that a block of a convolution reads, with
@@ -94,7 +95,7 @@ func phasesAlong(own, extents, terms []int) int {
 			stride, moving = step, moving+1
 		}
 	}
-	if moving != 1 || stride > maxPhases || slices.ContainsFunc(terms, func(step int) bool { return step < 0 }) {
+	if moving != 1 || stride > tuning.MaxPhases || slices.ContainsFunc(terms, func(step int) bool { return step < 0 }) {
 		return 1
 	}
 	return stride

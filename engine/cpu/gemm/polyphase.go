@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // polyphase is a contraction along whose output some axes count phases: each phase has
@@ -85,7 +86,7 @@ func phaseAxis(p *tensor.Primitive, dim tensor.Dim) (axis, fold tensor.Term) {
 	}
 	x, y := dim.Terms[0], dim.Terms[1]
 	r := len(p.Shape)
-	if x.Axis < r && y.Axis >= r && x.Step > 0 && p.Shape[x.Axis] > 1 && p.Shape[x.Axis] <= maxPhases && p.Shape[x.Axis]*x.Step <= y.Step {
+	if x.Axis < r && y.Axis >= r && x.Step > 0 && p.Shape[x.Axis] > 1 && p.Shape[x.Axis] <= tuning.MaxPhases && p.Shape[x.Axis]*x.Step <= y.Step {
 		return x, y
 	}
 	return axis, fold

@@ -12,6 +12,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 	"github.com/tally-network/tally/engine/cpu/weights"
 )
 
@@ -58,7 +59,7 @@ func (k *contraction) Weights(isConstant func(operand int) bool) (out []kernel.W
 // read in place faster to read.
 func (w *weight) pays() bool {
 	k, s := w.k, w.s
-	betterPacked := s == &k.b && !s.dotForm && !s.axpyForm && mem.CeilDiv(k.rows.N, k.mr) > maxInPlaceTiles
+	betterPacked := s == &k.b && !s.dotForm && !s.axpyForm && mem.CeilDiv(k.rows.N, k.mr) > tuning.MaxInPlaceTiles
 	varies := slices.ContainsFunc(s.batch, func(step int) bool { return step != 0 })
 	return s.input == nil && (!s.inPlace || betterPacked) && !(varies && slices.Contains(s.batch, 0))
 }
@@ -131,7 +132,7 @@ func (w *weight) each(do func(t, n, row, rows int) error) error {
 		for row := 0; row < w.grid.N; {
 			rows := min(w.block-row%w.block, w.grid.N-row)
 			if w.vector == 1 {
-				rows = min(rows, maxPackRows)
+				rows = min(rows, tuning.MaxPackRows)
 			}
 			if err := do(t, n, row, rows); err != nil {
 				return err
@@ -164,9 +165,9 @@ func (w *weight) Use(p *weights.Packed) {
 	s.prepacked.held = p
 	s.prepacked.plain = sync.OnceValues(func() (*tensor.Tensor, error) { return w.Unpack(p.Bytes()) })
 	if s == &k.b && k.a.lineRows > 0 {
-		k.divideLines(inputBlocks)
+		k.divideLines(tuning.InputBlocks)
 	}
-	if s == &k.b && k.int8 == nil && k.set.PrefetchGEMM != nil && k.rows.N <= maxPrefetchTiles*k.mr {
+	if s == &k.b && k.int8 == nil && k.set.PrefetchGEMM != nil && k.rows.N <= tuning.MaxPrefetchTiles*k.mr {
 		k.microKernels = k.set.PrefetchGEMM
 	}
 }

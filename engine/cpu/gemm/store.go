@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // How a block comes to the output, and to its epilogue.
@@ -108,11 +109,10 @@ func (p *block) evenRuns(c int) (n, apart int) {
 // rowsTogether returns how many rows from i on an epilogue takes together: they stay in the
 // cache, and lie at one distance in the output.
 func (p *block) rowsTogether(i int) int {
-	const near = 4 * kernel.Chunk
 	if !p.rows.OneAxis() {
 		return 1
 	}
-	return min(max(near/p.colCount, 1), p.rowCount-i)
+	return min(max(tuning.NearElements/p.colCount, 1), p.rowCount-i)
 }
 
 // storeAll stores all accumulators, if they are not in the output already. Where rows are

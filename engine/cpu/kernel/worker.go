@@ -6,12 +6,13 @@ import (
 
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Chunk is the number of elements that loops take at a time: few enough for some
 // operands and the result to stay in the first-level cache. It is a multiple of
 // tensor.Lanes.
-const Chunk = 1024
+const Chunk = tuning.Chunk
 
 // Worker is the memory that one thread computes in, for kernels of every kind.
 type Worker struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/reduce"
 	"github.com/tally-network/tally/engine/cpu/spatial"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // chooseKernel returns the fastest kernel for a checked primitive that is no stage of a
@@ -44,7 +45,7 @@ func grain(p *graph.Program, nodes []int, blocks, grainNs int) int {
 func estimate(p *graph.Program, nodes []int) (ns int) {
 	for _, i := range nodes {
 		flops, bytes := p.Nodes[i].Cost()
-		ns += flops/20 + bytes/40 // as measured
+		ns += flops/tuning.FLOPsPerNs + bytes/tuning.BytesPerNs
 	}
 	return ns
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/fuse"
 	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // fusionGroup is nodes that are one task: a fusion, perhaps behind a producer, or one node
@@ -19,13 +20,6 @@ type fusionGroup struct {
 	recomputed map[int]bool    // nodes that other groups compute, too
 	producer   kernel.Producer // of node Head; nil if there is none
 }
-
-// Limits of a fusion: a block of all its values should fit into the first two levels of
-// cache, and there must be rows to share among threads.
-const (
-	maxMembers     = 64
-	maxRowElements = 4096
-)
 
 // fuser puts nodes into groups. A group runs where its first node stood, so a node joins
 // the group of its producers only if the last of them is in it.
@@ -54,7 +48,7 @@ func (g *fuser) isReady(i int) bool {
 
 // scalar adds node i to a group of early scalars.
 func (g *fuser) scalar(i int) {
-	if g.scalars == nil || len(g.scalars.Nodes) == maxMembers {
+	if g.scalars == nil || len(g.scalars.Nodes) == tuning.MaxMembers {
 		g.scalars = &fusionGroup{Group: fuse.Group{Elements: 1, Head: None}, isFusion: true, order: -1}
 		g.early = append(g.early, g.scalars)
 	}
@@ -122,8 +116,7 @@ func (g *fuser) candidates(last *fusionGroup, i int) (out []*fusionGroup) {
 		out = append(out, last)
 		from = last.order + 1
 	}
-	const window = 16
-	for _, m := range g.groups[max(from, len(g.groups)-window):] {
+	for _, m := range g.groups[max(from, len(g.groups)-tuning.FusionWindow):] {
 		if m.isFusion && m.Rows == 0 && m.Elements == g.nodes[i].Shape.Elements() && g.share(m, i) {
 			out = append(out, m)
 		}
@@ -147,7 +140,7 @@ func (g *fuser) share(m *fusionGroup, i int) bool {
 
 // addAll adds nodes to a group, all or none.
 func (g *fuser) addAll(m *fusionGroup, nodes []int) bool {
-	if !m.isFusion || len(m.Nodes)+len(nodes) > maxMembers {
+	if !m.isFusion || len(m.Nodes)+len(nodes) > tuning.MaxMembers {
 		return false
 	}
 	before := *m
@@ -202,7 +195,7 @@ func (g *fuser) fits(m *fusionGroup, i int) bool {
 	switch {
 	case rows == 0 && n != m.Elements:
 		return false
-	case rows > 0 && (total%rows != 0 || n%rows != 0 || total/rows > maxRowElements || m.Elements/rows > maxRowElements):
+	case rows > 0 && (total%rows != 0 || n%rows != 0 || total/rows > tuning.MaxRowElements || m.Elements/rows > tuning.MaxRowElements):
 		return false
 	}
 	m.Rows, m.Elements = rows, max(m.Elements, total)

@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/reduce"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // fusible reports whether a node can be a stage of a fusion: an elementwise map, a copy, or
@@ -25,7 +26,7 @@ func fusible(set *asm.KernelSet, p *tensor.Primitive) bool {
 		if t.Half() {
 			t = tensor.Float32
 		}
-		if p.Fn.Scatters() || eltwise.FoldRows(set, p.Fn, t) == nil || p.Terms() > maxRowElements {
+		if p.Fn.Scatters() || eltwise.FoldRows(set, p.Fn, t) == nil || p.Terms() > tuning.MaxRowElements {
 			return false
 		}
 		times, ok := affine.Repetition(p, 0)

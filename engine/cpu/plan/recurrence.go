@@ -9,19 +9,15 @@ import (
 	"github.com/tally-network/tally/engine/cpu/affine"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/recurrent"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // Recurrences: a recurrent net comes unrolled, as a period of groups that repeats. Groups
 // that do the same of other tensors share one work, so that weights are packed once. Where
 // a step is short, its repetitions are one task, a recurrent.Loop.
 
-// Limits of a recurrence.
-const (
-	maxPeriod  = 64     // groups of a step
-	minSteps   = 3      // that are worth a loop
-	maxStepNs  = 20_000 // a step, as estimated, that one thread computes sooner than two
-	shiftBytes = 8      // what tensor.Part asks of a shift
-)
+// shiftBytes is what tensor.Part asks of a shift.
+const shiftBytes = 8
 
 // outline is what a group computes, but for the tensors and places that it reads.
 type outline struct {
@@ -95,7 +91,7 @@ type replica struct {
 // replica: of the step whose operands begin first, so that others lie behind.
 func (p *program) findRecurrences(groups []*fusionGroup, escapes []bool) (all []recurrence, replicas map[*fusionGroup]replica) {
 	replicas = map[*fusionGroup]replica{}
-	if len(groups) < minSteps {
+	if len(groups) < tuning.MinSteps {
 		return nil, replicas
 	}
 	outlines := make([]outline, len(groups))
@@ -104,7 +100,7 @@ func (p *program) findRecurrences(groups []*fusionGroup, escapes []bool) (all []
 	}
 	for t := 0; t < len(groups); {
 		r := longestRepetition(outlines, t)
-		if r.steps < minSteps || !r.replicate(groups, outlines, replicas) {
+		if r.steps < tuning.MinSteps || !r.replicate(groups, outlines, replicas) {
 			t++
 			continue
 		}
@@ -116,13 +112,13 @@ func (p *program) findRecurrences(groups []*fusionGroup, escapes []bool) (all []
 
 // longestRepetition returns the repetition from a group on that has most groups.
 func longestRepetition(outlines []outline, at int) (best recurrence) {
-	for period := 1; period <= maxPeriod && at+minSteps*period <= len(outlines); period++ {
+	for period := 1; period <= tuning.MaxPeriod && at+tuning.MinSteps*period <= len(outlines); period++ {
 		n := at
 		for n+period < len(outlines) && outlines[n].key == outlines[n+period].key {
 			n++
 		}
 		steps := (n-at)/period + 1
-		if steps >= minSteps && steps*period > best.steps*best.period {
+		if steps >= tuning.MinSteps && steps*period > best.steps*best.period {
 			best = recurrence{at, period, steps}
 		}
 	}
@@ -215,7 +211,7 @@ func (pl *Plan) roll(all []recurrence) {
 		for i := range r.period {
 			ns += estimate(pl.Program, pl.Tasks[r.at+i].Nodes)
 		}
-		if ns <= maxStepNs {
+		if ns <= tuning.MaxStepNs {
 			out = append(append(out, pl.Tasks[next:r.at]...), loop(pl.Tasks[r.at:end], r.period))
 			next = end
 		}

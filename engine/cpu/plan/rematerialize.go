@@ -6,6 +6,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/affine"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // rematerializer finds the nodes that a fusion computes again.
@@ -17,10 +18,6 @@ type rematerializer struct {
 	added  []int        // what it computes again
 }
 
-// maxRecomputed is how many nodes in a row are computed again for one load: it trades
-// arithmetic against memory traffic.
-const maxRecomputed = 4
-
 // offer adds node i, and the nodes that it takes, if all of them are cheap and follow from
 // what the fusion reads. depth counts the nodes on the way to i.
 func (r *rematerializer) offer(i, depth int) bool {
@@ -28,7 +25,7 @@ func (r *rematerializer) offer(i, depth int) bool {
 	if r.inside[i] {
 		return true
 	}
-	if depth == maxRecomputed || !isCheap(n.Fn) || n.Shape.Elements() != r.group.Elements || len(r.added) >= maxMembers {
+	if depth == tuning.MaxRecomputed || !isCheap(n.Fn) || n.Shape.Elements() != r.group.Elements || len(r.added) >= tuning.MaxMembers {
 		return false
 	}
 	before := len(r.added)

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/core/graph"
 	"github.com/tally-network/tally/core/tensor"
 	"github.com/tally-network/tally/engine/cpu/kernel"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 	"github.com/tally-network/tally/engine/cpu/weights"
 )
 
@@ -143,7 +144,7 @@ func (pl *Plan) newCollector() collector {
 	for _, x := range pl.Program.Consts {
 		total += len(x.Bytes())
 	}
-	return collector{step: max(minCollected, total/collectedShare)}
+	return collector{step: max(tuning.MinCollected, total/tuning.CollectedShare)}
 }
 
 // release counts a constant that was let go.
@@ -159,10 +160,3 @@ func (c *collector) release(x weak.Pointer[tensor.Tensor], bytes int) {
 	}
 	c.last, c.bytes = c.last[:0], 0
 }
-
-// Constants that were let go are collected when they are as much as this, in bytes, and as
-// this share of all: it trades some collections, of a few milliseconds, against memory.
-const (
-	minCollected   = 8 << 20
-	collectedShare = 40
-)

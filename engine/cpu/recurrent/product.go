@@ -11,6 +11,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 	"github.com/tally-network/tally/engine/cpu/weights"
 )
 
@@ -44,12 +45,8 @@ type stepPanels struct {
 	once  sync.Once       // packs those
 }
 
-// Limits of a product.
-const (
-	maxRows   = 16      // more are worth what package gemm prepares
-	axpyRows  = 2       // rows that AxpyKernel takes
-	blockWork = 1 << 15 // multiply-adds of a block, fewer than which are not worth a thread
-)
+// axpyRows is the rows that AxpyKernel takes.
+const axpyRows = 2
 
 // NewProduct returns the product that p is of two matrices, with the weights as operand
 // number weights; nil if it is none of few rows and whole vectors of columns.
@@ -59,12 +56,12 @@ func NewProduct(p *tensor.Primitive, weights int, set *asm.KernelSet) *Product {
 		return nil
 	}
 	k.nr = set.NRVectors() * set.Lanes
-	if k.rows > maxRows || k.cols == 0 || k.cols%set.Lanes != 0 {
+	if k.rows > tuning.StepRows || k.cols == 0 || k.cols%set.Lanes != 0 {
 		return nil
 	}
 	k.axpy = k.rows <= min(axpyRows, len(set.AxpyGEMM)) && k.terms%asm.AxpyTerms == 0
 	panel := k.rows * k.nr * k.terms
-	k.blockCols = min(mem.CeilDiv(blockWork, panel)*k.nr, k.cols)
+	k.blockCols = min(mem.CeilDiv(tuning.StepBlockWork, panel)*k.nr, k.cols)
 	offsets := func(step int) []int {
 		out := make([]int, k.terms)
 		for t := range out {
@@ -274,6 +271,7 @@ func (k *Product) Describe() kernel.Description {
 	}
 	return kernel.Description{
 		Kernel:   "product of a step",
+		Handover: kernel.FromOutput,
 		Blocking: fmt.Sprintf("M %d N %d K %d, NC %d, %s", k.rows, k.cols, k.terms, k.blockCols, form),
 		Packing:  fmt.Sprintf("state in place, weights packed once as %s (%d KB)", packing, stepWeights{k}.Bytes()>>10),
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/eltwise"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // folding is what all folds share. They run along rows, all terms of an element, then the
@@ -27,15 +28,12 @@ func (k *folding) Blocks() int { return k.n }
 // of a sum stay in the second-level cache, and operands are read in long runs.
 const columnChunk = kernel.Chunk
 
-// rowTerms is the least number of terms for which rows are worth their start.
-const rowTerms = 32
-
 func newFolding(p *tensor.Primitive) folding {
 	r, all := len(p.Shape), len(p.Shape)+len(p.Fold)
 	f := folding{n: p.Shape.Elements(), terms: p.Terms()}
 	_, strides, _ := affine.Linear(p, 0)
 	across, along := innermost(p.Shape, strides[:r]), innermost(p.Fold, strides[r:])
-	f.columns = f.n >= 8 && (f.terms < rowTerms || across < along)
+	f.columns = f.n >= 8 && (f.terms < tuning.RowTerms || across < along)
 	if f.columns {
 		f.view = affine.NewView(p, 0, append(affine.Axes(r, all), affine.Axes(0, r)...))
 	} else {

@@ -24,7 +24,7 @@ func (w *window) describe(name string) kernel.Description {
 		packing += ", padded"
 	}
 	return kernel.Description{
-		Kernel: name, Packing: packing,
+		Kernel: name, Packing: packing, Handover: kernel.FromAccumulators,
 		Blocking: fmt.Sprintf("%d planes of %d × %d, %d a block, %d taps", w.planes.N, w.vertical.n, w.horizontal.n, w.blockPlanes, len(w.taps)),
 	}
 }

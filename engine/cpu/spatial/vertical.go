@@ -6,6 +6,7 @@ import (
 
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // verticalPass finds the extreme of the lines that each line of windows reaches, reading
@@ -77,7 +78,7 @@ func (d *verticalPass) reachedAfter(b *band) []int {
 func (d *verticalPass) horizontalWindow(w *window) *window {
 	out := *w
 	out.vertical = windowAxis{extent: d.axis.n, stride: d.pitch, n: d.axis.n, fold: noAxis, step: 1, dilation: 1, phases: []int{0}, length: d.axis.n}
-	out.blockPlanes = min(max(maxBuffer/max(out.phaseSize()*out.phases(), d.planePitch), 1), out.planes.N)
+	out.blockPlanes = min(max(tuning.MaxWindowBuffer/max(out.phaseSize()*out.phases(), d.planePitch), 1), out.planes.N)
 	out.taps = nil
 	out.findTaps()
 	slices.Sort(out.taps)

@@ -9,6 +9,7 @@ import (
 	"github.com/tally-network/tally/engine/cpu/asm"
 	"github.com/tally-network/tally/engine/cpu/kernel"
 	"github.com/tally-network/tally/engine/cpu/mem"
+	"github.com/tally-network/tally/engine/cpu/tuning"
 )
 
 // window is how a primitive reads planes through windows that move along the last
@@ -44,14 +45,6 @@ type windowAxis struct {
 	length                 int   // of each in a window buffer
 }
 
-// Sizes of window buffers, which trade the start of a block against a place in the first or
-// second cache.
-const (
-	maxTaps   = 64      // terms of a window
-	maxBuffer = 6 << 10 // elements of a buffer, unless a plane has more
-	maxWaste  = 3       // elements of a buffer for one of the output
-)
-
 // noAxis stands for an axis that there is not.
 const noAxis = -1
 
@@ -59,7 +52,7 @@ const noAxis = -1
 // merged where the strides of others allow it, too.
 func newWindow(p *tensor.Primitive, arg int, set *asm.KernelSet, others ...affine.Strides) *window {
 	r, rank := len(p.Shape), len(p.Args[arg].Shape)
-	if p.Args[arg].Flat || r < 2 || rank < 2 || p.Shape.Elements() == 0 || p.Terms() < 2 || p.Terms() > maxTaps || set.EltwiseChain == nil {
+	if p.Args[arg].Flat || r < 2 || rank < 2 || p.Shape.Elements() == 0 || p.Terms() < 2 || p.Terms() > tuning.MaxTaps || set.EltwiseChain == nil {
 		return nil
 	}
 	w := &window{p: p, set: set, arg: arg, padded: len(affine.BoundsOf(p, arg)) > 0}
@@ -92,10 +85,10 @@ func newWindow(p *tensor.Primitive, arg int, set *asm.KernelSet, others ...affin
 	keep, extents := affine.Merge(p.Shape, outer, append(others, strides))
 	w.axes, w.planes, w.steps = keep, affine.Grid{Extents: extents, N: tensor.Shape(extents).Elements()}, affine.Strides(strides).Pick(keep)
 	size := w.vertical.length * w.horizontal.length
-	if size > maxWaste*w.vertical.n*w.horizontal.n {
+	if size > tuning.MaxWindowWaste*w.vertical.n*w.horizontal.n {
 		return nil
 	}
-	w.blockPlanes = min(max(maxBuffer/(size*w.phases()), 1), w.planes.N)
+	w.blockPlanes = min(max(tuning.MaxWindowBuffer/(size*w.phases()), 1), w.planes.N)
 	w.findTaps()
 	return w
 }

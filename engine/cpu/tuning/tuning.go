@@ -1,0 +1,223 @@
+// Package tuning is the table of constants that trade one cost for another in engine/cpu.
+// None of them changes a bit, and no test may depend on one.
+//
+// Each stands with its unit, what it trades, and what was measured: the speed with half of
+// it and with twice as much, beside that with the value in the table. Below 1 is slower.
+// Measured is the mean of the benchmarks that are named, each the best of many short
+// rounds, on one thread of two cores of an AMD EPYC with AVX2 and no AVX-512, which others
+// used as well: a hundredth or two is noise. L1 is 32 KB there, L2 512 KB. Times are of the processor, not of the clock. To measure one
+// again, see CONTRIBUTING.
+package tuning
+
+// Block sizes of a contraction. Several threads need blocks to share; large ones pack less.
+const (
+	// MaxMC: rows of a block. Trades packing B again for other rows against panels of A in L2. Measured: half 1.00, twice 1.01; products from 512³
+	MaxMC = 1024
+
+	// MaxNC: columns of a block. Trades packing A again for other columns against panels of B in L3. Measured: half 1.00, twice 1.00; products from 512³
+	MaxNC = 3072
+
+	// MaxKC: words of a panel packed at a time, a divisor of tensor.KBlock. Trades loading accumulators again against a panel in L1. Measured: half 0.95, twice 1.00; products from 512³
+	MaxKC = 1024
+
+	// MaxAccumulators: elements of a block that is not computed in the output. Trades smaller blocks against half of L2. Measured: half 1.00, twice 1.00; convolutions
+	MaxAccumulators = 1 << 17
+
+	// MaxBStrip: elements of B that one row of tiles reads before the next row does. Trades calls of micro-kernels against a strip in L1 and L2. Measured: half 0.98, twice 0.99; products from 512³
+	MaxBStrip = 1 << 15
+
+	// MaxPackRows: rows of A packed at a time. Trades reading strips of B again against panels of A in L2. Measured: half 0.97, twice 0.99; products from 512³
+	MaxPackRows = 192
+
+	// MinBlockWork: multiply-adds of a block that is split off. Trades packing against work for another thread. Measured: half 1.02, twice 0.99; products from 512³
+	MinBlockWork = 1 << 18
+
+	// MinBlocks: blocks that need no more splitting. Trades packing against an even load of threads. Measured: half 1.00, twice 1.00; convolutions and their gradients
+	MinBlocks = 8
+
+	// FewBlocks: the same if neighbours share lines of a padded input. Trades filling lines twice against an even load. Measured: half 1.01, twice 0.99; convolutions
+	FewBlocks = 4
+
+	// FineBlocks: the same of blocks that pack no more, taken together, than one would. Trades starting blocks against an even load. Measured: half 0.98, twice 0.98; products from 512³
+	FineBlocks = 32
+
+	// InputBlocks: the same of blocks that share a padded input and pack nothing. Trades starting blocks against an even load. Measured: half 0.98, twice 1.00; convolutions
+	InputBlocks = 16
+)
+
+// Operands of a contraction in place, or packed.
+const (
+	// MaxInPlaceTiles: tiles that share too little of an operand to pack it. Trades packing against reading lines far apart. Measured: half 0.96, twice 0.99; products to 1024³, batched
+	MaxInPlaceTiles = 4
+
+	// MaxBInL2: elements of B that stay in L2 beside many rows. Trades splitting columns against splitting rows. Measured: half 1.00, twice 0.98; products to 1024³, batched
+	MaxBInL2 = 1 << 17
+
+	// MaxColsPerRow: columns for each row beside which all of them are best kept. Trades the same. Measured: half 1.00, twice 0.99; products to 1024³, batched
+	MaxColsPerRow = 4
+
+	// MaxIndirection: terms whose indirection table is made once. Trades memory, 8 bytes each, against making it in every block. Measured: half 1.02, twice 1.00; convolutions and their gradients
+	MaxIndirection = 1 << 16
+
+	// MaxPrefetchTiles: tiles of rows that take less time than reading packed B from memory. Trades fetching what is in the cache against waiting for it. Measured: of AVX-512 alone, which has such micro-kernels; on the machine of docs/performance.md
+	MaxPrefetchTiles = 8
+
+	// CrowdedBytes: a step between terms whose multiples share few sets of the cache. Trades packing B against reading it in place. Measured: half 0.99, twice 0.99; products to 1024³
+	CrowdedBytes = 512
+
+	// NearElements: elements of accumulators that an epilogue takes together. Trades starting it against accumulators in L1. Measured: with others, as docs/performance.md tells, and not alone
+	NearElements = 4096
+)
+
+// Contractions of few rows, where reading B takes the time.
+const (
+	// GEMVRows: rows for which that is all the time. Trades wide blocks against packing what is soon read. Measured: half 0.99, twice 1.02; 1 to 8 rows
+	GEMVRows = 2
+
+	// AxpyNC: columns swept side by side in axpy form. Trades accumulators in L1 against long streams of B. Measured: half 0.98, twice 1.04; 1 to 8 rows
+	AxpyNC = 2048
+
+	// DotKC: terms taken column by column in dot form, a divisor of tensor.KBlock. Trades loading accumulators again against values of A in L1. Measured: half 1.00; 1 to 8 rows
+	DotKC = 4096
+
+	// MaxDotTiles: tiles of rows for which dot form is worth its transposition. Trades transposing in registers, for each tile, against packing. Measured: half 1.02, twice 0.99; 1 to 8 rows
+	MaxDotTiles = 2
+)
+
+// Implicit GEMM.
+const (
+	// MaxInput: elements of a padded input of columns. Trades filling lines twice against L2. Measured: half 1.01, twice 0.96; convolutions
+	MaxInput = 1 << 18
+
+	// MaxLineInput: the same, if it is read by the line of rows. Trades packing against L3. Measured: half 1.00, twice 1.00; convolutions
+	MaxLineInput = 1 << 20
+
+	// MaxPlaneInput: the same, if lines run along its planes. Trades packing against L3. Measured: with others, as docs/performance.md tells, and not alone
+	MaxPlaneInput = 1 << 22
+
+	// MinPhaseColumns: columns of a line for which an axis is split into the phases of its stride. Trades filling against gathering. Measured: with others, as docs/performance.md tells, and not alone
+	MinPhaseColumns = 64
+
+	// MinLineRows: rows of a line that tiles read in place. Trades tiles of few rows against packing. Measured: with others, as docs/performance.md tells, and not alone
+	MinLineRows = 3
+
+	// MaxLineRows: rows of a line that waste little if they are columns instead. Trades transposing C against columns between lines. Measured: with others, as docs/performance.md tells, and not alone
+	MaxLineRows = 32
+
+	// ManyTerms: terms beside which transposing C takes no time. Trades the same. Measured: with others, as docs/performance.md tells, and not alone
+	ManyTerms = 512
+
+	// MinLineColumns: columns beside rows that are read by the line. Trades vectors that are not full against packing. Measured: with others, as docs/performance.md tells, and not alone
+	MinLineColumns = 32
+
+	// MaxPhases: phases along one axis. Trades blocks of few terms against terms that are padding. Measured: with others, as docs/performance.md tells, and not alone
+	MaxPhases = 4
+)
+
+// Costs in multiply-adds for each term, by which a contraction chooses its operands.
+const (
+	// ColumnPackCost: multiply-adds of packing a column. Trades packing columns against computing what stands for no output. Measured: with others, as docs/performance.md tells, and not alone
+	ColumnPackCost = 12
+
+	// RowPackCost: multiply-adds of packing a row. Trades the same for rows. Measured: with others, as docs/performance.md tells, and not alone
+	RowPackCost = 8
+
+	// ScatterCost: multiply-adds of storing an element alone. Trades storing by columns against packing the other operand. Measured: with others, as docs/performance.md tells, and not alone
+	ScatterCost = 128
+
+	// TransposeCost: multiply-adds of storing an element transposed with its neighbours. Trades the same. Measured: with others, as docs/performance.md tells, and not alone
+	TransposeCost = 8
+
+	// SegmentCost: multiply-adds of gathering a segment of what is no matrix. Trades the choice of operands. Measured: with others, as docs/performance.md tells, and not alone
+	SegmentCost = 128
+
+	// WordCost: multiply-adds of gathering a word of it. Trades the same. Measured: with others, as docs/performance.md tells, and not alone
+	WordCost = 8
+
+	// GatherTransposeCost: multiply-adds of transposing a gathered word. Trades the same. Measured: with others, as docs/performance.md tells, and not alone
+	GatherTransposeCost = 16
+)
+
+// Elementwise loops, folds, windows.
+const (
+	// Chunk: elements that loops take at a time, a multiple of tensor.Lanes. Trades starting loops against operands and result in L1. Measured: with others, as docs/performance.md tells, and not alone
+	Chunk = 1024
+
+	// CopyBlock: lines of a transposing copy that are written together. Trades reads far apart against lines in L1. Measured: with others, as docs/performance.md tells, and not alone
+	CopyBlock = 32
+
+	// RowTerms: least terms for which a fold along rows is worth its start. Trades starting a row against folding columns. Measured: with others, as docs/performance.md tells, and not alone
+	RowTerms = 32
+
+	// MinPeriod: elements for which one scalar is worth a row of a chain of its own. Trades starting rows against broadcasting to scratch. Measured: with others, as docs/performance.md tells, and not alone
+	MinPeriod = 16
+
+	// MaxTaps: terms of a window. Trades a pass for each against the loops of other folds. Measured: with others, as docs/performance.md tells, and not alone
+	MaxTaps = 64
+
+	// MaxWindowBuffer: elements of a window buffer, unless a plane has more. Trades starting blocks against L1. Measured: with others, as docs/performance.md tells, and not alone
+	MaxWindowBuffer = 6 << 10
+
+	// MaxWindowWaste: elements of a window buffer for one of the output. Trades copying against the loops of other folds. Measured: with others, as docs/performance.md tells, and not alone
+	MaxWindowWaste = 3
+)
+
+// Plans.
+const (
+	// MaxMembers: nodes of a fusion. Trades loads and stores between fusions against its values in L2. Measured: with others, as docs/performance.md tells, and not alone
+	MaxMembers = 64
+
+	// MaxRowElements: elements of a row of a fusion. Trades the same against rows for threads to share. Measured: with others, as docs/performance.md tells, and not alone
+	MaxRowElements = 4096
+
+	// FusionWindow: groups that are looked at for one that reads the same. Trades the time of planning against loads. Measured: with others, as docs/performance.md tells, and not alone
+	FusionWindow = 16
+
+	// MaxRecomputed: nodes in a row that are computed again for one load. Trades arithmetic against memory traffic. Measured: with others, as docs/performance.md tells, and not alone
+	MaxRecomputed = 4
+
+	// MaxPeriod: groups of a repeated step. Trades the time of planning against longer steps that are found. Measured: with others, as docs/performance.md tells, and not alone
+	MaxPeriod = 64
+
+	// MinSteps: steps that are worth a loop. Trades kernels for each step against one that all share. Measured: with others, as docs/performance.md tells, and not alone
+	MinSteps = 3
+
+	// MaxStepNs: nanoseconds of a step, as estimated, that one thread computes sooner than two. Trades waits for threads against their work. Measured: with others, as docs/performance.md tells, and not alone
+	MaxStepNs = 20_000
+
+	// StepRows: rows of a product in a step. Trades what package gemm prepares against tiles of A in place. Measured: with others, as docs/performance.md tells, and not alone
+	StepRows = 16
+
+	// StepBlockWork: multiply-adds of a block of such a product. Trades starting blocks against an even load. Measured: with others, as docs/performance.md tells, and not alone
+	StepBlockWork = 1 << 15
+
+	// FLOPsPerNs: operations that a thread is supposed to do in a nanosecond. Trades a wait for another thread against its work. Measured: with others, as docs/performance.md tells, and not alone
+	FLOPsPerNs = 20
+
+	// BytesPerNs: bytes that it is supposed to move. Trades the same. Measured: with others, as docs/performance.md tells, and not alone
+	BytesPerNs = 40
+
+	// GrainNs: nanoseconds of work, as estimated, that are worth a thread. Trades the same. Measured: with others, as docs/performance.md tells, and not alone
+	GrainNs = 5_000
+)
+
+// Runs: memory and threads.
+const (
+	// SpinLimit: looks for work before a thread sleeps, some hundred microseconds. Trades another program's time against that of waking. Measured: about 300 µs here; the wait for another thread’s last block, or for a task that has but one, is no longer as a rule
+	SpinLimit = 40_000
+
+	// CollectBytes: bytes of a new state before which garbage is collected. Trades milliseconds against the last state's memory. Measured: a collection takes about 1 ms beside 8 ms of making 16 MB of state
+	CollectBytes = 16 << 20
+
+	// IdleWeights: bytes of packed weights that no plan holds. Trades memory against packing them again for the next plan. Measured: packing takes 1 s for each GB (BenchmarkPackWeight)
+	IdleWeights = 256 << 20
+
+	// MinCollected: bytes of constants that packed ones have replaced, before they are collected. Trades milliseconds of collections against memory. Measured: peak of 1,007 MB of weights 1.07 (ADR 28); packing 8 MB takes 8 ms, a collection 1 to 3
+	MinCollected = 8 << 20
+
+	// CollectedShare: the same as a share of all constants: one in so many. Trades the same. Measured: peak of 1,007 MB of weights 1.07 (ADR 28)
+	CollectedShare = 40
+
+	// TileGrain: tiles of a state that are worth a thread that hashes them. Trades starting a thread against an even load. Measured: 64 tiles take 130 µs (BenchmarkRoot, 2.0 GB/s)
+	TileGrain = 64
+)
