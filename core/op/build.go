@@ -51,7 +51,8 @@ func attrLike(c *lower.Call, b *graph.Builder, name string) string {
 // int64Const is the name of a constant integer without axes.
 func int64Const(b *graph.Builder, v int) string { return b.Const(tensor.Scalar(int64(v))) }
 
-// floatTable returns a constant of a float type.
+// floatTable returns a constant of float type t and shape s, charged to the account: its
+// element i, in row-major order, is f(i).
 func floatTable(c *lower.Call, t tensor.DType, s tensor.Shape, f func(i int) float64) (*tensor.Tensor, error) {
 	x, err := c.Account.NewConst(t, s)
 	if err != nil {
@@ -63,7 +64,7 @@ func floatTable(c *lower.Call, t tensor.DType, s tensor.Shape, f func(i int) flo
 	return x, nil
 }
 
-// intTable returns a constant of int64.
+// intTable is floatTable for int64.
 func intTable(c *lower.Call, s tensor.Shape, f func(i int) int) (*tensor.Tensor, error) {
 	x, err := c.Account.NewConst(tensor.Int64, s)
 	if err != nil {
@@ -130,7 +131,7 @@ func formula(f func(c *lower.Call, b *graph.Builder, x string) string) expandFun
 }
 
 // slope is the gradient of a function whose derivative is given.
-func slope(f func(c *lower.Call, b *graph.Builder, x string) string) func(*lower.Call, *graph.Builder, []string) ([]string, error) {
+func slope(f func(c *lower.Call, b *graph.Builder, x string) string) gradFunc {
 	return func(c *lower.Call, b *graph.Builder, dy []string) ([]string, error) {
 		return firstGrad(c, b.Op("Mul", dy[0], f(c, b, c.Inputs[0]))), nil
 	}

@@ -97,7 +97,7 @@ func gridded(l lookup, corners bool) func([]array) []array {
 
 func nearBorder(p, n float64) float64 { return max(0, min(p, n-1)) }
 
-// mirrored folds places at borders, step by step.
+// mirroredAt folds places at borders, step by step.
 func mirroredAt(low float64) func(p, n float64) float64 {
 	return func(p, n float64) float64 {
 		for p < low || p > n-1-low {

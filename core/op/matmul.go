@@ -76,7 +76,7 @@ func lowerMatMul(c *lower.Call, e *lower.Emitter) ([]lower.View, error) {
 }
 
 // batchDims returns the coordinates on the axes before the last two of an
-// lower.Operand, whose result has the given axes there.
+// operand, whose result has the given axes there.
 func batchDims(x, batch tensor.Shape) []tensor.Dim {
 	out := make([]tensor.Dim, max(0, len(x)-2))
 	for i := range out {

@@ -120,7 +120,7 @@ func norm(p float64) func([]float64) float64 {
 	}
 }
 
-// over makes one number of all spatial elements.
+// overSpace makes one number of all spatial elements.
 func overSpace(f func([]float64) float64) func([]array) []array {
 	return func(in []array) []array {
 		n := len(in[0].shape) - 2

@@ -104,7 +104,7 @@ var none = arg{}
 
 func elements(shape []int) int { return tensor.Shape(shape).Elements() }
 
-// make fills an array from f of the coordinates.
+// filled makes an array from f of the coordinates.
 func filled(shape []int, f func(at []int) float64) array {
 	out := array{shape, make([]float64, elements(shape))}
 	at := make([]int, len(shape))
