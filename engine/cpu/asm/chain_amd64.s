@@ -1758,7 +1758,10 @@ whole8Same11:
 	JMP        whole8Done
 
 whole8Apart:
+	MOVQ    16(R8), R12
+	IMULQ   SI, R12
 	ADDQ    DX, R11
+	ADDQ    R12, R11
 	CMPQ    R10, $0x09
 	JGE     whole8Own4
 	CMPQ    R10, $0x05
@@ -3727,7 +3730,10 @@ rest8Same11:
 	JMP        rest8Done
 
 rest8Apart:
+	MOVQ      16(R8), R12
+	IMULQ     SI, R12
 	ADDQ      DX, R11
+	ADDQ      R12, R11
 	CMPQ      R10, $0x09
 	JGE       rest8Own4
 	CMPQ      R10, $0x05
@@ -4871,7 +4877,10 @@ rest4Same11:
 	JMP        rest4Done
 
 rest4Apart:
+	MOVQ      16(R8), R12
+	IMULQ     SI, R12
 	ADDQ      DX, R11
+	ADDQ      R12, R11
 	CMPQ      R10, $0x09
 	JGE       rest4Own4
 	CMPQ      R10, $0x05
@@ -5297,7 +5306,10 @@ rest1Same11:
 	JMP        rest1Done
 
 rest1Apart:
+	MOVQ      16(R8), R12
+	IMULQ     SI, R12
 	ADDQ      DX, R11
+	ADDQ      R12, R11
 	CMPQ      R10, $0x09
 	JGE       rest1Own4
 	CMPQ      R10, $0x05
@@ -7963,7 +7975,10 @@ whole8Same11:
 	JMP        whole8Done
 
 whole8Apart:
+	MOVQ    16(R8), R12
+	IMULQ   SI, R12
 	ADDQ    DX, R11
+	ADDQ    R12, R11
 	CMPQ    R10, $0x09
 	JGE     whole8Own4
 	CMPQ    R10, $0x05
@@ -9105,7 +9120,10 @@ whole4Same11:
 	JMP        whole4Done
 
 whole4Apart:
+	MOVQ    16(R8), R12
+	IMULQ   SI, R12
 	ADDQ    DX, R11
+	ADDQ    R12, R11
 	CMPQ    R10, $0x09
 	JGE     whole4Own4
 	CMPQ    R10, $0x05
@@ -9532,7 +9550,10 @@ whole1Same11:
 	JMP        whole1Done
 
 whole1Apart:
+	MOVQ    16(R8), R12
+	IMULQ   SI, R12
 	ADDQ    DX, R11
+	ADDQ    R12, R11
 	CMPQ    R10, $0x09
 	JGE     whole1Own4
 	CMPQ    R10, $0x05
@@ -9883,7 +9904,10 @@ rest1Same11:
 	JMP        rest1Done
 
 rest1Apart:
+	MOVQ       16(R8), R12
+	IMULQ      SI, R12
 	ADDQ       DX, R11
+	ADDQ       R12, R11
 	CMPQ       R10, $0x09
 	JGE        rest1Own4
 	CMPQ       R10, $0x05

@@ -65,7 +65,8 @@ func checkChain(t *testing.T, r *rand.Rand, run ChainKernel) {
 		own := values(r, most[op.Row], true)
 		if fn < OpNeg && r.IntN(2) == 0 {
 			op.Fn++
-			own = values(r, n, true)
+			op.Row = []int{0, -pitch, 3}[r.IntN(3)]
+			own = values(r, n+3*rows, true)
 		}
 		op.At = unsafe.Pointer(&own[0])
 		ops = append(ops, op)
@@ -73,10 +74,11 @@ func checkChain(t *testing.T, r *rand.Rand, run ChainKernel) {
 			if i%pitch >= lines*width {
 				continue
 			}
-			y := own[i/pitch&op.Row]
+			at := i / pitch & op.Row
 			if op.Fn%2 == 1 {
-				y = own[i]
+				at = i + i/pitch*op.Row
 			}
+			y := own[at]
 			want[3+i] = tensor.CanonNaN(flowFns[fn](want[3+i], y))
 		}
 	}
@@ -135,7 +137,7 @@ func BenchmarkEltwiseChain(b *testing.B) {
 				for _, fn := range []int{OpSub, OpMul, OpMul, OpAdd, OpAdd + 1, OpMax} {
 					op := EltwiseOp{fn, unsafe.Pointer(&numbers[0]), -1}
 					if fn%2 == 1 {
-						op.At = unsafe.Pointer(&y[0])
+						op.At, op.Row = unsafe.Pointer(&y[0]), 0
 					}
 					ops = append(ops, op)
 				}

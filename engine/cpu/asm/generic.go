@@ -115,7 +115,7 @@ func genericEltwiseChain(rows, lines, width, gap, xLine, xRow int, dst, x *float
 			copy(v, unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(x), at+line*xLine+row*xRow)), len(v)))
 			for _, s := range unsafe.Slice((*EltwiseOp)(unsafe.Pointer(ops)), n) {
 				if s.Fn%2 == 1 {
-					opWith(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at)), len(v)))
+					opWith(s.Fn, v, unsafe.Slice((*float32)(unsafe.Add(s.At, at+4*row*s.Row)), len(v)))
 				} else {
 					opBy(s.Fn, v, *(*float32)(unsafe.Add(s.At, 4*(row&s.Row))))
 				}

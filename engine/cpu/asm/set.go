@@ -113,9 +113,9 @@ type MapKernel func(dst, x, y, z *byte, n int)
 type ChainKernel func(rows, lines, width, gap, xLine, xRow int, dst, x *float32, ops *byte, n int)
 
 // EltwiseOp is a function of the value in a chain and of an operand. The operand is an
-// element for each element if one is added to the function's number. Otherwise it is one
-// scalar for a whole row: a float32 behind that of the row before if Row is −1, the same if
-// Row is 0.
+// element for each element if one is added to the function's number, Row more of them behind
+// each row. Otherwise it is one scalar for a whole row: a float32 behind that of the row
+// before if Row is −1, the same if Row is 0.
 type EltwiseOp struct {
 	Fn  int
 	At  unsafe.Pointer

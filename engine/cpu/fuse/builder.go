@@ -349,7 +349,7 @@ func (l *Builder) Overwrites(o int) (out []int) {
 			if x.where != inOperand || x.index != a {
 				continue
 			}
-			ok = ok && x.base == 0 && x.scalar.count == 0 && x.width == to.width && x.typ.Size() == to.typ.Size()
+			ok = ok && x.base == 0 && !x.isBroadcast() && x.width == to.width && x.typ.Size() == to.typ.Size()
 			for k := l.outStage[o] + 1; k < len(c.stages); k++ {
 				ok = ok && !slices.Contains(c.stages[k].reads(), v)
 			}

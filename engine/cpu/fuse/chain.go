@@ -103,12 +103,16 @@ func (l *Builder) chainStage(i int) (k stage, ok bool) {
 		return k, false
 	}
 	main := 0 // the operand that the op takes from the chain
-	if scalars[0] >= 0 || scalars[1] < 0 && l.chainOf(i, 0) < 0 && l.chainOf(i, 1) >= 0 {
+	if scalars[0] >= 0 || l.repeats(i, 0) > 0 || scalars[1] < 0 && l.chainOf(i, 0) < 0 && l.chainOf(i, 1) >= 0 {
 		main = 1
 	}
 	other := scalars[1-main]
 	if other < 0 {
-		other = l.operand(i, 1-main, 0)
+		if n := l.repeats(i, 1-main); n > 0 {
+			other = l.repeatedValue(i, 1-main, n)
+		} else {
+			other = l.operand(i, 1-main, 0)
+		}
 		fns[0], fns[1] = fns[0]+1, fns[1]+1
 	}
 	return l.continueChain(i, main, chainOp{fns[main], other}), true
@@ -190,6 +194,32 @@ func (l *Builder) scalarValue(i, j, width int) int {
 	})
 }
 
+// repeats returns the elements after which operand j of node i begins again, if rows have one
+// element, so that a chain can read it in place; 0 if it does not.
+func (l *Builder) repeats(i, j int) int {
+	ref := l.graph.Source(i, j)
+	if _, inside := l.values[ref.Index]; l.Fusion.width != 1 || ref.Kind == graph.RefNode && inside {
+		return 0
+	}
+	p := l.graph.Primitive(i)
+	v := affine.NewView(p, j, affine.Axes(0, len(p.Shape)))
+	if len(v.Bounds) > 0 || len(v.Loops) != 2 || v.Loops[0].Stride != 0 || v.Loops[1].Stride != 1 || v.Loops[1].Extent < tuning.MinPeriod {
+		return 0
+	}
+	return v.Loops[1].Extent
+}
+
+// repeatedValue returns the value of operand j of node i, which begins again after n
+// elements.
+func (l *Builder) repeatedValue(i, j, n int) int {
+	p := l.graph.Primitive(i)
+	arg, base := l.argument(l.graph.Source(i, j)), affine.NewView(p, j, affine.Axes(0, len(p.Shape))).Base
+	l.Fusion.repeats = true
+	return l.remember(fmt.Sprint("repeated", arg, base, n), func() int {
+		return l.addValue(value{typ: tensor.Float32, width: 1, where: inOperand, index: arg, base: base, repeats: n})
+	})
+}
+
 // runChain takes rows through a chain, from a row on.
 func (c *Fusion) runChain(l *stage, s *scratch, from, rows int) {
 	n := rows * l.width
@@ -202,8 +232,8 @@ func (c *Fusion) runChain(l *stage, s *scratch, from, rows int) {
 
 // chainField is the rows of lines that one call of asm.ChainKernel takes, all in elements: what it
 // adds behind each line and row of the head (the leads), and between rows of everything
-// (the gap). number is EltwiseOp.Row of scalars.
-type chainField struct{ rows, lines, width, gap, lineLead, rowLead, number int }
+// (the gap). number is EltwiseOp.Row of scalars, back that of what repeats itself.
+type chainField struct{ rows, lines, width, gap, lineLead, rowLead, number, back int }
 
 // runField takes a field through a chain.
 func (c *Fusion) runField(l *stage, s *scratch, f chainField) {
@@ -214,7 +244,10 @@ func (c *Fusion) runField(l *stage, s *scratch, f chainField) {
 			continue
 		}
 		s.steps[i].At = s.at[op.operand]
-		if c.values[op.operand].scalar.count != 1 {
+		switch v := &c.values[op.operand]; {
+		case v.repeats > 0:
+			s.steps[i].Row = f.back
+		case op.fn%2 == 0 && v.scalar.count != 1:
 			s.steps[i].Row = f.number
 		}
 	}
@@ -233,8 +266,9 @@ func (c *Fusion) runRows(s *scratch, outs, args []*tensor.Tensor, at, n, rows, p
 	}
 	width := n / from.Lines
 	number, together := c.scalarStep(at, n, rows, pitch)
+	together = together && (!c.repeats || c.repeatTogether(at, n, rows, pitch))
 	switch {
-	case from.Lines == 1 && number == 0 && (rows == 1 || pitch == n && from.RowPitch == n):
+	case from.Lines == 1 && number == 0 && (rows == 1 || !c.repeats || !together) && (rows == 1 || pitch == n && from.RowPitch == n):
 		return c.runFrom(s, outs, args, at, at+n*rows, from.Address(0, 0))
 	case !together:
 		for i := range rows * from.Lines {
@@ -246,7 +280,7 @@ func (c *Fusion) runRows(s *scratch, outs, args []*tensor.Tensor, at, n, rows, p
 		}
 		return nil
 	}
-	f := chainField{rows: rows, lines: from.Lines, width: width, gap: pitch - n, lineLead: from.LinePitch - width, number: number}
+	f := chainField{rows: rows, lines: from.Lines, width: width, gap: pitch - n, lineLead: from.LinePitch - width, number: number, back: -pitch}
 	f.rowLead = from.RowPitch - pitch - f.lines*f.lineLead
 	c.locate(s, outs, args, at, from.Address(0, 0))
 	for i := range c.stages {
@@ -275,10 +309,26 @@ func (c *Fusion) scalarStep(at, n, rows, pitch int) (number int, ok bool) {
 	return -1, true
 }
 
+// repeatTogether reports whether one call can take rows together, of which no row may reach
+// where something repeats itself.
+func (c *Fusion) repeatTogether(at, n, rows, pitch int) bool {
+	for i := range c.values {
+		if p := c.values[i].repeats; p > 0 && (at%p+n > p || rows > 1 && pitch%p != 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // rowsTogether returns how many of the next rows a block can have: whole periods or a part
 // of one, and no scalar after which the first comes again.
 func (c *Fusion) rowsTogether(from, rows int) int {
 	rows = min(rows, c.blockRows)
+	for i := range c.values {
+		if p := c.values[i].repeats; p > 0 {
+			rows = min(rows, p-from%p)
+		}
+	}
 	if c.period == 0 {
 		return rows
 	}

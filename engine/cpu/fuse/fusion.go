@@ -25,6 +25,7 @@ type Fusion struct {
 	scratchBytes int     // of the values that are neither operands nor outputs
 	chain        asm.ChainKernel
 	isChain      bool // all stages are chains, of rows of one element
+	repeats      bool // some value repeats itself
 	head         int  // operand that a chain may read where its producer left it; NoHead if there is none
 }
 
@@ -36,7 +37,8 @@ type value struct {
 	index int // of the outputs or operands
 	base  int // element of the operand, or byte of the scratch memory, with which it begins
 
-	scalar broadcastScalar // if it is one for each period; count is 0 if it is none
+	scalar  broadcastScalar // if it is one for each period; count is 0 if it is none
+	repeats int             // elements after which it begins again, such as a bias for each column; 0 if it does not
 }
 
 // location says where a value is.
@@ -85,7 +87,7 @@ func (c *Fusion) locate(s *scratch, outs, args []*tensor.Tensor, row int, head u
 		v := &c.values[i]
 		size := v.typ.Size()
 		switch {
-		case v.scalar.count > 0: // found for each block
+		case v.isBroadcast(): // found for each block
 		case v.where == inScratch:
 			s.at[i] = unsafe.Add(mem.First(s.bytes), v.base)
 		case head != nil && c.isHead(i):
@@ -104,11 +106,18 @@ func (c *Fusion) isHead(v int) bool {
 	return c.values[v].where == inOperand && c.values[v].index == c.head
 }
 
-// locateScalars finds the broadcast scalars of the period in which a row begins.
+// isBroadcast reports whether a value is an operand of fewer elements, which is read in place.
+func (v *value) isBroadcast() bool { return v.scalar.count > 0 || v.repeats > 0 }
+
+// locateScalars finds the broadcast scalars of the period in which a row begins, and where
+// what repeats itself is there.
 func (c *Fusion) locateScalars(s *scratch, args []*tensor.Tensor, row int) {
 	for i := range c.values {
-		if v := &c.values[i]; v.scalar.count > 0 {
+		switch v := &c.values[i]; {
+		case v.scalar.count > 0:
 			s.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+c.periodAt(row)%v.scalar.count)*mem.Word)
+		case v.repeats > 0:
+			s.at[i] = unsafe.Add(mem.Data(args[v.index]), (v.base+row%v.repeats)*mem.Word)
 		}
 	}
 }
@@ -146,7 +155,7 @@ func (c *Fusion) runFrom(s *scratch, outs, args []*tensor.Tensor, lo, hi int, he
 			break // for no pointer may lie behind the end
 		}
 		for i := range c.values {
-			if v := &c.values[i]; v.where != inScratch && v.scalar.count == 0 {
+			if v := &c.values[i]; v.where != inScratch && !v.isBroadcast() {
 				s.at[i] = unsafe.Add(s.at[i], rows*v.width*v.typ.Size())
 			}
 		}

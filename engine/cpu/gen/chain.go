@@ -245,7 +245,11 @@ func (f *chainWriter) block(label string, masks []reg.Register) {
 		context.JMP(LabelRef(label + "Done"))
 	})
 	context.Label(label + "Apart")
+	back := context.GP64()
+	context.MOVQ(Mem{Base: step, Disp: opRow}, back)
+	context.IMULQ(f.row, back)
 	context.ADDQ(f.at, from)
+	context.ADDQ(back, from)
 	f.choose(label+"Own", fn, 0, chainBinaries, 1, func(i int) {
 		for j, v := range x {
 			f.fetch(Mem{Base: from, Disp: j * f.bytes()}, y, masks[j])
