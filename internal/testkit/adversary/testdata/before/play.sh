@@ -11,6 +11,8 @@ git -C "$top" worktree add --detach "$dir/tally" $before
 cd "$dir/tally"
 cp -r "$top/$here" internal/testkit/
 cp -r "$top/internal/cputime" internal/
+mkdir chain/wire
+cp "$top/$here/testdata/before/wire.go.txt" chain/wire/wire.go
 cp "$top/internal/testkit/worktest/training.go" internal/testkit/worktest/
 sed -i -f "$top/$here/testdata/before/words.sed" $here/*.go
 gofmt -w $here
