@@ -56,13 +56,13 @@ var exceptions = map[string]map[string]exception{
 	"fields of a struct": {
 		"chain/x/work.Keeper": {22, "one for each collection in the store"}, "core/dispute.Game": {31, "the whole course of a game, as it is stored"},
 		"core/job.Lease": {31, lease}, "core/job.Params": {21, "the chain's rules"}, "core/job.Problem": {21, "an order as it is signed"},
-		"cli.validated": {23, chart}, "engine/cpu/asm.KernelSet": {23, "one for each micro-kernel"},
+		"cli.validated": {23, chart}, "engine/cpu/asm.KernelSet": {24, "one for each micro-kernel"},
 		"internal/democheck.report": {25, chart}, "node/devnet.Config": {25, "what a user may choose"},
 	},
 	"methods of a type": {
 		"core/job.Lease":         {193, lease},
 		"chain/x/dispute.Keeper": {31, "as modules of Cosmos are"}, "chain/x/provider.Keeper": {36, "as modules of Cosmos are"}, "chain/x/work.Keeper": {53, "as modules of Cosmos are"},
-		"cli.env": {37, verbs}, "engine/cpu/gen.isa": {52, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
+		"cli.env": {37, verbs}, "engine/cpu/gen.isa": {53, "one for each instruction"}, "engine/cpu/gemm.packer": {32, "one for each layout of an operand"}, "format/onnx.reader": {44, "one for each message of the schema"},
 		"internal/testkit/adversary.composer": {33, "one for each kind of message"}, "internal/testkit/adversary.play": {53, "one for each invariant"},
 		"internal/testkit/nettest.Network": {38, scenes}, "internal/testkit/worktest.Play": {32, scenes},
 		"node/role.Kit": {51, "what every role works with"}, "sim.bout": {34, scenes}, "sim.scene": {37, scenes}, "store.Store": {43, "blobs, pins and space under one lock"},
